@@ -14,7 +14,6 @@ import turnout as tn
 from turnout import datasets
 from turnout._files import check_regular, open_regular, read_bytes
 from turnout.accounting import PrivacyLedger
-from turnout.cli.sample.columns import read_columns
 from turnout.collecting.report_files import read_reports
 from turnout.federated.checkpoint import load_checkpoint
 from turnout.pipeline import PseudonymKey, open_reports, scan
@@ -54,9 +53,8 @@ READERS: list[tuple[str, Callable[[Path], object]]] = [
     ("a.parquet", lambda path: scan(path.parent, "answer")),
     ("a.csv", lambda path: scan(path.parent, "answer")),
     ("a.arrow", lambda path: scan(os.fspath(path.parent / "*.arrow"), "answer")),
-    ("a.csv", lambda path: read_columns(path, ["answer"])),
-    ("a.arrow", lambda path: read_columns(path, ["answer"])),
-    ("a.parquet", lambda path: read_columns(path, ["answer"])),
+    ("a.csv", lambda path: scan(path, "answer")),
+    ("a.arrow", lambda path: scan(path, "answer")),
     ("plan.json", tn.Plan.read),
     ("ledger.json", PrivacyLedger.load),
     ("a.key", SigningKey.read),

@@ -146,6 +146,26 @@ def refuse_booleans(argument: str, value: Any) -> None:
             refuse_booleans(f"{argument}[{position}]", entry)
 
 
+def as_array(argument: str, value: Any, expected: str) -> Array:
+    """Return whatever NumPy makes an array of, of any shape and type.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it makes none: the message says what is ``expected``.
+
+    Examples
+    --------
+    >>> as_array("points", [[1, 2]], "an array").shape
+    (1, 2)
+    """
+    try:
+        return np.asarray(value)
+    except Exception as error:
+        # Anything can go wrong in the conversion of foreign objects.
+        raise mistyped(f"{argument} must be {expected}", value) from error
+
+
 def vector(
     argument: str, value: Any, expected: str, holds: str = "real numbers", kinds: str = "iuf"
 ) -> Array:
@@ -161,11 +181,7 @@ def vector(
         The NumPy kinds of numbers that are taken.
     """
     refuse_booleans(argument, value)
-    try:
-        array = np.asarray(value)
-    except Exception as error:
-        # Anything can go wrong in the conversion of foreign objects.
-        raise mistyped(f"{argument} must be {expected}", value) from error
+    array = as_array(argument, value, expected)
     if array.ndim != 1:
         raise InvalidTypeError(
             f"{argument} must be one-dimensional: {expected}, got {shown(value)} of shape "

@@ -158,11 +158,7 @@ class Bounds:
                 f"values{list(place)} must be a real number, got a masked value"
             )
         _arguments.refuse_booleans("values", values)
-        try:
-            array = np.asarray(values)
-        except Exception as error:
-            # Anything can go wrong in the conversion of foreign objects.
-            raise _arguments.mistyped(f"values must be {expected}", values) from error
+        array = _arguments.as_array("values", values, expected)
         if array.dtype.kind not in "iuf" and array.size:
             raise InvalidTypeError(
                 f"values must be real numbers, {expected}, got dtype {array.dtype}"

@@ -1,4 +1,4 @@
-"""Reading one column: kinds, missing values, formats, refusals."""
+"""Records of ``turnout sample``: what the columns of a file hold, and refusals."""
 
 from __future__ import annotations
 
@@ -8,104 +8,105 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather, ipc
 
-from turnout.cli.sample.columns import Column, read_columns
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.cli.sample.options import Wanted
+from turnout.cli.sample.records import Records, read_records
+from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
 
 
-def decoded(column: Column) -> list[Any]:
-    return [None if index < 0 else column.values[index] for index in column.indices]
+def read(path: Path, *, labels: list[str] | None = None, missing: str | None = "drop") -> Records:
+    wanted = Wanted(
+        columns=("a",),
+        user_column=None,
+        method="mollifier",
+        rounds=None,
+        bounds=None,
+        labels={} if labels is None else {"a": labels},
+        missing=missing,
+        missing_values=("?", "-9"),
+    )
+    return read_records(path, wanted)
 
 
-def read_column(path: Path, name: str, **options: Any) -> Column:
-    [column] = read_columns(path, [name], **options)
-    return column
-
-
-def read_csv(tmp_path: Path, text: str, column: str = "a", **options: Any) -> Column:
-    path = tmp_path / "in.csv"
-    path.write_bytes(text.encode())
-    return read_column(path, column, **options)
+def decoded(records: Records) -> list[Any]:
+    """The values of all rows, None where one was dropped."""
+    values = dict(zip(records.users.tolist(), records.data.tolist(), strict=True))
+    return [values.get(row) for row in range(1, len(values) + records.dropped + 1)]
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "values"),
+    ("text", "values"),
     [
-        ("a,b\nx,1\ny,2\nx,3\n", "text", ["x", "y", "x"]),
-        ("a,b\n3,1\n-1,2\n0,3\n", "integer", [3, -1, 0]),
-        ("a,b\n02139,1\n10001,2\n", "text", ["02139", "10001"]),
-        ("a,b\n1.0,1\n2.0,2\n", "text", ["1.0", "2.0"]),
-        ("a,b\n1,1\n,2\n3,3\n", "integer", [1, None, 3]),
-        ("a,b\n1,1\nNaN,2\n3,3\n", "integer", [1, None, 3]),
-        ("a,b\nnan,1\nx,2\n", "text", [None, "x"]),
-        ("a,b\nNA,1\nnull,2\nna,3\n", "text", [None, None, "na"]),
-        ('a,b\n"two\nlines",1\n"with, comma",2\n', "text", ["two\nlines", "with, comma"]),
-        ("a,b\ntrue,1\nfalse,2\n", "text", ["true", "false"]),
-        ("a,b\n99999999999999999999,1\n", "text", ["99999999999999999999"]),
-        ("\ufeffa,b\nx,1\n", "text", ["x"]),
-        ("a,b\r\nx,1\r\ny,2\r\n\r\n", "text", ["x", "y"]),
-        ("a\nx\n\ny\n", "text", ["x", None, "y"]),
-        ("a,b\n", "text", []),
+        ("a,b\nx,1\ny,2\nx,3\n", ["x", "y", "x"]),
+        ("a,b\n3,1\n-1,2\n0,3\n", [3, -1, 0]),
+        ("a,b\n02139,1\n10001,2\n", ["02139", "10001"]),
+        ("a,b\n1.0,1\n2.0,2\n", ["1.0", "2.0"]),
+        ("a,b\n1,1\n,2\n3,3\n", [1, None, 3]),
+        ("a,b\n1,1\nNaN,2\n3,3\n", [1, None, 3]),
+        ("a,b\nnan,1\nx,2\ny,3\n", [None, "x", "y"]),
+        ("a,b\nNA,1\nnull,2\nna,3\nx,4\n", [None, None, "na", "x"]),
+        ("a,b\n?,1\nx,2\n-9,3\ny,4\n", [None, "x", None, "y"]),
+        ('a,b\n"two\nlines",1\n"with, comma",2\n', ["two\nlines", "with, comma"]),
+        ("a,b\ntrue,1\nfalse,2\n", ["true", "false"]),
+        ("a,b\n99999999999999999999,1\n1,2\n", ["99999999999999999999", "1"]),
+        ("\ufeffa,b\nx,1\ny,2\n", ["x", "y"]),
+        ("a,b\r\nx,1\r\ny,2\r\n\r\n", ["x", "y"]),
+        ("a\nx\n\ny\n", ["x", None, "y"]),
     ],
 )
-def test_csv_values_keep_their_meaning(
-    tmp_path: Path, text: str, kind: str, values: list[Any]
-) -> None:
-    column = read_csv(tmp_path, text)
-    assert decoded(column) == values
-    assert column.kind == kind or not values
-
-
-def test_named_texts_count_as_missing(tmp_path: Path) -> None:
-    column = read_csv(tmp_path, "a,b\n?,1\nx,2\n-9,3\n", missing_values=["?", "-9"])
-    assert decoded(column) == [None, "x", None]
-    assert column.missing_rows().tolist() == [0, 2]
+def test_csv_values_keep_their_meaning(tmp_path: Path, text: str, values: list[Any]) -> None:
+    path = tmp_path / "in.csv"
+    path.write_bytes(text.encode())
+    records = read(path)
+    assert decoded(records) == values
+    assert records.labels == [tuple(sorted({value for value in values if value is not None}))]
 
 
 def test_a_stated_label_is_not_missing(tmp_path: Path) -> None:
-    column = read_csv(tmp_path, "a,b\nNA,1\nDE,2\nnull,3\n", labels={"a": ["DE", "NA"]})
-    assert decoded(column) == ["NA", "DE", None]
-
-
-def test_named_texts_count_as_missing_among_integers(tmp_path: Path) -> None:
-    path = tmp_path / "in.parquet"
-    pq.write_table(pa.table({"a": [1, 99, 2]}), path)
-    assert decoded(read_column(path, "a", missing_values=["99"])) == [1, None, 2]
+    path = tmp_path / "in.csv"
+    path.write_text("a,b\nNA,1\nDE,2\nnull,3\n", encoding="utf-8")
+    assert decoded(read(path, labels=["DE", "NA"])) == ["NA", "DE", None]
+    # A label for what is missing is one of those that are stated, or means nothing.
+    assert decoded(read(path, labels=["DE", "NA"], missing="DE")) == ["NA", "DE", "DE"]
+    with pytest.raises(InvalidValueError, match=r"1 of 3 answers are missing \(row 3\)"):
+        read(path, labels=["DE", "NA"], missing="other")
+    with pytest.raises(UnknownLabelError, match=r"1 values are not among the 2 labels"):
+        read(path, labels=["NA", "AT"])
 
 
 def test_compressed_and_tab_separated_files_are_read(tmp_path: Path) -> None:
     path = tmp_path / "in.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\nx,1\ny,2\n"))
-    assert decoded(read_column(path, "a")) == ["x", "y"]
+    assert decoded(read(path)) == ["x", "y"]
     path = tmp_path / "in.tsv"
-    path.write_text("a\tb\nx, y\t1\n")
-    assert decoded(read_column(path, "a")) == ["x, y"]
+    path.write_text("a\tb\nx, y\t1\nz\t2\n")
+    assert decoded(read(path)) == ["x, y", "z"]
 
 
 ARROW_COLUMNS = [
-    (pa.array(["x", None, "y", "x"]), "text", ["x", None, "y", "x"]),
-    (pa.array(["x", "y"], pa.large_string()), "text", ["x", "y"]),
-    (pa.array(["x", None, "x"]).dictionary_encode(), "text", ["x", None, "x"]),
-    (pa.array([3, None, 1], pa.int8()), "integer", [3, None, 1]),
-    (pa.array([2**63, 1], pa.uint64()), "integer", [2**63, 1]),
-    (pa.array([1.0, float("nan"), None, 5.0]), "integer", [1, None, None, 5]),
-    (pa.array([0.5, 1.0]), "number", [0.5, 1.0]),
-    (pa.array([True, None, False]), "boolean", [True, None, False]),
-    (pa.array([decimal.Decimal("1.50")]), "text", ["1.50"]),
-    (pa.array([datetime.date(2024, 2, 29)]), "text", ["2024-02-29"]),
-    (pa.array([None, None]), "text", [None, None]),
-    (pa.array([], pa.string()), "text", []),
+    (pa.array(["x", None, "y", "x"]), ["x", None, "y", "x"]),
+    (pa.array(["x", "y"], pa.large_string()), ["x", "y"]),
+    (pa.array(["x", None, "y"]).dictionary_encode(), ["x", None, "y"]),
+    (pa.array([3, None, 1], pa.int8()), [3, None, 1]),
+    (pa.array([1, -9, 2]), [1, None, 2]),
+    (pa.array([2**63, 1], pa.uint64()), [2**63, 1]),
+    (pa.array([1.0, float("nan"), None, 5.0]), [1, None, None, 5]),
+    (pa.array([0.5, 1.0]), [0.5, 1.0]),
+    (pa.array([True, None, False]), [True, None, False]),
+    (pa.array([decimal.Decimal("1.50"), decimal.Decimal("2.00")]), ["1.50", "2.00"]),
+    (pa.array([datetime.date(2024, 2, day) for day in (1, 2)]), ["2024-02-01", "2024-02-02"]),
 ]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "feather"])
-@pytest.mark.parametrize(("array", "kind", "values"), ARROW_COLUMNS)
+@pytest.mark.parametrize(("array", "values"), ARROW_COLUMNS)
 def test_typed_files_keep_the_type(
-    tmp_path: Path, suffix: str, array: Any, kind: str, values: list[Any]
+    tmp_path: Path, suffix: str, array: Any, values: list[Any]
 ) -> None:
     path = tmp_path / f"in.{suffix}"
     table = pa.table({"other": [[1]] * len(array), "a": array})
@@ -116,9 +117,9 @@ def test_typed_files_keep_the_type(
     else:
         with pa.OSFile(str(path), "wb") as sink, ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
-    column = read_column(path, "a")
-    assert decoded(column) == values
-    assert column.kind == kind or not values
+    found = decoded(read(path))
+    assert found == values
+    assert [type(value) for value in found] == [type(value) for value in values]
 
 
 def test_differing_dictionaries_of_chunks_are_unified(tmp_path: Path) -> None:
@@ -128,14 +129,36 @@ def test_differing_dictionaries_of_chunks_are_unified(tmp_path: Path) -> None:
     with ipc.new_stream(str(path), schema) as writer:
         for chunk in (first, second):
             writer.write_batch(pa.record_batch([chunk.dictionary_encode()], schema=schema))
-    assert decoded(read_column(path, "a")) == ["x", "y", "z", "x"]
+    assert decoded(read(path)) == ["x", "y", "z", "x"]
 
 
 def test_unused_categories_are_not_values(tmp_path: Path) -> None:
     path = tmp_path / "in.parquet"
-    array = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), pa.array(["x", "unused"]))
+    indices = pa.array([0, 1, 0], pa.int8())
+    array = pa.DictionaryArray.from_arrays(indices, pa.array(["x", "y", "unused"]))
     pq.write_table(pa.table({"a": array}), path)
-    assert read_column(path, "a").values == ("x",)
+    assert read(path).labels == [("x", "y")]
+
+
+@pytest.mark.parametrize(
+    ("array", "names"),
+    [
+        (pa.array(["b", "a", "b"]), ["b", "a", "b"]),
+        (pa.array([7, None, 5]), [7, None, 5]),
+        (pa.array([2**63 + 1, 1, 2], pa.uint64()), [2**63 + 1, 1, 2]),
+        (pa.array([datetime.date(2024, 2, 29)] * 3), ["2024-02-29"] * 3),
+    ],
+    ids=["texts", "integers", "large integers", "dates"],
+)
+def test_users_are_named_as_in_the_file(tmp_path: Path, array: Any, names: list[Any]) -> None:
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"who": array, "a": [0.5, 1.5, 2.5]}), path)
+    wanted = Wanted(("a",), "who", None, None, None, {}, "drop", ())
+    records = read_records(path, wanted)
+    assert records.users.tolist() == [name for name in names if name is not None]
+    assert records.dropped == names.count(None)
+    kept = [value for value, name in zip([0.5, 1.5, 2.5], names, strict=True) if name is not None]
+    np.testing.assert_array_equal(records.data[:, 0], kept)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +175,7 @@ def test_unused_categories_are_not_values(tmp_path: Path) -> None:
         ("in.arrow", b"no", "cannot be read"),
         ("in.xlsx", b"", "must end in .parquet, .*, .csv, .tsv"),
         ("in", b"", "must end in .parquet"),
+        ("in.csv", b"a\n", "holds no answer"),
     ],
 )
 def test_unreadable_files_are_refused(
@@ -160,7 +184,7 @@ def test_unreadable_files_are_refused(
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InvalidValueError, match=message):
-        read_column(path, "a")
+        read(path)
 
 
 @pytest.mark.parametrize(
@@ -170,16 +194,18 @@ def test_columns_that_are_no_categories_are_refused(tmp_path: Path, array: Any) 
     path = tmp_path / "in.parquet"
     pq.write_table(pa.table({"a": array}), path)
     with pytest.raises(InvalidTypeError, match="column 'a'"):
-        read_column(path, "a")
+        read(path)
 
 
 def test_infinite_numbers_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "in.parquet"
     pq.write_table(pa.table({"a": [1.5, float("inf")]}), path)
     with pytest.raises(InvalidValueError, match="infinite"):
-        read_column(path, "a")
+        read(path)
+    with pytest.raises(InvalidValueError, match="1 values are not within the bounds"):
+        read_records(path, Wanted(("a",), None, None, None, None, {}, None, ()))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
-        read_column(tmp_path / "nowhere.csv", "a")
+        read(tmp_path / "nowhere.csv")

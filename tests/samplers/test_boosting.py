@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 from scipy import integrate, stats
 
+from turnout._seeds import derived
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers import (
     Mixture,
@@ -24,7 +25,6 @@ from turnout.samplers import (
     Uniform,
 )
 from turnout.samplers.boosting import boosting_weights, score_bound
-from turnout.samplers.randomness import derived
 from turnout.samplers.weak_learner import LOG_TWO, BoostedScore, default_learner
 
 Floats = npt.NDArray[np.float64]

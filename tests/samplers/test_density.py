@@ -16,6 +16,7 @@ import pytest
 from scipy import integrate, stats
 
 from turnout import _core
+from turnout._seeds import derived
 from turnout.errors import InvalidValueError
 from turnout.samplers import (
     Mixture,
@@ -260,7 +261,7 @@ def test_weights_are_in_the_band_of_the_epsilon(kind: str, monkeypatch: pytest.M
         assert len(noted) == 4
         # Proposals come from the reference alone: the same ones for every estimate.
         points = [
-            StandardNormal(1).draw_spread(33, seed=mollifier_seed(1, row))[:, 0] for row in range(4)
+            StandardNormal(1).draw_spread(33, seed=derived(1, 1, row))[:, 0] for row in range(4)
         ]
         assert all(value in row for value, row in zip(drawn[:, 0], points, strict=True))
         for asked, base, ratios in noted:
@@ -274,11 +275,6 @@ def test_weights_are_in_the_band_of_the_epsilon(kind: str, monkeypatch: pytest.M
             assert 1 / (min(shares) * 33) <= Fraction(math.exp(epsilon / 2.0)) * (
                 1 + Fraction(1, 10**9)
             )
-
-
-def mollifier_seed(seed: int, row: int) -> int:
-    """The seed of a draw's proposals."""
-    return int(np.random.SeedSequence([seed, 1, row]).generate_state(1, np.uint64)[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,10 +11,9 @@ from turnout.samplers.base import PrivateSampler
 from turnout.samplers.baselines import BernsteinSampler, PrivateKernelDensity
 from turnout.samplers.boosting import BoostingRound, MollifiedBoosting
 from turnout.samplers.budget import PrivacyBudget
-from turnout.samplers.choice import choose_sampler
 from turnout.samplers.density import MollifiedDensity
 from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
-from turnout.samplers.minimax import MinimaxSampler
+from turnout.samplers.minimax import MinimaxSampler, choose_sampler
 from turnout.samplers.mollifier import Projection, RelativeMollifier
 from turnout.samplers.normalizer import LogNormalizer
 from turnout.samplers.pictures import plot_density, plot_heatmap
@@ -31,10 +30,10 @@ from turnout.samplers.study.comparison import (
     compare_samplers,
     plot_curves,
 )
-from turnout.samplers.study.coverage import mode_coverage
 from turnout.samplers.study.metrics import (
     hellinger,
     kl_divergence,
+    mode_coverage,
     negative_log_likelihood,
     total_variation,
 )

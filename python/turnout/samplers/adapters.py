@@ -6,7 +6,8 @@ import copy
 import inspect
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from turnout import _arguments
 from turnout._types import Floats, Truths
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.base import PrivateSampler
-from turnout.samplers.randomness import generator
 from turnout.samplers.reference import Normal, Reference, StandardNormal, shares_of
+
+LogDensity = Callable[[Floats], Floats]
 
 #: Points drawn to see whether an object draws from what it is given.
 _TRIAL = 64
@@ -304,10 +306,10 @@ class _Foreign(Reference):
         if self._source == "seed":
             return secrets.randbits(63) if seed is None else seed
         if self._source == "rng":
-            return generator(seed)
+            return _generator(seed)
         # scikit-learn knows no generators.
         legacy: Any = np.random.RandomState
-        return legacy(generator(seed).integers(0, 2**32, 32, np.uint32))
+        return legacy(_generator(seed).integers(0, 2**32, 32, np.uint32))
 
     def log_density(self, points: Floats) -> Floats:
         return np.asarray(self._density(points), np.float64).reshape(-1)
@@ -331,3 +333,59 @@ class _Foreign(Reference):
 
     def __repr__(self) -> str:
         return _named(self._value)
+
+
+def log_density_of(argument: str, value: Any, *, finite: bool = False) -> LogDensity:
+    """Return a function that gives one log-density for each point of an array of shape (n, d).
+
+    Parameters
+    ----------
+    argument, value
+        A function of points, or an object with ``log_density``, ``score_samples`` or ``logpdf``.
+    finite
+        Whether densities must be numbers: NaN and infinity are refused.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it is neither.
+    """
+    methods = (getattr(value, name, None) for name in ("log_density", "score_samples", "logpdf"))
+    function: Any = next(filter(callable, methods), value)
+    if not callable(function) or isinstance(value, type):
+        raise _arguments.mistyped(
+            f"{argument} must be a function that gives log-densities at points, or an object with "
+            "log_density, score_samples or logpdf",
+            value,
+        )
+    return _LogDensity(argument, function, finite)
+
+
+@dataclass(frozen=True)
+class _LogDensity:
+    """A function of points whose results are checked; it can be pickled if the function can."""
+
+    argument: str
+    function: LogDensity
+    finite: bool
+
+    def __call__(self, at: Floats) -> Floats:
+        found = np.asarray(self.function(at), np.float64)
+        if found.size != len(at):
+            raise InvalidValueError(
+                f"{self.argument} must give one log-density for each of {len(at)} points, got "
+                f"shape {found.shape}"
+            )
+        found = found.reshape(len(at))
+        wrong = np.flatnonzero(np.isnan(found) | (found == np.inf))
+        if self.finite and wrong.size:
+            raise InvalidValueError(
+                f"{self.argument} must give log-densities below infinity, got {found[wrong[0]]} at "
+                f"{at[wrong[0]]}"
+            )
+        return found
+
+
+def _generator(seed: int | None) -> np.random.Generator:
+    """Make a generator for foreign code that draws: of 256 random bits, or of the seed."""
+    return np.random.Generator(np.random.Philox(secrets.randbits(256) if seed is None else seed))

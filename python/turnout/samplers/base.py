@@ -237,6 +237,9 @@ class PrivateSampler(abc.ABC):
     def _draw(self, count: int, seed: int | None) -> Array:
         """Draw what was paid for."""
 
+    def _grant(self) -> PrivacyBudget:
+        return PrivacyBudget(self.epsilon_)
+
     def _pay(self, purse: PrivacyBudget, count: int) -> None:
         purse.spend(self.epsilon_, times=count)
 
@@ -267,13 +270,7 @@ class PrivateSampler(abc.ABC):
         InvalidTypeError, InvalidValueError
             If it is no number, or out of range.
         """
-        epsilon = _arguments.number("epsilon", self.epsilon)
-        if not 0.0 < epsilon <= LARGEST_EPSILON:
-            raise _arguments.invalid(
-                f"epsilon must be a finite number above 0 and at most {LARGEST_EPSILON:g}",
-                self.epsilon,
-            )
-        return epsilon
+        return usable_epsilon(self.epsilon)
 
 
 class RatioSampler(PrivateSampler):
@@ -382,9 +379,6 @@ class PointSampler(PrivateSampler):
             )
         return self._log_density(records)
 
-    def _grant(self) -> PrivacyBudget:
-        return PrivacyBudget(self.epsilon_)
-
     @abc.abstractmethod
     def _fit(self, records: Floats) -> None:
         """Fit on checked records."""
@@ -392,6 +386,16 @@ class PointSampler(PrivateSampler):
     @abc.abstractmethod
     def _log_density(self, records: Floats) -> Floats:
         """Give the log-density at checked points."""
+
+
+def usable_epsilon(epsilon: Any) -> float:
+    """Return an epsilon that draws can have as a float."""
+    value = _arguments.number("epsilon", epsilon)
+    if not 0.0 < value <= LARGEST_EPSILON:
+        raise _arguments.invalid(
+            f"epsilon must be a finite number above 0 and at most {LARGEST_EPSILON:g}", epsilon
+        )
+    return value
 
 
 def training_points(X: Any) -> Floats:
@@ -422,13 +426,7 @@ def points(argument: str, value: Any, *, least: int = 1) -> Floats:
         )
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InvalidValueError(f"{argument} must have no masked entries")
-    try:
-        array = np.asarray(value)
-    except Exception as error:
-        # Anything can go wrong in the conversion of foreign objects.
-        raise _arguments.mistyped(
-            f"{argument} must be an array of real numbers of shape (n, d)", value
-        ) from error
+    array = _arguments.as_array(argument, value, "an array of real numbers of shape (n, d)")
     if array.dtype.kind == "c":
         raise InvalidValueError(
             f"Complex data not supported: {argument} must hold real numbers, got {array.dtype}"

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from turnout import _arguments
+from turnout import _arguments, _core
 from turnout._progress import track
+from turnout._seeds import derived
 from turnout._types import Floats
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PointSampler, random_state_of
+from turnout.samplers.density import copy_of
 from turnout.samplers.drawing import automatic_trials, rejection
-from turnout.samplers.estimators import copy_of
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
-from turnout.samplers.randomness import derived, uniforms
 from turnout.samplers.reference import Reference, check_support
 from turnout.samplers.weak_learner import (
     LOG_TWO,
@@ -248,7 +248,7 @@ class MollifiedBoosting(PointSampler):
         drawn = self.reference_.draw(_PROPOSALS * size, seed=derived(seed, 8))
         # Importance resampling takes the same time however far the density is from the reference.
         total = np.cumsum(np.exp(score(drawn) - score.most))
-        spread = (np.arange(size) + uniforms(1, derived(seed, 9))) / size
+        spread = (np.arange(size) + _core.uniforms(1, derived(seed, 9))) / size
         result: Floats = drawn[np.searchsorted(total, spread * total[-1]).clip(0, len(drawn) - 1)]
         return result
 

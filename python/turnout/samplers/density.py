@@ -3,21 +3,73 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import math
+import warnings
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from turnout import _arguments
+from turnout._extras import require
 from turnout._one_thread import one_thread
-from turnout._types import Floats
-from turnout.samplers.adapters import as_reference
+from turnout._seeds import derived
+from turnout._types import Array, Floats
+from turnout.samplers.adapters import as_reference, log_density_of
 from turnout.samplers.base import PointSampler, random_state_of
 from turnout.samplers.drawing import automatic_proposals
-from turnout.samplers.estimators import automatic_estimate, copy_of
-from turnout.samplers.mollifier import Projection, log_density_of
+from turnout.samplers.mollifier import Projection
 from turnout.samplers.normalizer import LogNormalizer
 from turnout.samplers.reference import Reference, check_support
 
+#: Fewer records than this get a kernel estimate.
+_FEW = 20
 
-class MollifiedDensity(PointSampler):
+_COMPONENTS = 8
+
+#: The number of components is chosen on so many records.
+_MOST = 5000
+
+
+class ProjectedSampler(PointSampler):
+    """Draws from a density estimate of a person's records, clipped into a band."""
+
+    reference: Any
+    estimator: Any
+    proposals: int | None
+    random_state: int | None
+    projection_: Projection
+    reference_: Reference
+    estimator_: Any
+
+    def _base(self) -> float | None:
+        """Give the least density of a draw, relative to the reference; None: e^(-epsilon/2)."""
+        return None
+
+    def _fit(self, records: Floats) -> None:
+        proposals = self.proposals
+        if proposals is not None:
+            proposals = _arguments.integer("proposals", proposals, least=2, most=2**30)
+        self.reference_ = as_reference(self.reference, records.shape[1])
+        check_support("X", records, self.reference_)
+        # The mixture that is chosen takes small steps; how others compute is their own matter.
+        with one_thread() if self.estimator is None else contextlib.nullcontext():
+            self.estimator_ = _fitted(
+                self.estimator, records, self.reference_, random_state_of(self.random_state)
+            )
+        found = log_density_of("density", self.estimator_)
+        self.projection_ = Projection(self.reference_, found, self.epsilon_, base=self._base())
+        self._seen = proposals or automatic_proposals(self.epsilon_)
+
+    def _draw(self, count: int, seed: int | None) -> Array:
+        return self.projection_.sample(count, proposals=self._seen, seed=seed)
+
+    def _log_density(self, records: Floats) -> Floats:
+        return self.projection_.log_density(records)
+
+
+class MollifiedDensity(ProjectedSampler):
     """A private draw from a density estimate of a person's own records.
 
     The estimate P may be anything: it is clipped into the band ``[Q0 e^(-epsilon/2),
@@ -108,38 +160,11 @@ class MollifiedDensity(PointSampler):
         self.proposals = proposals
         self.random_state = random_state
 
-    projection_: Projection
-    reference_: Reference
-    estimator_: Any
-
     @property
     def certificate_(self) -> float:
         """A proven bound of ``|log Q/Q0|`` for the law Q of a draw."""
         self.check_fitted()
-        return self._half_width
-
-    def _fit(self, records: Floats) -> None:
-        proposals = self.proposals
-        if proposals is not None:
-            proposals = _arguments.integer("proposals", proposals, least=2, most=2**30)
-        self.reference_ = as_reference(self.reference, records.shape[1])
-        check_support("X", records, self.reference_)
-        # The mixture that is chosen takes small steps; how others compute is their own matter.
-        with one_thread() if self.estimator is None else contextlib.nullcontext():
-            self.estimator_ = fitted_estimate(
-                self.estimator, records, self.reference_, random_state_of(self.random_state)
-            )
-        self.projection_ = Projection(
-            self.reference_, log_density_of(self.estimator_), self.epsilon_
-        )
-        self._seen = proposals or automatic_proposals(self.epsilon_)
-        self._half_width = self.epsilon_ / 2.0
-
-    def _draw(self, count: int, seed: int | None) -> Floats:
-        return self.projection_.sample(count, proposals=self._seen, seed=seed)
-
-    def _log_density(self, records: Floats) -> Floats:
-        return self.projection_.log_density(records)
+        return self.epsilon_ / 2.0
 
     def log_normalizer(
         self, *, points: int = 2**17, confidence: float = 1.0 - 1e-9, seed: int | None = None
@@ -160,16 +185,10 @@ class MollifiedDensity(PointSampler):
         return self.projection_.log_normalizer(points=points, confidence=confidence, seed=seed)
 
 
-def fitted_estimate(estimator: Any, records: Floats, reference: Reference, seed: int | None) -> Any:
-    """Fit a copy of a density estimator, or the one that is chosen where there is none.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        If it is no estimator, or the seed of the one that is chosen is none.
-    """
+def _fitted(estimator: Any, records: Floats, reference: Reference, seed: int | None) -> Any:
+    """Fit a copy of a density estimator, or the one that is chosen where there is none."""
     if estimator is None:
-        return automatic_estimate(records, reference, seed)
+        return _automatic_estimate(records, reference, seed)
     missing = [
         name for name in ("fit", "score_samples") if not callable(getattr(estimator, name, None))
     ]
@@ -180,3 +199,92 @@ def fitted_estimate(estimator: Any, records: Floats, reference: Reference, seed:
     copied = copy_of(estimator)
     copied.fit(records)
     return copied
+
+
+class ScaledEstimate:
+    """A density estimate of records that were divided by the spread of the reference."""
+
+    def __init__(self, estimate: Any, center: Floats, scale: Floats) -> None:
+        self.estimate = estimate
+        self._center = center
+        self._scale = scale
+        self._log_scale = float(np.log(scale).sum())
+
+    def score_samples(self, points: Floats) -> Floats:
+        """Give the log-density at points of shape (n, d)."""
+        scaled = (points - self._center) / self._scale
+        result: Floats = self.estimate.score_samples(scaled) - self._log_scale
+        return result
+
+
+def _automatic_estimate(records: Floats, reference: Reference, seed: int | None) -> ScaledEstimate:
+    """Estimate a density: a Gaussian mixture chosen by BIC, or a kernel estimate for few records.
+
+    Parameters
+    ----------
+    records
+        Of shape (n, d).
+    reference
+        Its spread is the unit of length.
+    seed
+        Of the initial components.
+
+    Returns
+    -------
+    ScaledEstimate
+        With ``score_samples``.
+    """
+    typical = reference.draw(1024, seed=0)
+    with np.errstate(all="ignore"):
+        center, scale = typical.mean(axis=0), typical.std(axis=0)
+    usable = np.isfinite(center) & np.isfinite(scale) & (scale > 0.0)
+    center, scale = np.where(usable, center, 0.0), np.where(usable, scale, 1.0)
+    scaled = (records - center) / scale
+    count = len(scaled)
+    if count < _FEW:
+        return ScaledEstimate(_kernels(scaled), center, scale)
+    mixture = require("sklearn.mixture", "samplers").GaussianMixture
+    most = max(1, min(_COMPONENTS, count // 10))
+    random_state = None if seed is None else (derived(seed, 5) or 0) % 2**32
+    # BIC's choice needs no more records than this; the chosen mixture is fitted to all.
+    few = scaled
+    if count > _MOST:
+        few = np.random.default_rng(random_state).choice(scaled, _MOST, replace=False)
+    # Identical or proportional columns have no covariance: the least one is relative to the spread.
+    least = 1e-6 * max(1.0, float(scaled.var(axis=0).max()))
+
+    def fitted(components: int, part: Floats) -> Any:
+        try:
+            return mixture(components, reg_covar=least, random_state=random_state).fit(part)
+        except ValueError:
+            return None
+
+    best, lowest = 0, math.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for components in range(1, most + 1):
+            found = fitted(components, few)
+            criterion = math.inf if found is None else float(found.bic(few))
+            if criterion < lowest:
+                best, lowest, chosen = components, criterion, found
+        if best and few is not scaled:
+            chosen = fitted(best, scaled)
+    return ScaledEstimate(
+        chosen if best and chosen is not None else _kernels(scaled), center, scale
+    )
+
+
+def _kernels(scaled: Floats) -> Any:
+    count, dimension = scaled.shape
+    # Scott's rule; one record says nothing of its spread, so a tenth of the reference's is taken.
+    spread = float(np.sqrt(scaled.var(axis=0).mean())) if count > 1 else 0.1
+    width = max(spread * count ** (-1.0 / (dimension + 4)), 0.01)
+    return require("sklearn.neighbors", "samplers").KernelDensity(bandwidth=width).fit(scaled)
+
+
+def copy_of(estimator: Any) -> Any:
+    """Copy an estimator without what it was fitted on."""
+    if hasattr(estimator, "get_params"):
+        clone: Callable[[Any], Any] = require("sklearn.base", "samplers").clone
+        return clone(estimator)
+    return copy.deepcopy(estimator)

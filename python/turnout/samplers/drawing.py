@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from turnout import _core
+from turnout._seeds import derived
 from turnout._types import Floats
-from turnout.samplers.randomness import derived
 from turnout.samplers.reference import Reference
 
 #: The chance that no trial is accepted, at most, where the number of trials is chosen for the user.

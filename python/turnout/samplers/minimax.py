@@ -1,42 +1,34 @@
-"""Private draws that are optimal in the worst case."""
+"""Private draws that are optimal in the worst case, and which sampler of values to take."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from turnout import _arguments, _core
 from turnout._rounding import logarithm_up
-from turnout._types import Array, Floats, Self, Unsigned
+from turnout._types import Array, Floats, Integers, Self
 from turnout.domain import Domain
+from turnout.domain import domain_of as public_domain
 from turnout.errors import InvalidValueError
-from turnout.samplers.adapters import as_reference
-from turnout.samplers.base import RatioSampler, points, random_state_of, training_points
-from turnout.samplers.budget import PrivacyBudget
-from turnout.samplers.density import fitted_estimate
-from turnout.samplers.drawing import automatic_proposals
-from turnout.samplers.finite.law import (
-    UNIT,
-    FiniteLaw,
-    clipped,
-    codes_of,
-    divergence_of_point,
-    domain_of,
-    probabilities_of,
-    values_of,
-    values_tags,
-)
-from turnout.samplers.mollifier import Projection, log_density_of
-from turnout.samplers.reference import Reference, check_support
+from turnout.samplers.adapters import as_reference, log_density_of
+from turnout.samplers.density import ProjectedSampler
+from turnout.samplers.finite import FiniteMollifier, LawSampler
+from turnout.samplers.finite_law import UNIT, FiniteLaw, domain_of, worst_of_equals
+from turnout.samplers.mollifier import Projection
 
 #: The reference weight of a proposal in the core.
-_PROPOSAL = 2**32
+_PROPOSAL: Final = 2**32
+
+#: Nobody is asked to think of more different values than so many.
+_MOST: Final = 2**16
 
 
-class MinimaxSampler(RatioSampler):
+class MinimaxSampler(LawSampler, ProjectedSampler):
     """A private draw whose largest divergence from the person's distribution is the least possible.
 
     *Finitely many values* (``domain_size`` or ``domain``): for values of distribution P the law of
@@ -131,14 +123,6 @@ class MinimaxSampler(RatioSampler):
         self.proposals = proposals
         self.random_state = random_state
 
-    domain_: Domain
-    weights_: Unsigned
-    probabilities_: Floats
-    reference_: Reference
-    estimator_: Any
-    projection_: Projection
-    n_features_in_: int
-
     def fit(self, X: Any, y: None = None) -> Self:
         """Fit on one person's data.
 
@@ -165,43 +149,22 @@ class MinimaxSampler(RatioSampler):
         MissingExtraError
             If scikit-learn is needed and not installed.
         """
-        epsilon = self.check_epsilon()
-        # A failed fit leaves no half-fitted sampler behind.
         if self._over_values():
-            domain = self._values()
-            counts = np.bincount(codes_of(domain, X), minlength=domain.size)
-            vars(self).pop("budget_", None)
-            law = self._law(epsilon, domain.size)
-            self.domain_ = domain
-            self.weights_ = law.weights(counts)
-            self.probabilities_ = self.weights_ / float(law.total)
-            self._certificate = law.certificate
-        else:
-            base = self._base(epsilon)
-            records = training_points(X)
-            vars(self).pop("budget_", None)
-            self._fit_points(records, epsilon, base)
-        self._fitted_ratio, self._fitted_limits = self._ratio(), self._limits()
-        self.epsilon_ = epsilon
-        self._fitted_values = self._over_values()
-        self.budget_ = PrivacyBudget(epsilon)
-        return self
+            return LawSampler.fit(self, X)
+        # What is refused, before anything of an earlier fit is given up.
+        self._base()
+        return ProjectedSampler.fit(self, X)
 
-    def _fit_points(self, records: Floats, epsilon: float, base: float) -> None:
-        seen = self.proposals
-        if seen is not None:
-            seen = _arguments.integer("proposals", seen, least=2, most=2**30)
-        self.n_features_in_ = records.shape[1]
-        self.reference_ = as_reference(self.reference, records.shape[1])
-        check_support("X", records, self.reference_)
-        self.estimator_ = fitted_estimate(
-            self.estimator, records, self.reference_, random_state_of(self.random_state)
-        )
-        density = log_density_of(self.estimator_)
-        self.projection_ = Projection(self.reference_, density, epsilon, base=base)
-        self._seen = seen or automatic_proposals(epsilon)
-        low, high = _core.SamplerBand(epsilon, base).limits(_PROPOSAL)
+    def _learn(self, counts: Integers) -> None:
+        super()._learn(counts)
+        self._certificate, self._fitted_values = self._fitted_law.certificate, True
+
+    def _fit(self, records: Floats) -> None:
+        super()._fit(records)
+        low, high = self._proposal_limits()
+        self._fitted_ratio = Fraction(high, low)
         self._certificate = logarithm_up(max(Fraction(high, _PROPOSAL), Fraction(_PROPOSAL, low)))
+        self._fitted_limits, self._fitted_values = self._limits(), False
 
     @property
     def certificate_(self) -> float:
@@ -215,25 +178,25 @@ class MinimaxSampler(RatioSampler):
 
         Of a fitted sampler those of its draws, whatever its parameters are now.
         """
-        found = self._fitted_limits if self.__sklearn_is_fitted__() else self._limits()
-        if found is None:
+        fitted = self.__sklearn_is_fitted__()
+        if self._fitted_values if fitted else self._over_values():
             raise InvalidValueError(
                 "log_limits are those of a sampler of points, got one of values"
             )
-        return found
+        return self._fitted_limits if fitted else self._limits()
 
-    def _limits(self) -> tuple[float, float] | None:
-        if self._over_values():
-            return None
-        epsilon = self.check_epsilon()
-        least = math.log(self._base(epsilon))
-        return least, least + epsilon
+    def _limits(self) -> tuple[float, float]:
+        least = math.log(self._base())
+        return least, least + self.check_epsilon()
+
+    def _proposal_limits(self) -> tuple[int, int]:
+        return _core.SamplerBand(self.check_epsilon(), self._base()).limits(_PROPOSAL)
 
     def _ratio(self) -> Fraction:
-        epsilon = self.check_epsilon()
+        self.check_epsilon()
         if self._over_values():
-            return self._law(epsilon, self._values().size).realized_ratio
-        low, high = _core.SamplerBand(epsilon, self._base(epsilon)).limits(_PROPOSAL)
+            return super()._ratio()
+        low, high = self._proposal_limits()
         return Fraction(high, low)
 
     def project(self, p: Any) -> Any:
@@ -258,14 +221,17 @@ class MinimaxSampler(RatioSampler):
         """
         epsilon = self.check_epsilon()
         if self._over_values():
-            size = self._values().size
-            given = probabilities_of("p", p, size)
-            floor = np.full(size, 1.0 / (math.exp(epsilon) + (size - 1)))
-            return clipped(given, floor, math.exp(epsilon) * floor)
-        density = log_density_of(p)
+            return super().project(p)
+        density = log_density_of("density", p)
         dimension = getattr(self.reference, "dimension", getattr(self, "n_features_in_", 1))
         reference = as_reference(self.reference, dimension)
-        return Projection(reference, density, epsilon, base=self._base(epsilon))
+        return Projection(reference, density, epsilon, base=self._base())
+
+    def band(self) -> tuple[Floats, Floats]:
+        """Give the least and the largest probability of each value."""
+        size = domain_of(self.domain_size, self.domain).size
+        floor = np.full(size, 1.0 / (math.exp(self.check_epsilon()) + (size - 1)))
+        return floor, math.exp(self.check_epsilon()) * floor
 
     def worst_case(self, divergence: str = "kl") -> float:
         """Give the largest divergence from a distribution of the class to its projection.
@@ -294,9 +260,8 @@ class MinimaxSampler(RatioSampler):
         """
         epsilon = self.check_epsilon()
         if self._over_values():
-            others = self._values().size - 1
-            whole = math.exp(epsilon) + others
-            return divergence_of_point(divergence, math.exp(epsilon) / whole, others / whole)
+            size = domain_of(self.domain_size, self.domain).size
+            return worst_of_equals(divergence, epsilon, size)
         lower, upper = self._class()
         return _worst_density(divergence, epsilon, lower, upper)
 
@@ -321,16 +286,8 @@ class MinimaxSampler(RatioSampler):
             If the values or points cannot be used.
         """
         self.check_fitted()
-        if self._fitted_values:
-            result: Floats = np.log(self.probabilities_)[codes_of(self.domain_, X)]
-            return result
-        records = points("X", X)
-        if records.shape[1] != self.n_features_in_:
-            raise InvalidValueError(
-                f"X has {records.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        return self.projection_.log_density(records)
+        kind = LawSampler if self._fitted_values else ProjectedSampler
+        return kind.score_samples(self, X)
 
     @property
     def of_points(self) -> bool:
@@ -338,15 +295,12 @@ class MinimaxSampler(RatioSampler):
         return not self._fitted_values
 
     def _draw(self, count: int, seed: int | None) -> Array:
-        if self._fitted_values:
-            return values_of(self.domain_, _core.choose_weighted(self.weights_, count, seed))
-        return self.projection_.sample(count, proposals=self._seen, seed=seed)
+        kind = LawSampler if self._fitted_values else ProjectedSampler
+        return kind._draw(self, count, seed)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if self.domain_size is not None or self.domain is not None:
-            tags.input_tags = values_tags(tags.input_tags)
-        return tags
+        over_values = self.domain_size is not None or self.domain is not None
+        return (LawSampler if over_values else ProjectedSampler).__sklearn_tags__(self)
 
     def _over_values(self) -> bool:
         """Whether the sampler is over finitely many values, not over points."""
@@ -365,13 +319,10 @@ class MinimaxSampler(RatioSampler):
             )
         return over_values
 
-    def _values(self) -> Domain:
-        return domain_of(self.domain_size, self.domain)
-
-    def _law(self, epsilon: float, size: int) -> FiniteLaw:
+    def _law(self) -> FiniteLaw:
+        epsilon, size = self.check_epsilon(), domain_of(self.domain_size, self.domain).size
         reference = np.full(size, UNIT // size, np.uint64)
-        base = size / (math.exp(epsilon) + (size - 1))
-        return FiniteLaw(epsilon, reference, base)
+        return FiniteLaw(epsilon, reference, size / (math.exp(epsilon) + (size - 1)))
 
     def _class(self) -> tuple[float, float]:
         lower = _arguments.number("lower", self.lower)
@@ -382,8 +333,8 @@ class MinimaxSampler(RatioSampler):
             raise InvalidValueError(f"upper must be a finite number above 1, got {upper}")
         return lower, upper
 
-    def _base(self, epsilon: float) -> float:
-        return _base_of(epsilon, *self._class())
+    def _base(self) -> float:
+        return _base_of(self.check_epsilon(), *self._class())
 
 
 def _base_of(epsilon: float, lower: float, upper: float) -> float:
@@ -408,3 +359,64 @@ def _worst_density(divergence: Any, epsilon: float, lower: float, upper: float) 
         )
     rest = lower * math.log(lower / least) if lower > 0.0 else 0.0
     return alpha * upper * math.log(upper / most) + (1.0 - alpha) * rest
+
+
+def choose_sampler(
+    epsilon: float,
+    domain: Domain | Sequence[Hashable] | int,
+    *,
+    records: int | None = None,
+) -> MinimaxSampler | FiniteMollifier:
+    """Choose the sampler of values whose draws look most like the person's own.
+
+    Of one record :class:`MinimaxSampler` is best, which is then randomized response; of many it is
+    nearly uniform where epsilon is small, and :class:`FiniteMollifier` keeps more of what the
+    records have in common. The choice is made for a person with so many *different* values, each of
+    them once: the smaller total variation distance between that and the law of a draw wins.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy of one draw: above 0, at most 42.
+    domain
+        The values: a :class:`turnout.Domain`, a list of labels, or their number.
+    records
+        About how many records a person has, if that is publicly known; many by default. It must not
+        be taken from the persons' data.
+
+    Returns
+    -------
+    MinimaxSampler or FiniteMollifier
+        Not fitted yet.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> choose_sampler(1.0, 50, records=1).__class__.__name__
+    'MinimaxSampler'
+    >>> sampler = choose_sampler(1.0, 50)
+    >>> sampler.__class__.__name__
+    'FiniteMollifier'
+    >>> sampler.fit([3, 4, 3, 3, 7, 3]).sample(1).shape
+    (1,)
+    """
+    values = public_domain("domain", domain)
+    samplers: list[Any] = [
+        kind(epsilon, domain=values) for kind in (MinimaxSampler, FiniteMollifier)
+    ]
+    if records is None:
+        return samplers[1]  # type: ignore[no-any-return]
+    number = _arguments.integer("records", records, least=1)
+    different = min(number, values.size, _MOST)
+    own = np.full(different, 1 / different)
+    distances = []
+    for sampler in samplers:
+        law = sampler.fit(values.decode(np.arange(different))).probabilities_
+        distances.append(float(np.maximum(own - law[:different], 0.0).sum()))
+    place = 1 if distances[1] <= distances[0] else 0
+    chosen: MinimaxSampler | FiniteMollifier = type(samplers[place])(epsilon, domain=values)
+    return chosen

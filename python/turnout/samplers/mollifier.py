@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,15 +13,13 @@ import numpy as np
 from turnout import _arguments, _core
 from turnout._rounding import rounded_up
 from turnout._types import Floats
-from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.samplers.adapters import as_reference
-from turnout.samplers.base import LARGEST_EPSILON, points
+from turnout.errors import InvalidValueError
+from turnout.samplers.adapters import LogDensity, as_reference, log_density_of
+from turnout.samplers.base import points, usable_epsilon
 from turnout.samplers.drawing import automatic_proposals, log_ratios, resampling
-from turnout.samplers.finite.law import clipped, positive_probabilities, probabilities_of
+from turnout.samplers.finite_law import clipped, positive_probabilities, probabilities_of
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
 from turnout.samplers.reference import Reference, shares_of
-
-LogDensity = Callable[[Floats], Floats]
 
 #: Points on which the constant of a projection is solved for.
 _POINTS = 2**16
@@ -72,12 +70,7 @@ class RelativeMollifier:
     """
 
     def __init__(self, reference: Any = None, epsilon: float = 1.0, dimension: int = 1) -> None:
-        value = _arguments.number("epsilon", epsilon)
-        if not 0.0 < value <= LARGEST_EPSILON:
-            raise _arguments.invalid(
-                f"epsilon must be a finite number above 0 and at most {LARGEST_EPSILON:g}", epsilon
-            )
-        self.epsilon = value
+        self.epsilon = usable_epsilon(epsilon)
         if isinstance(reference, (list, tuple, np.ndarray)):
             self.reference: Reference | Floats = positive_probabilities(reference)
             return
@@ -157,7 +150,7 @@ class RelativeMollifier:
             raise InvalidValueError(
                 f"at must have {self.reference.dimension} column(s), got {where.shape[1]}"
             )
-        found = log_density_of(density)(where)
+        found = log_density_of("density", density)(where)
         base = self.reference.log_density(where)
         # Where neither has a density there is nothing to compare.
         there = ~(np.isneginf(found) & np.isneginf(base))
@@ -187,7 +180,7 @@ class RelativeMollifier:
             sum.
         """
         parts = [
-            log_density_of(density)
+            log_density_of("density", density)
             for density in _arguments.items("densities", densities, "a sequence of densities")
         ]
         given = np.ones(len(parts)) if weights is None else weights
@@ -230,8 +223,8 @@ class RelativeMollifier:
             given = probabilities_of("density", density, self.reference.size)
             half = math.exp(self.half_width)
             return clipped(given, self.reference / half, self.reference * half)
-        checked = _arguments.seed(seed)
-        return Projection(self.reference, log_density_of(density), self.epsilon, seed=checked)
+        found, checked = log_density_of("density", density), _arguments.seed(seed)
+        return Projection(self.reference, found, self.epsilon, seed=checked)
 
     def __repr__(self) -> str:
         return f"RelativeMollifier({self.reference!r}, epsilon={self.epsilon!r})"
@@ -369,49 +362,3 @@ class Projection:
             count=count,
             seed=_arguments.seed(seed),
         )
-
-
-def log_density_of(value: Any) -> LogDensity:
-    """Find the function that gives log-densities.
-
-    Parameters
-    ----------
-    value
-        A function of points of shape (n, d), or an object with ``log_density``, ``score_samples``
-        or ``logpdf``.
-
-    Returns
-    -------
-    callable
-        Gives log-densities of shape (n,).
-
-    Raises
-    ------
-    InvalidTypeError
-        If it is neither.
-    """
-    for name in ("log_density", "score_samples", "logpdf"):
-        if callable(getattr(value, name, None)) and not isinstance(value, type):
-            return _Rows(getattr(value, name))
-    if callable(value) and not isinstance(value, type):
-        return _Rows(value)
-    raise InvalidTypeError(
-        "density must be a function that gives log-densities at points, or an object with "
-        f"log_density, score_samples or logpdf, got {_arguments.shown(value)}"
-    )
-
-
-class _Rows:
-    """A function of points whose result is one number for each."""
-
-    def __init__(self, function: Any) -> None:
-        self._function = function
-
-    def __call__(self, at: Floats) -> Floats:
-        found = np.asarray(self._function(at), np.float64)
-        if found.size != len(at):
-            raise InvalidValueError(
-                f"density must give one log-density for each point, got shape {found.shape} for "
-                f"{len(at)} points"
-            )
-        return found.reshape(len(at))

@@ -241,11 +241,7 @@ class DenseNetworks:
 
 def _reals(argument: str, value: Any, dimensions: int) -> Floats:
     """Return real numbers, finite or not, as a contiguous float64 array."""
-    try:
-        array = np.asarray(value)
-    except Exception as error:
-        # Anything can go wrong in the conversion of foreign objects.
-        raise _arguments.mistyped(f"{argument} must be an array of real numbers", value) from error
+    array = _arguments.as_array(argument, value, "an array of real numbers")
     if array.dtype.kind not in "iuf":
         raise InvalidTypeError(f"{argument} must hold real numbers, got dtype {array.dtype}")
     if array.ndim != dimensions or array.size == 0:

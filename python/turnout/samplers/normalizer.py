@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from turnout import _arguments
+from turnout import _arguments, _core
+from turnout._seeds import derived
 from turnout._types import Floats
 from turnout.errors import InvalidValueError
-from turnout.samplers.randomness import derived, uniforms
 from turnout.samplers.reference import Reference
 
 _CHUNK = 2**18
@@ -154,6 +154,6 @@ def _pairs(reference: Reference, count: int, seed: int | None) -> tuple[Floats, 
     side = count if words == 1 else max(1, math.isqrt(count))
     axis = np.arange(side, dtype=np.float64)
     corners = np.stack(np.meshgrid(*[axis] * words, indexing="ij"), axis=-1).reshape(-1, words)
-    inside = uniforms(2 * corners.size, derived(seed, 4)).reshape(2, *corners.shape)
+    inside = _core.uniforms(2 * corners.size, derived(seed, 4)).reshape(2, *corners.shape)
     cells = np.clip((corners + inside) / side, 2.0**-54, 1.0 - 2.0**-53)
     return reference.transform(cells[0]), reference.transform(cells[1])

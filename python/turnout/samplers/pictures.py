@@ -13,10 +13,10 @@ from turnout._drawing import new_axes
 from turnout._extras import require
 from turnout._types import Axes, Floats
 from turnout.errors import InvalidValueError
-from turnout.samplers.adapters import as_reference
+from turnout.samplers.adapters import LogDensity, as_reference, log_density_of
 from turnout.samplers.base import PrivateSampler, points
 from turnout.samplers.minimax import MinimaxSampler
-from turnout.samplers.study.metrics import LogDensity, box, log_density
+from turnout.samplers.reference import box
 
 if TYPE_CHECKING:
     from turnout.samplers.reference import Reference
@@ -105,19 +105,7 @@ def plot_density(
     middle = None
     if base is not None:
         middle = np.exp(base.log_density(x[:, None]))
-        if band is not None:
-            axes.fill_between(
-                x,
-                middle * math.exp(band.low),
-                middle * math.exp(band.high),
-                color=BAND,
-                linewidth=0.0,
-                label=band.label,
-                zorder=1,
-            )
-        axes.plot(
-            x, middle, color=REFERENCE, linestyle="--", linewidth=1.2, label="reference $Q_0$"
-        )
+        draw_reference(axes, x, middle, band)
     if drawn is not None:
         _draw_draws(axes, drawn, (low, high))
     if known is not None:
@@ -270,10 +258,27 @@ def draw_curves(curves: Sequence[Curve], axes: Axes, *, label: str, level: float
     return axes
 
 
-class _Band(NamedTuple):
+class Band(NamedTuple):
+    """How far laws of draws can be from the reference: logarithms, and what a legend says."""
+
     low: float
     high: float
     label: str
+
+
+def draw_reference(axes: Axes, x: Floats, density: Floats, band: Band | None) -> None:
+    """Draw the density of the reference, and the band around it."""
+    if band is not None:
+        axes.fill_between(
+            x,
+            density * math.exp(band.low),
+            density * math.exp(band.high),
+            color=BAND,
+            linewidth=0.0,
+            label=band.label,
+            zorder=1,
+        )
+    axes.plot(x, density, color=REFERENCE, linestyle="--", linewidth=1.2, label="reference $Q_0$")
 
 
 def _log_density_of(argument: str, given: Any, size: int) -> LogDensity:
@@ -291,12 +296,12 @@ def _log_density_of(argument: str, given: Any, size: int) -> LogDensity:
         advice = "one or two can be drawn" if other is None else f"use {other}"
         wanted = "one feature" if size == 1 else "two features"
         raise InvalidValueError(f"{argument} must have {wanted} here, got {features}: {advice}")
-    return log_density(argument, given)
+    return log_density_of(argument, given, finite=True)
 
 
 def _band_of(
     density: Any, reference: Any, epsilon: float | None
-) -> tuple[Reference | None, _Band | None]:
+) -> tuple[Reference | None, Band | None]:
     fitted = isinstance(density, PrivateSampler)
     own = fitted and reference is None
     if own:
@@ -314,9 +319,9 @@ def _band_of(
         # Those of the fit, whatever the parameters are now.
         low, high = density.projection_.log_limits
         label = rf"band $b\,Q_0$ to $b\,e^\varepsilon Q_0$, b = {math.exp(low):.3g}, ε = {width:g}"
-        return base, _Band(low, high, label)
+        return base, Band(low, high, label)
     label = rf"band $Q_0\,e^{{\pm\varepsilon/2}}$, ε = {width:g}"
-    return base, _Band(-width / 2.0, width / 2.0, label)
+    return base, Band(-width / 2.0, width / 2.0, label)
 
 
 def _column(drawn: Floats) -> Floats:

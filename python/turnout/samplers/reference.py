@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from turnout import _arguments
-from turnout._types import Array, Floats, Truths
+from turnout import _arguments, _core
+from turnout._types import Floats, Truths
 from turnout.errors import InvalidValueError
 from turnout.samplers.base import points
-from turnout.samplers.randomness import uniforms
+
+#: What the parameters of references must be.
+_NUMBERS = "an array of real numbers"
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 
@@ -79,7 +81,7 @@ class Reference(abc.ABC):
         numpy.ndarray
             float64 of shape (count, dimension).
         """
-        flat = uniforms(count * self.words, seed)
+        flat = _core.uniforms(count * self.words, seed)
         return self.transform(flat.reshape(count, self.words))
 
     def draw_spread(self, count: int, *, seed: int | None = None) -> Floats:
@@ -100,7 +102,7 @@ class Reference(abc.ABC):
         numpy.ndarray
             float64 of shape (count, dimension).
         """
-        shift = uniforms(self.words, seed)
+        shift = _core.uniforms(self.words, seed)
         lattice = np.arange(count)[:, None] * _steps(self.words, count)[None, :]
         shifted = (lattice + shift) % 1.0
         return self.transform(np.clip(shifted, 2.0**-54, 1.0 - 2.0**-53))
@@ -142,9 +144,9 @@ class Normal(Reference):
     """
 
     def __init__(self, mean: Any, covariance: Any) -> None:
-        self.mean = points("mean", np.atleast_2d(_numbers("mean", mean)))[0].copy()
+        self.mean = _point("mean", mean)
         self.dimension = self.words = self.mean.size
-        given = _numbers("covariance", covariance)
+        given = _arguments.as_array("covariance", covariance, _NUMBERS)
         matrix = np.diag(given) if given.ndim == 1 else np.atleast_2d(given)
         self.covariance = points("covariance", matrix).copy()
         if self.covariance.shape != (self.dimension, self.dimension):
@@ -243,8 +245,8 @@ class Uniform(Reference):
     """
 
     def __init__(self, low: Any, high: Any) -> None:
-        self.low = points("low", np.atleast_2d(_numbers("low", low)))[0].copy()
-        self.high = points("high", np.atleast_2d(_numbers("high", high)))[0].copy()
+        self.low = _point("low", low)
+        self.high = _point("high", high)
         if self.low.shape != self.high.shape:
             raise InvalidValueError(
                 f"low and high must have the same shape, got {self.low.shape} and {self.high.shape}"
@@ -271,6 +273,41 @@ class Uniform(Reference):
 
     def __repr__(self) -> str:
         return f"Uniform({self.low.tolist()}, {self.high.tolist()})"
+
+
+def box(bounds: Any, dimension: int | None = None) -> tuple[Floats, Floats]:
+    """Return the low and high sides of a public box: one pair for all features, or one for each.
+
+    Parameters
+    ----------
+    bounds
+        The pairs.
+    dimension
+        How many features there are; None for as many as there are pairs, one or two.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If they are no such pairs.
+    """
+    expected = "a pair (low, high), or one for each of two dimensions"
+    if dimension is not None:
+        expected = f"a pair (low, high), or {dimension} pairs: one for each feature"
+    pairs = _arguments.as_array("bounds", bounds, expected)
+    if pairs.dtype.kind not in "iuf":
+        raise _arguments.mistyped(f"bounds must be {expected}", bounds)
+    if pairs.shape == (2,):
+        pairs = np.tile(pairs, (dimension or 1, 1))
+    if pairs.shape not in [(count, 2) for count in ((1, 2) if dimension is None else (dimension,))]:
+        raise InvalidValueError(
+            f"bounds must be {expected}, got {_arguments.shown(bounds)} of shape {pairs.shape}"
+        )
+    low, high = pairs.T.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        widths = high - low
+    if not (np.isfinite(widths) & (widths > 0.0)).all():
+        raise _arguments.invalid("bounds must be finite with low < high for each feature", bounds)
+    return low, high
 
 
 def check_support(name: str, records: Floats, reference: Reference) -> None:
@@ -305,9 +342,7 @@ def shares_of(weights: Any, count: int) -> Floats:
     return result
 
 
-def _numbers(argument: str, value: Any) -> Array:
-    try:
-        return np.asarray(value)
-    except Exception as error:
-        # Anything can go wrong in the conversion of foreign objects.
-        raise _arguments.mistyped(f"{argument} must be an array of real numbers", value) from error
+def _point(argument: str, value: Any) -> Floats:
+    array = _arguments.as_array(argument, value, _NUMBERS)
+    result: Floats = points(argument, np.atleast_2d(array))[0].copy()
+    return result

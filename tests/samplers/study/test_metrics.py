@@ -14,10 +14,10 @@ from scipy import integrate, stats
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers import Mixture, Normal, StandardNormal, Uniform
 from turnout.samplers.study import quadrature
-from turnout.samplers.study.coverage import mode_coverage
 from turnout.samplers.study.metrics import (
     hellinger,
     kl_divergence,
+    mode_coverage,
     negative_log_likelihood,
     total_variation,
 )
@@ -270,9 +270,9 @@ def test_bad_input_is_refused(divergence: Any) -> None:
     ):
         with pytest.raises(InvalidValueError):
             divergence(p, q, **options)
-    with pytest.raises(InvalidTypeError, match="q must be a callable"):
+    with pytest.raises(InvalidTypeError, match="q must be a function"):
         divergence(law, 3.0, bounds=(0, 1))
-    with pytest.raises(InvalidTypeError, match="p must be a callable"):
+    with pytest.raises(InvalidTypeError, match="p must be a function"):
         divergence(StandardNormal, law, bounds=(0, 1))
 
 

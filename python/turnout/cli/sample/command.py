@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from turnout.cli.answers import LabelsFile, MissingValues, by_column
+from turnout.cli.answers import LabelsFile, MissingValues, stated_labels
 from turnout.cli.options import AsJson, PictureFile, TableFile, print_json, save_picture
 from turnout.cli.running import (
     check_positive,
@@ -28,9 +28,8 @@ from turnout.cli.sample.methods import (
     settled_method,
 )
 from turnout.cli.sample.options import Method, Wanted, bounds_of, column_names
-from turnout.cli.sample.quality import quality, show_quality
 from turnout.cli.sample.records import Records, read_records
-from turnout.cli.sample.results import Drawn
+from turnout.cli.sample.results import Drawn, quality, show_quality
 from turnout.cli.tables import print_estimates, tell
 from turnout.frequency.estimation.answer import ordered
 from turnout.samplers import sample_population
@@ -161,8 +160,7 @@ def sample(
         method,
         rounds,
         bounds_of(bounds, names),
-        by_column("--labels", labels, names, str),
-        labels_file,
+        stated_labels(labels, labels_file, names),
         missing,
         tuple(missing_value or ()),
         known_records,
@@ -223,8 +221,8 @@ def sample(
 def _check_rounding(wanted: Wanted, records: Records) -> None:
     if records.domain is not None:
         raise typer.BadParameter("is for numbers, these are labels", param_hint="--round")
-    for name, (low, high) in (wanted.bounds or {}).items():
-        if math.ceil(low) > math.floor(high):
+    for name, bounds in (wanted.bounds or {}).items():
+        if math.ceil(bounds.low) > math.floor(bounds.high):
             raise typer.BadParameter(
                 f"there is no integer within the bounds of {name!r}", param_hint="--round"
             )

@@ -1,17 +1,19 @@
-"""The sampler of a method, and the picture of its draws."""
+"""The sampler of a method, what public rows tell it, and the picture of its draws."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import typer
 
+from turnout._extras import require
 from turnout.cli.running import note
 from turnout.cli.sample.options import NUMBER_METHODS, Method, Wanted
 from turnout.cli.sample.records import Records
-from turnout.cli.sample.references import public_reference
-from turnout.errors import EstimatorError
+from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
 from turnout.samplers import (
     FiniteMollifier,
     MinimaxSampler,
@@ -29,6 +31,17 @@ _ASSUME = "--assume"
 
 #: More labels than this do not fit in a picture.
 _MOST_BARS = 200
+
+#: So many components describe public numbers, each with so many rows at least.
+_COMPONENTS, _ROWS = 5, 50
+
+_SAMPLERS: Final[dict[Method, Callable[..., PrivateSampler]]] = {
+    "density": MollifiedDensity,
+    "boosting": MollifiedBoosting,
+    "minimax": MinimaxSampler,
+    "randomized-response": RandomizedResponseSampler,
+    "mollifier": FiniteMollifier,
+}
 
 
 def settled_method(epsilon: float, wanted: Wanted, records: Records) -> tuple[Method, str]:
@@ -54,32 +67,57 @@ def make_sampler(
     method: Method, epsilon: float, wanted: Wanted, records: Records
 ) -> PrivateSampler:
     """Make the sampler of a method, with a note if its reference is the standard normal."""
-    domain = records.domain
-    if domain is not None:
-        if method == "minimax":
-            return MinimaxSampler(epsilon, domain=domain)
-        if method == "randomized-response":
-            return RandomizedResponseSampler(epsilon, domain=domain)
-        shares = None
-        if wanted.reference is not None:
-            shares = public_reference(wanted.reference, wanted, records)
-        return FiniteMollifier(epsilon, domain=domain, reference=shares)
-    reference: Any = StandardNormal(len(wanted.columns))
+    options: dict[str, Any] = {} if records.domain is None else {"domain": records.domain}
     if wanted.reference is not None:
-        reference = public_reference(wanted.reference, wanted, records)
-    elif wanted.bounds is None:
+        options["reference"] = _public_reference(wanted.reference, records)
+    elif wanted.bounds is not None:
+        limits = [wanted.bounds[name] for name in wanted.columns]
+        options["reference"] = Uniform(
+            [each.low for each in limits], [each.high for each in limits]
+        )
+    elif records.domain is None:
         note(
             "without --bounds records are drawn around the standard normal distribution: they will "
             "be numbers of about -3 to 3, whatever the columns hold; --bounds gives public ranges"
         )
-    else:
-        low, high = zip(*(wanted.bounds[name] for name in wanted.columns), strict=True)
-        reference = Uniform(low, high)
-    if method == "boosting":
-        if wanted.rounds is not None:
-            return MollifiedBoosting(epsilon, reference=reference, n_rounds=wanted.rounds)
-        return MollifiedBoosting(epsilon, reference=reference)
-    return MollifiedDensity(epsilon, reference=reference)
+        options["reference"] = StandardNormal(len(wanted.columns))
+    if wanted.rounds is not None:
+        options["n_rounds"] = wanted.rounds
+    return _SAMPLERS[method](epsilon, **options)
+
+
+def _pairs(wanted: Wanted) -> list[tuple[float, float]]:
+    bounds = wanted.bounds or {}
+    return [(bounds[name].low, bounds[name].high) for name in wanted.columns if bounds]
+
+
+def _public_reference(path: Path, records: Records) -> Any:
+    """Learn a reference from a file of public rows with the same columns.
+
+    Of numbers it is a mixture of normal distributions, of labels the shares of the rows with one
+    row more of each label.
+
+    Raises
+    ------
+    InvalidValueError
+        If the file has other columns, too few rows, or labels that nobody can
+        have.
+    """
+    try:
+        public = records.public(path)
+    except TurnoutError as error:
+        more = "" if records.domain is None else "; --labels states all"
+        raise InvalidValueError(f"--reference: {error}{more}") from error
+    least = 2 if records.domain is None else 1
+    if len(public) < least:
+        raise InvalidValueError(f"--reference: {path} needs at least {least} row(s)")
+    if records.domain is None:
+        mixture = require("sklearn.mixture", "samplers").GaussianMixture
+        components = max(1, min(_COMPONENTS, len(public) // _ROWS))
+        spread = 1e-6 * max(1e-12, float(public.var(axis=0).max()))
+        return mixture(components, reg_covar=spread, random_state=0).fit(public)
+    counts = np.bincount(public, minlength=records.domain.size) + 1.0
+    return counts / counts.sum()
 
 
 def check_picture_of(records: Records) -> None:
@@ -132,8 +170,7 @@ def picture(draws: PopulationDraws, wanted: Wanted) -> Any:
         axes = estimate.plot()
         axes.set_xlabel(", ".join(wanted.columns))
         return axes
-    pairs = None if wanted.bounds is None else [wanted.bounds[name] for name in wanted.columns]
-    axes = estimate.plot(bounds=pairs[0] if pairs is not None and len(pairs) == 1 else pairs)
+    axes = estimate.plot(bounds=_pairs(wanted) or None)
     first = np.ravel(np.asarray(axes, dtype=object))[0]
     first.set_xlabel(wanted.columns[0])
     if len(wanted.columns) == 2:

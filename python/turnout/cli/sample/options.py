@@ -10,12 +10,12 @@ from typing import Final, Literal
 
 import typer
 
+from turnout import Bounds
 from turnout.cli.answers import by_column
 from turnout.cli.numbers import read_bounds
 from turnout.cli.running import refuse_if
 
 Method = Literal["density", "boosting", "minimax", "randomized-response", "mollifier"]
-Bounds = dict[str, tuple[float, float]]
 
 #: Ways to sample numbers; the first is the default.
 NUMBER_METHODS: Final = ("density", "boosting")
@@ -43,8 +43,6 @@ class Wanted:
         Public ranges of the columns, if they were stated.
     labels
         Public labels of columns, where they were stated.
-    labels_file
-        A file with the labels of the only column.
     missing
         What missing values are: a label, or ``"drop"``; None refuses them.
     missing_values
@@ -61,9 +59,8 @@ class Wanted:
     user_column: str | None
     method: Method | None
     rounds: int | None
-    bounds: Bounds | None
-    labels: dict[str, str]
-    labels_file: Path | None
+    bounds: dict[str, Bounds] | None
+    labels: dict[str, list[str]]
     missing: str | None
     missing_values: tuple[str, ...]
     known_records: int | None = None
@@ -72,7 +69,7 @@ class Wanted:
 
     def check(self) -> None:
         """Refuse what does not go together."""
-        method, stated, bounds = self.method, self.states_labels, self.bounds is not None
+        method, stated, bounds = self.method, bool(self.labels), self.bounds is not None
         every = self.user_column is None
         other = "--bounds" if bounds else f"--method {method}"
         reference, records = self.reference is not None, self.known_records is not None
@@ -101,11 +98,6 @@ class Wanted:
                 "is for --method boosting",
             ),
             (
-                self.labels_file is not None and (bool(self.labels) or len(self.columns) > 1),
-                "--labels-file",
-                "is for one column whose labels are not stated with --labels",
-            ),
-            (
                 stated and (bounds or method in NUMBER_METHODS),
                 "--labels",
                 f"are not for numbers: leave out {other}",
@@ -116,15 +108,6 @@ class Wanted:
                 f"are for numbers, --method {method} samples labels",
             ),
         )
-
-    @property
-    def states_labels(self) -> bool:
-        """Whether labels were stated for any column."""
-        return bool(self.labels) or self.labels_file is not None
-
-    def states_labels_of(self, column: str) -> bool:
-        """Whether labels were stated for this column; a file is for the only one."""
-        return column in self.labels or self.labels_file is not None
 
 
 def column_names(text: str) -> tuple[str, ...]:
@@ -143,19 +126,18 @@ def column_names(text: str) -> tuple[str, ...]:
     return names
 
 
-def bounds_of(text: str | None, names: Sequence[str]) -> Bounds | None:
+def bounds_of(text: str | None, names: Sequence[str]) -> dict[str, Bounds] | None:
     """Read ``a=17:90,b=0:99``: a range for every column, or none at all.
 
     Examples
     --------
-    >>> bounds_of("age=17:90, hours = 0:99", ("age", "hours"))
-    {'age': (17.0, 90.0), 'hours': (0.0, 99.0)}
+    >>> bounds_of("age=17:90, hours = 0:99", ("age", "hours"))["hours"].high
+    99.0
     """
     if text is None:
         return None
     parts = [re.sub(" *= *", "=", part.strip()) for part in text.split(",")]
-    read = by_column("--bounds", parts, names, read_bounds)
-    found = {name: (bounds.low, bounds.high) for name, bounds in read.items()}
+    found = by_column("--bounds", parts, names, read_bounds)
     missing = [name for name in names if name not in found]
     if missing:
         raise typer.BadParameter(f"{missing[0]!r} has none: state all", param_hint="--bounds")

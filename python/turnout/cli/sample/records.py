@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import typer
 
-from turnout import Domain
-from turnout._files import read_bytes
-from turnout._label_texts import Value, label_text, parse_label
+from turnout import Bounds, Domain
+from turnout._label_texts import Value, label_text, missing_texts, parse_label, typed_values
 from turnout._progress import doing
-from turnout._types import Array, Floats, Integers
-from turnout.cli.running import note
-from turnout.cli.sample.columns import Column, read_columns, settle_domain
+from turnout._types import Array, Integers
+from turnout.cli.running import note, refuse_if
 from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Wanted
+from turnout.cli.scans import settled
 from turnout.errors import InvalidValueError
-from turnout.pipeline.columns import rows_text
+from turnout.pipeline import Answers, open_source, scan
+from turnout.pipeline.columns import factors, groups_of
+from turnout.pipeline.encoding import is_missing, without_group
 
 #: The largest product of label sets: all probabilities of a user are held in memory.
 _LARGEST_DOMAIN = 2**24
 
-_FEWEST_LABELS = 2
+#: As many users as rows can have.
+_MOST_USERS = 2**31
+
+#: Numbers without bounds are within these.
+_WIDEST = Bounds(-5e99, 5e99)
 
 _PADDED = re.compile(r"[+-]?0[0-9]")
 
@@ -38,26 +41,36 @@ class Records:
 
     Attributes
     ----------
-    columns
-        The names of their columns.
+    answers
+        The file, and what is missing in it.
+    parts
+        What each column holds.
     data
         Numbers of shape (n, d), or n labels of ``domain``.
     users
         Whose they are: n ids, or row numbers from 1 where every row is a user of its own.
-    labels
-        For labels the possible ones of each column.
     domain
         For labels the domain: those of the only column, or the combinations of all, each a text.
     dropped
         How many rows were left out because something is missing in them.
     """
 
-    columns: tuple[str, ...]
+    answers: Answers
+    parts: Mapping[str, Any]
     data: Array
     users: Array
-    labels: tuple[tuple[Value, ...], ...] | None
     domain: Domain | None
     dropped: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.parts)
+
+    @property
+    def labels(self) -> list[Sequence[Any]] | None:
+        """For labels the possible ones of each column."""
+        return None if self.domain is None else [part.labels for part in self.parts.values()]
 
     def columns_of(self, draws: Array) -> list[Array]:
         """Give draws as columns: of float64 numbers, or of labels."""
@@ -69,6 +82,19 @@ class Records:
             rest, codes = np.divmod(rest, len(labels))
             result.append(_array_of(labels)[codes])
         return result[::-1]
+
+    def public(self, path: Path) -> Array:
+        """Read the same columns of another file: numbers of shape (n, d), or n codes.
+
+        Raises
+        ------
+        TurnoutError
+            If they hold something else.
+        """
+        source = open_source(path)
+        answers = replace(self.answers, source=source, missing="drop", group_by=())
+        source.check(answers.columns)
+        return _joined(_encoded(answers, self.parts, drop=True)[0], self.parts)
 
 
 def read_records(source: Path, wanted: Wanted) -> Records:
@@ -82,84 +108,133 @@ def read_records(source: Path, wanted: Wanted) -> Records:
     UnknownLabelError
         If a value is not among the labels that are stated.
     """
+    answers = scan(
+        source,
+        wanted.columns,
+        missing={name: _rule(wanted, name) for name in wanted.columns},
+        missing_values=wanted.missing_values,
+        group_by=() if wanted.user_column is None else wanted.user_column,
+        max_groups=_MOST_USERS,
+    )
+    given: Mapping[str, Any] = wanted.labels
+    drop = wanted.missing == "drop"
     with doing(f"reading {source.name}"):
-        owners = () if wanted.user_column is None else (wanted.user_column,)
-        read = read_columns(
-            source,
-            (*wanted.columns, *owners),
-            missing_values=wanted.missing_values,
-            labels={name: _stated(wanted, name) for name in wanted.columns},
-        )
-    columns, owner = read[: len(wanted.columns)], read[-1] if owners else None
-    numbers = _are_numbers(columns, wanted)
-    if numbers and wanted.missing not in (None, "drop"):
-        raise typer.BadParameter(
-            "can only be drop: the columns are numbers", param_hint="--missing"
-        )
-    rows = columns[0].indices.size
-    kept = np.ones(rows, dtype=bool)
-    for column in [*columns, *([] if owner is None else [owner])]:
-        settled = wanted.missing == "drop" or (wanted.missing is not None and column is not owner)
-        if not settled:
-            _refuse_missing(column, numbers=numbers or column is owner)
-    if wanted.missing == "drop":
-        for column in [*columns, *([] if owner is None else [owner])]:
-            kept &= column.indices >= 0
-        columns = [replace(column, indices=column.indices[kept]) for column in columns]
-    if not kept.any():
+        numbers = _are_numbers(answers, wanted)
+        if numbers:
+            never = wanted.missing is not None and not drop
+            refuse_if((never, "--missing", "can only be drop: the columns are numbers"))
+            given = wanted.bounds or dict.fromkeys(wanted.columns, _WIDEST)
+        answers, parts = settled(answers, given, say=False)
+        columns, users, rows = _encoded(answers, parts, drop=drop)
+    if not users.size:
         raise InvalidValueError(f"{source}: there is no row to draw a record for")
-    users: Array = np.flatnonzero(kept) + 1
-    if owner is not None:
-        users = np.array(owner.values)[owner.indices[kept]]
-    dropped = rows - int(kept.sum())
-    if numbers:
-        data = np.column_stack([_numbers(column) for column in columns])
-        _refuse_outside(wanted, data, np.flatnonzero(kept))
-        return Records(wanted.columns, data, users, None, None, dropped)
-    settled_columns = [_settle(column, wanted) for column in columns]
-    labels = tuple(tuple(domain.labels) for _, domain in settled_columns)
-    domain = _product(settled_columns)
-    codes = np.zeros(int(kept.sum()), np.int64)
-    for column, part in settled_columns:
-        codes = codes * part.size + _codes(column, part)
-    data = _array_of(domain.labels)[codes]
-    return Records(wanted.columns, data, users, labels, domain, dropped)  # type: ignore[arg-type]
+    data, domain = _joined(columns, parts), None
+    if not numbers:
+        _tell_of_labels(parts, wanted)
+        domain = _product(parts)
+        data = _array_of(domain.labels)[data]
+    return Records(answers, parts, data, users, domain, rows - users.size)
 
 
-def _stated(wanted: Wanted, name: str) -> Sequence[str]:
-    if not wanted.states_labels_of(name):
-        return ()
-    stated = wanted.labels.get(name)
-    if stated is not None:
-        return [text.strip() for text in stated.split(",")]
-    return _lines(wanted.labels_file, f"--labels-file {wanted.labels_file}, column {name!r}")
+def _rule(wanted: Wanted, column: str) -> str | None:
+    """Say what is missing in a column; a label only where it is one of those that are stated."""
+    stated = wanted.labels.get(column)
+    if wanted.missing == "drop" or stated is None or wanted.missing in stated:
+        return wanted.missing
+    return None
 
 
-def _are_numbers(columns: Sequence[Column], wanted: Wanted) -> bool:
+def _encoded(
+    answers: Answers, parts: Mapping[str, Any], *, drop: bool
+) -> tuple[list[Array], Array, int]:
+    """Read numbers or codes of each column, whose they are, and how many rows there are."""
+    encodings = answers.encodings(parts)
+    pieces: list[list[Array]] = [[np.empty(0)] for _ in parts]
+    owners: list[Integers] = [np.empty(0, np.int64)]
+    users: dict[Any, int] = {}
+    total = 0
+    for block in answers.blocks(parts):
+        rows = answers.rows_of(block)
+        found = [
+            encoding(rows.table.column(name), rows)
+            for name, encoding in zip(parts, encodings, strict=True)
+        ]
+        gone = np.zeros(block.rows, bool)
+        for _, gaps in found:
+            if gaps is not None:
+                gone |= gaps
+        owner = np.arange(total + 1, total + 1 + block.rows)
+        if answers.group_by:
+            texts = missing_texts(more=answers.missing_values)
+            groups = groups_of(
+                rows.table, answers.group_by, answers.max_groups, answers.source.name, texts
+            )
+            nobody = without_group(groups)
+            if nobody is not None and not drop:
+                raise InvalidValueError(
+                    f"column {answers.group_by[0]!r}: {int(nobody.sum()):,} of {nobody.size:,} "
+                    f"values are missing ({rows.text(np.flatnonzero(nobody))}); drop those rows "
+                    "with --missing drop"
+                )
+            gone |= False if nobody is None else nobody
+            numbers = [
+                -1 if key is None else users.setdefault(key, len(users)) for (key,) in groups.keys
+            ]
+            owner = np.array(numbers, np.int64)[groups.index]
+        for piece, (values, _) in zip(pieces, found, strict=True):
+            piece.append(values[~gone])
+        owners.append(owner[~gone])
+        total += block.rows
+    whose: Array = np.concatenate(owners)
+    if answers.group_by:
+        names = [name if isinstance(name, Value) else label_text(name) for name in users]
+        whose = _array_of(typed_values(names, texts=answers.source.texts))[whose]
+    return [np.concatenate(piece) for piece in pieces], whose, total
+
+
+def _joined(columns: Sequence[Array], parts: Mapping[str, Any]) -> Array:
+    """Join columns of numbers, or make one code of those of all columns."""
+    sizes = [part.size for part in parts.values() if isinstance(part, Domain)]
+    if not sizes:
+        return np.column_stack(columns)
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column, size in zip(columns, sizes, strict=True):
+        codes = codes * size + column.astype(np.int64)
+    return codes
+
+
+def _are_numbers(answers: Answers, wanted: Wanted) -> bool:
     """Whether the columns are sampled as numbers; labels otherwise."""
-    if wanted.method in LABEL_METHODS or wanted.states_labels:
+    if wanted.method in LABEL_METHODS or wanted.labels:
         return False
-    texts = [column for column in columns if not _is_number(column)]
+    values = {name: _text_in(answers, name) for name in answers.asked}
+    texts = {name: value for name, value in values.items() if value is not None}
     if not texts:
         return True
-    first = texts[0]
-    value = next((v for v in first.values if not _reads_as_number(v)), "")
     because = wanted.bounds is not None or wanted.method in NUMBER_METHODS
-    if because or len(texts) < len(columns):
+    if because or len(texts) < len(values):
         said = "--bounds are" if wanted.bounds is not None else f"--method {wanted.method} is"
-        other = next((c.name for c in columns if c not in texts), "")
+        other = next((name for name in values if name not in texts), "")
         reason = (
             f"{said} for numbers"
             if because
             else f"column {other!r} holds numbers; numbers and labels are not sampled together: "
             f"name a method for labels ({', '.join(LABEL_METHODS)}) if all values are labels"
         )
-        raise InvalidValueError(f"column {first.name!r} holds text such as {value!r}, but {reason}")
+        name, value = next(iter(texts.items()))
+        raise InvalidValueError(f"column {name!r} holds text such as {value!r}, but {reason}")
     return False
 
 
-def _is_number(column: Column) -> bool:
-    return column.kind != "boolean" and all(map(_reads_as_number, column.values))
+def _text_in(answers: Answers, column: str) -> Value | None:
+    """Find a value that is no number."""
+    known = missing_texts(more=answers.missing_values)
+    for block in answers.source.blocks([column], categories=frozenset([column])):
+        for values, index in factors(block.read().column(column), answers.name_of(column)):
+            for value in (values[place] for place in np.unique(index).tolist()):
+                if not is_missing(value, known) and not _reads_as_number(value):
+                    return value  # type: ignore[no-any-return]
+    return None
 
 
 def _reads_as_number(value: Value) -> bool:
@@ -169,124 +244,35 @@ def _reads_as_number(value: Value) -> bool:
     return not isinstance(value, bool)
 
 
-def _numbers(column: Column) -> Floats:
-    return np.array([float(value) for value in column.values])[column.indices]
-
-
-def _refuse_missing(column: Column, *, numbers: bool) -> None:
-    rows = column.missing_rows()
-    if rows.size:
-        remedy = (
-            "drop those rows with --missing drop"
-            if numbers
-            else ("say with --missing what they are: a label, or drop")
-        )
-        raise InvalidValueError(
-            f"column {column.name!r}: {rows.size:,} of {column.indices.size:,} values are missing "
-            f"({rows_text(rows)}); {remedy}"
-        )
-
-
-def _refuse_outside(wanted: Wanted, data: Floats, rows: npt.NDArray[np.intp]) -> None:
-    for name, values in zip(wanted.columns, data.T, strict=True):
-        low, high = (wanted.bounds or {}).get(name, (-math.inf, math.inf))
-        outside = np.flatnonzero((values < low) | (values > high))
-        if outside.size:
-            raise InvalidValueError(
-                f"column {name!r}: {outside.size:,} values are outside its bounds {low:g} to "
-                f"{high:g} ({rows_text(rows[outside])}); state bounds that hold whatever the data"
+def _tell_of_labels(parts: Mapping[str, Domain], wanted: Wanted) -> None:
+    """Say of which columns the labels are taken from the data."""
+    for name, domain in parts.items():
+        if any(isinstance(label, float) and math.isinf(label) for label in domain.labels):
+            raise InvalidValueError(f"column {name!r} holds an infinite number")
+        if name not in wanted.labels:
+            alone = len(parts) == 1
+            remedy = "--labels or --labels-file" if alone else f"--labels {name}=A,B,C"
+            note(
+                f"the {domain.size} labels of column {name!r} are taken from the data and treated "
+                f"as public; state them with {remedy}"
             )
 
 
-def _settle(column: Column, wanted: Wanted) -> tuple[Column, Domain]:
-    """Settle the labels of a column: those that are stated, or those in the data."""
-    if not wanted.states_labels_of(column.name):
-        return _take_labels(column, wanted)
-    stated = wanted.labels.get(column.name)
-    if stated is not None:
-        where, unit = f"--labels of column {column.name!r}", "label"
-        entries = list(enumerate((text.strip() for text in stated.split(",")), start=1))
-    else:
-        where, unit = f"--labels-file {wanted.labels_file}, column {column.name!r}", "line"
-        lines = _lines(wanted.labels_file, where)
-        entries = [(line, text) for line, text in enumerate(lines, start=1) if text.strip()]
-    if len(entries) < _FEWEST_LABELS:
-        got = ", ".join(repr(text) for _, text in entries) or "none"
-        raise InvalidValueError(f"{where}: must have at least 2 labels, got {got}")
-    texts = [text for _, text in entries]
-    seen: dict[Value, tuple[int, str]] = {}
-    values = _values_of(texts, column, wanted.missing)
-    for value, (place, text) in zip(values, entries, strict=True):
-        first, same = seen.setdefault(value, (place, text))
-        if first != place:
-            raise InvalidValueError(
-                f"{where}: {unit} {place}, {text!r}, is the same label as {unit} {first}, {same!r}"
-            )
-    return settle_domain(column, texts, wanted.missing)
-
-
-def _values_of(texts: list[str], column: Column, missing: str | None) -> Sequence[Value]:
-    """Read labels as :func:`settle_domain` does: as text if one is not of the column's kind."""
-    fills = missing not in (None, "drop") and column.missing_rows().size
-    if fills and parse_label(str(missing), column.kind) is None:
-        return texts
-    values = [value for text in texts if (value := parse_label(text, column.kind)) is not None]
-    return values if len(values) == len(texts) else texts
-
-
-def _lines(path: Path | None, where: str) -> list[str]:
-    data = b"" if path is None else read_bytes(path)
-    try:
-        return data.decode("utf-8").removeprefix("\ufeff").splitlines()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidValueError(f"{where}: line {line} is not UTF-8 text: {error}") from error
-
-
-def _take_labels(column: Column, wanted: Wanted) -> tuple[Column, Domain]:
-    """Take the labels of a column from the data, and say so."""
-    remedy = "--labels or --labels-file"
-    if len(wanted.columns) > 1:
-        remedy = f"--labels {column.name}=A,B,C"
-    found = sorted(column.values)
-    texts = [label_text(value) for value in found]
-    missing = wanted.missing
-    fills = missing not in (None, "drop") and bool(column.missing_rows().size)
-    if fills and missing not in texts and parse_label(str(missing), column.kind) not in found:
-        texts.append(str(missing))
-    if len(texts) < _FEWEST_LABELS:
-        raise InvalidValueError(
-            f"column {column.name!r}: all values are {texts[0]!r}; state at least 2 possible "
-            f"labels with {remedy}"
-        )
-    note(
-        f"the {len(texts)} labels of column {column.name!r} are taken from the data and treated as "
-        f"public; state them with {remedy}"
-    )
-    # Values that are complete keep their type even where no label on a command line has it.
-    return settle_domain(column, texts, missing) if fills else (column, Domain(found))
-
-
-def _codes(column: Column, domain: Domain) -> Integers:
-    place = {label: code for code, label in enumerate(domain.labels)}
-    return np.array([place[value] for value in column.values], np.int64)[column.indices]
-
-
-def _product(settled: Sequence[tuple[Column, Domain]]) -> Domain:
+def _product(parts: Mapping[str, Domain]) -> Domain:
     """Make the domain of all combinations of labels."""
-    if len(settled) == 1:
-        return settled[0][1]
-    size = math.prod(domain.size for _, domain in settled)
+    domains = list(parts.values())
+    if len(domains) == 1:
+        return domains[0]
+    size = math.prod(domain.size for domain in domains)
     if size > _LARGEST_DOMAIN:
         raise InvalidValueError(
             f"the columns have {size:,} combinations of labels; at most {_LARGEST_DOMAIN:,} can be "
             "sampled: name fewer columns"
         )
     texts = [""]
-    for place, (_, domain) in enumerate(settled):
-        parts = [_escaped(label) for label in domain.labels]
+    for place, domain in enumerate(domains):
         comma = ", " if place else ""
-        texts = [f"{text}{comma}{part}" for text in texts for part in parts]
+        texts = [f"{text}{comma}{_escaped(label)}" for text in texts for label in domain.labels]
     return Domain(texts)
 
 

@@ -1,4 +1,4 @@
-"""What ``turnout sample`` puts out: a file of records, a summary, an object for programs."""
+"""What ``turnout sample`` puts out: records, a summary, an object for programs, a comparison."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from turnout import Bounds
 from turnout._extras import require
 from turnout._types import Array, Floats
 from turnout.cli.options import csv_of, write_table
 from turnout.cli.sample.options import Method, Wanted
 from turnout.cli.sample.records import Records
-from turnout.cli.tables import file_size, number, printable, table
+from turnout.cli.tables import file_size, number, percent, printable, table
 from turnout.samplers import MollifiedBoosting, PopulationDraws
 
-_SHOWN = 5
+#: So many records are shown, and so many labels.
+_SHOWN, _SHOWN_LABELS = 5, 20
+
+#: What is compared: the rows of the users, and their records.
+_BOTH = ("own", "records")
 
 _NAMES: Final[dict[Method, str]] = {
     "density": "mollified density",
@@ -116,7 +122,7 @@ class Drawn:
             shown += " Users without a complete row have no record, which is not hidden either."
         taken: list[str] = []
         if self.records.labels is not None:
-            taken = [n for n in self.records.columns if not self.wanted.states_labels_of(n)]
+            taken = [n for n in self.records.columns if n not in self.wanted.labels]
         if taken:
             named = ("columns " if len(taken) > 1 else "column ") + ", ".join(map(repr, taken))
             shown += f" The labels of {named} are taken from the data as public."
@@ -202,11 +208,11 @@ class Drawn:
         return result
 
 
-def _rounded(column: Floats, bounds: tuple[float, float] | None) -> Array:
+def _rounded(column: Floats, bounds: Bounds | None) -> Array:
     """Round to the nearest integers within the bounds; floats where 64 bits do not hold them."""
     nearest = np.rint(column)
     if bounds is not None:
-        nearest = np.clip(nearest, math.ceil(bounds[0]), math.floor(bounds[1]))
+        nearest = np.clip(nearest, math.ceil(bounds.low), math.floor(bounds.high))
     return nearest.astype(np.int64) if (np.abs(nearest) < 2.0**62).all() else nearest
 
 
@@ -221,3 +227,73 @@ def _at_least(value: float) -> str:
 
 def _cell(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
+
+
+def quality(records: Records, draws: PopulationDraws) -> dict[str, Any]:
+    """Compare the records with the rows that they were drawn from, each user counting once.
+
+    Returns
+    -------
+    dict
+        Of numbers for each column mean and standard deviation, in the rows and in the records; of
+        labels their shares, and the total variation distance of these.
+    """
+    _, user, rows = np.unique(records.users, return_inverse=True, return_counts=True)
+    weights = 1.0 / rows[user] / len(rows)
+    if records.domain is None:
+        columns = [
+            {"column": name, "own": _moments(own, weights), "records": _moments(drawn, None)}
+            for name, own, drawn in zip(records.columns, records.data.T, draws.draws.T, strict=True)
+        ]
+        return {"columns": columns}
+    size = records.domain.size
+    own = np.bincount(records.domain.encode(records.data).astype(np.int64), weights, size)
+    drawn = np.bincount(records.domain.encode(draws.draws).astype(np.int64), minlength=size)
+    shares = drawn / drawn.sum()
+    labels = [
+        {"label": label, "own": mine, "records": theirs}
+        for label, mine, theirs in zip(
+            records.domain.labels, own.tolist(), shares.tolist(), strict=True
+        )
+    ]
+    return {"total_variation": float(np.abs(own - shares).sum() / 2), "labels": labels}
+
+
+def _moments(values: Floats, weights: Floats | None) -> dict[str, float]:
+    mean = float(np.average(values, weights=weights))
+    return {
+        "mean": mean,
+        "deviation": float(np.average((values - mean) ** 2, weights=weights) ** 0.5),
+    }
+
+
+def show_quality(console: Console, found: dict[str, Any]) -> None:
+    """Print the comparison."""
+    console.print(
+        "What the records keep; each user counts once, and this protects nobody:", style="bold"
+    )
+    heads: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    last = ""
+    if "columns" in found:
+        heads = ("column", "mean", "in records", "deviation", "in records")
+        rows = [
+            (
+                printable(row["column"]),
+                *(f"{row[of][what]:.4g}" for what in ("mean", "deviation") for of in _BOTH),
+            )
+            for row in found["columns"]
+        ]
+    else:
+        heads = ("label", "share", "in records")
+        largest = sorted(found["labels"], key=lambda row: -row["own"])
+        rows = [
+            (printable(str(row["label"])), *(percent(row[of], 1) for of in _BOTH))
+            for row in largest[:_SHOWN_LABELS]
+        ]
+        more = len(largest) - len(rows)
+        distance = f"total variation distance {found['total_variation']:.3g}"
+        last = f"{distance}; {more:,} more labels" if more else distance
+    console.print(table(heads, rows, right=range(1, len(heads))))
+    if last:
+        console.print(last)

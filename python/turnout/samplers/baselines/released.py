@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from turnout import _arguments
+from turnout import _arguments, _core
 from turnout._types import Floats, Integers, Truths
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.projection import simplex
 from turnout.samplers.base import PointSampler
 from turnout.samplers.budget import PrivacyBudget
-from turnout.samplers.randomness import uniforms
+from turnout.samplers.reference import box
 
 UNITS = ("dataset", "record")
 CORRECTIONS = ("projection", "clipping")
@@ -52,28 +52,8 @@ class Box:
     """
 
     def __init__(self, bounds: Any, dimension: int) -> None:
-        expected = f"a pair (low, high), or {dimension} pairs: one for each feature"
-        try:
-            pairs = np.asarray(bounds)
-        except Exception as error:
-            # Anything can go wrong in the conversion of foreign objects.
-            raise _arguments.mistyped(f"bounds must be {expected}", bounds) from error
-        if pairs.dtype.kind not in "iuf":
-            raise _arguments.mistyped(f"bounds must be {expected}", bounds)
-        if pairs.shape == (2,):
-            pairs = np.tile(pairs, (dimension, 1))
-        if pairs.shape != (dimension, 2):
-            raise InvalidValueError(
-                f"bounds must be {expected}, got {_arguments.shown(bounds)} of shape {pairs.shape}"
-            )
-        pairs = pairs.astype(np.float64)
-        self.low, self.high = pairs[:, 0].copy(), pairs[:, 1].copy()
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.widths = self.high - self.low
-        if not (np.isfinite(self.widths) & (self.widths > 0.0)).all():
-            raise _arguments.invalid(
-                "bounds must be finite with low < high for each feature", bounds
-            )
+        self.low, self.high = box(bounds, dimension)
+        self.widths = self.high - self.low
 
     @property
     def log_volume(self) -> float:
@@ -175,9 +155,9 @@ class ReleasedSampler(PointSampler):
         self._paid = False
         _arguments.choice("unit", self.unit, UNITS)
         _arguments.choice("correction", self.correction, CORRECTIONS)
-        box = Box(self.bounds, records.shape[1])
-        box.check(records)
-        self._box = box
+        public = Box(self.bounds, records.shape[1])
+        public.check(records)
+        self._box = public
         seed = self.noise_seed
         if seed is not None:
             seed = _arguments.integer("noise_seed", seed, least=0, most=2**64 - 1)
@@ -219,7 +199,7 @@ class ReleasedSampler(PointSampler):
             self._paid = True
 
     def _draw(self, count: int, seed: int | None) -> Floats:
-        words = uniforms(count * (1 + self.n_features_in_), seed).reshape(count, -1)
+        words = _core.uniforms(count * (1 + self.n_features_in_), seed).reshape(count, -1)
         words = np.clip(words, 2.0**-54, 1.0 - 2.0**-53)
         total = np.cumsum(self.weights_)
         found = np.searchsorted(total, words[:, 0] * total[-1], side="right")
@@ -319,9 +299,9 @@ def spread(weights: Floats, total: int) -> Integers:
     return np.diff(sums, axis=-1, prepend=np.int64(0))
 
 
-def relative_bandwidth(bandwidth: Any, box: Box) -> Floats:
+def relative_bandwidth(bandwidth: Any, public: Box) -> Floats:
     """Give bandwidths as parts of the widths of a box, one for each feature."""
-    dimension = box.widths.size
+    dimension = public.widths.size
     try:
         values = [_arguments.number("bandwidth", bandwidth)] * dimension
     except TypeError:
@@ -330,7 +310,7 @@ def relative_bandwidth(bandwidth: Any, box: Box) -> Floats:
             _arguments.number("bandwidth", entry)
             for entry in _arguments.items("bandwidth", bandwidth, expected)
         ]
-    relative = np.array(values) / box.widths if len(values) == dimension else np.zeros(1)
+    relative = np.array(values) / public.widths if len(values) == dimension else np.zeros(1)
     if not ((relative > 1e-9) & (relative < 1e9)).all():
         raise InvalidValueError(
             f"bandwidth must be a number above 0 or one for each of the {dimension} features, "

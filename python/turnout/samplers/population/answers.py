@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._drawing import new_axes
 from turnout._tables import Tabular, records_of
 from turnout._types import Array, Axes, Floats, Truths
 from turnout.collecting.intervals import StatisticModel
@@ -21,10 +21,9 @@ from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.estimation.models import ScoreMoments, support_model
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.samplers.base import PrivateSampler
-from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
-from turnout.samplers.finite.law import codes_of, domain_of, positive_probabilities
-from turnout.samplers.minimax import MinimaxSampler
-from turnout.samplers.population.pictures import plot_identified
+from turnout.samplers.finite import LawSampler, RandomizedResponseSampler
+from turnout.samplers.finite_law import codes_of, domain_of
+from turnout.samplers.pictures import DRAWS, SAMPLER, legend
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def shares_of_draws(plan: PopulationPlan, codes: Array) -> FrequencyEstimate:
     The standard errors are those of a multinomial law. If the users are fixed and their laws
     differ, the variance is smaller by the variance of their laws: then the errors are upper bounds.
     """
-    return _estimate(plan, codes, 1.0, 0.0, "draws")
+    return _estimate(plan, codes, _binomial(plan.users, 1.0, 0.0), "draws")
 
 
 def debiased(
@@ -78,23 +77,16 @@ def debiased(
     if not p > q:
         raise EstimatorError("these draws say nothing: every answer is as likely for every user")
     if one_value:
-        model = support_model(plan.users, 1.0, ScoreMoments.pure(p, q))
-        counts = _counts(plan, codes)
-        frequencies = model.frequency(counts)
-        variances = model.variance(np.clip(frequencies, 0.0, 1.0))
-        estimation = Estimation(frequencies, variances, model, counts)
-        return FrequencyEstimate.from_estimation(
-            plan, "one_value", plan.users, plan.users, estimation
+        return _estimate(
+            plan, codes, support_model(plan.users, 1.0, ScoreMoments.pure(p, q)), "one_value"
         )
-    return _estimate(plan, codes, p, q, "debiased")
+    return _estimate(plan, codes, _binomial(plan.users, p, q), "debiased")
 
 
-def _estimate(
-    plan: PopulationPlan, codes: Array, p: float, q: float, method: str
-) -> FrequencyEstimate:
-    counts, users, d = _counts(plan, codes), plan.users, p - q
-    # A count of successes with mean n (q + d f) and at most the binomial variance.
-    model = StatisticModel(
+def _binomial(users: int, p: float, q: float) -> StatisticModel:
+    """Model a count of successes with mean n (q + d f) and at most the binomial variance."""
+    d = p - q
+    return StatisticModel(
         a=users * q,
         b=users * d,
         v0=users * q * (1 - q),
@@ -102,14 +94,16 @@ def _estimate(
         v2=-users * d * d,
         trials=users,
     )
+
+
+def _estimate(
+    plan: PopulationPlan, codes: Array, model: StatisticModel, method: str
+) -> FrequencyEstimate:
+    counts = np.bincount(codes, minlength=plan.domain.size).astype(np.float64)
     frequencies = model.frequency(counts)
     variances = model.variance(np.clip(frequencies, 0.0, 1.0))
     estimation = Estimation(frequencies, variances, model, counts)
-    return FrequencyEstimate.from_estimation(plan, method, users, users, estimation)
-
-
-def _counts(plan: PopulationPlan, codes: Array) -> Floats:
-    return np.bincount(codes, minlength=plan.domain.size).astype(np.float64)
+    return FrequencyEstimate.from_estimation(plan, method, plan.users, plan.users, estimation)
 
 
 @dataclass(frozen=True)
@@ -380,24 +374,36 @@ class FinitePopulationEstimate(Tabular):
         MissingExtraError
             If matplotlib is not installed.
         """
-        size = self.domain.size
+        names, size = [str(label) for label in self.domain.labels], self.domain.size
         known = None if truth is None else _arguments.frequencies("truth", truth, size)
-        wide, narrow = self.bounds(level), self.bounds(None)
-        return plot_identified(
-            [str(label) for label in self.domain.labels],
-            self.mixture.frequencies,
-            {
-                f"bounds of the users' mean, {100 * level:.4g} % (all at once)": (
-                    wide.low,
-                    wide.high,
-                ),
-                "the same, were the law of the draws known": (narrow.low, narrow.high),
-            },
-            truth=known,
-            title=f"one draw of each of {self.users:,} users, ε = {self.mixture.plan.epsilon:g} "
-            "each",
-            ax=ax,
+        axes = new_axes(ax, width=max(7.0, min(14.0, 4.0 + 0.35 * size)))
+        positions = np.arange(size)
+        if known is not None:
+            axes.bar(positions, known, width=0.75, color="#c9ced6", label="truth", zorder=1)
+        wide = f"bounds of the users' mean, {100 * level:.4g} % (all at once)"
+        for bounds, label, thick, alpha in (
+            (self.bounds(level), wide, 4.0, 0.3),
+            (self.bounds(None), "the same, were the law of the draws known", 8.0, 0.7),
+        ):
+            look: dict[str, Any] = {"color": SAMPLER, "linewidth": thick, "alpha": alpha}
+            axes.vlines(positions, bounds.low, bounds.high, label=label, zorder=2, **look)
+        shares = self.mixture.frequencies
+        axes.plot(
+            positions, shares, "D", color=DRAWS, markersize=5, label="share of the draws", zorder=3
         )
+        axes.set_xticks(positions, names)
+        if sum(map(len, names)) > 60:
+            for name in axes.get_xticklabels():
+                name.set(rotation=40, ha="right", rotation_mode="anchor")
+        axes.set_xlabel("answer")
+        axes.set_ylabel("mean probability over users")
+        axes.set_ylim(bottom=0.0)
+        epsilon = self.mixture.plan.epsilon
+        title = f"one draw of each of {self.users:,} users, ε = {epsilon:g} each"
+        axes.set_title(title, fontsize=10, loc="left", pad=46)
+        axes.spines[["top", "right"]].set_visible(False)
+        legend(axes)
+        return axes
 
     def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:
         """List one dictionary for each answer, for tables and programs.
@@ -431,7 +437,7 @@ def estimate_of_answers(
     EstimatorError
         If nothing is known of how draws depend on the users' distributions.
     """
-    if not isinstance(sampler, (FiniteMollifier, RandomizedResponseSampler, MinimaxSampler)):
+    if not isinstance(sampler, (LawSampler, RandomizedResponseSampler)):
         raise EstimatorError(
             f"no estimate is known for one answer of {type(sampler).__name__}: use the shares of "
             "its draws"
@@ -443,15 +449,7 @@ def estimate_of_answers(
         p, q = DirectEncoding(sampler.epsilon, domain).support_probabilities
         return debiased(plan, codes, p, q, one_value=one_value)
     size = domain.size
-    if isinstance(sampler, FiniteMollifier):
-        shares = np.full(size, 1.0 / size)
-        if sampler.reference is not None:
-            shares = positive_probabilities(sampler.reference, size)
-        width = math.exp(sampler.epsilon / 2.0)
-        limits = IdentifiedSet(shares / width, shares * width)
-    else:
-        floor = np.full(size, 1.0 / (math.exp(sampler.epsilon) + size - 1))
-        limits = IdentifiedSet(floor, floor * math.exp(sampler.epsilon))
+    limits = IdentifiedSet(*sampler.band())
     if not one_value:
         return FinitePopulationEstimate(shares_of_draws(plan, codes), limits)
     p = float(limits.high[0])

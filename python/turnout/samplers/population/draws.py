@@ -18,15 +18,14 @@ from turnout import _arguments
 from turnout._extras import require
 from turnout._one_thread import one_thread
 from turnout._progress import track
+from turnout._seeds import derived
 from turnout._types import Array
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import LARGEST_NUMBER, PointSampler, PrivateSampler
-from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.population.answers import FinitePopulationEstimate, estimate_of_answers
 from turnout.samplers.population.points import PopulationEstimate, estimate_of_points
-from turnout.samplers.randomness import derived
 from turnout.samplers.reference import check_support
 
 #: Parts of the work for each process: enough for a bar that moves and for parts that last longer.
@@ -187,7 +186,7 @@ def sample_population(
     names, places = _grouped(users, len(rows))
     root = _arguments.seed(seed)
     workers = None if n_jobs is None else _workers(n_jobs)
-    model = fresh(sampler)
+    model = sampler.__sklearn_clone__()
     _check_parameters(model, rows)
     parts = _parts(places, workers or 1)
     tasks = ((model, [(rows[places[i]], derived(root, i)) for i in part]) for part in parts)
@@ -195,34 +194,20 @@ def sample_population(
     # Once for all users, where their fits would ask for it one by one.
     alone = getattr(model, "estimator", model) is None
     with one_thread() if alone else contextlib.nullcontext():
-        work = _Users(_worked(tasks, workers), len(names))
-        for drawn, failure in track(work, "drawing", progress):
+        work = _one_by_one(_worked(tasks, workers))
+        for drawn, failure in track(work, "drawing", progress, total=len(names)):
             if failure is not None:
                 _refuse(model, names[len(draws)], failure)
             draws.append(drawn)
     return PopulationDraws(names, np.concatenate(draws), model)
 
 
-class _Users:
-    """The draw or the failure of one user after another, of a known number."""
-
-    def __init__(self, results: Iterator[_Drawn], users: int) -> None:
-        self._results = results
-        self._users = users
-
-    def __len__(self) -> int:
-        return self._users
-
-    def __iter__(self) -> Iterator[tuple[Any, Exception | None]]:
-        for drawn, failure in self._results:
-            yield from ((each, None) for each in drawn)
-            if failure is not None:
-                yield None, failure
-
-
-def fresh(sampler: PrivateSampler) -> PrivateSampler:
-    """Make an unfitted sampler with the same parameters, copied, as scikit-learn's clone does."""
-    return sampler.__sklearn_clone__()
+def _one_by_one(results: Iterator[_Drawn]) -> Iterator[tuple[Any, Exception | None]]:
+    """Give the draw of each user, and why the one after the last has none."""
+    for drawn, failure in results:
+        yield from ((each, None) for each in drawn)
+        if failure is not None:
+            yield None, failure
 
 
 def seeded(sampler: Any, seed: int | None) -> Any:
@@ -240,7 +225,7 @@ def _check_parameters(model: PrivateSampler, rows: Array) -> None:
     """Refuse what no user's rows could be sampled with, and rows beyond the reference."""
     model.check_epsilon()
     given = getattr(model, "reference", None)
-    if not isinstance(model, (PointSampler, MinimaxSampler)) or given is None or rows.ndim == 1:
+    if not isinstance(model, PointSampler) or given is None or rows.ndim == 1:
         return
     reference = as_reference(given, rows.shape[1])
     if rows.dtype.kind not in "iuf":
@@ -369,7 +354,7 @@ def _draw_part(model: PrivateSampler, jobs: Sequence[_Job], patience: float = ma
     for some in (jobs[:1], jobs[1:]):
         with _one_thread():
             for rows, seed in some:
-                one = seeded(fresh(model), seed)
+                one = seeded(model.__sklearn_clone__(), seed)
                 try:
                     drawn.append(np.asarray(one.fit(rows).sample(1, seed=seed)))
                 except Exception as error:

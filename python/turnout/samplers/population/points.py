@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._drawing import new_axes
 from turnout._types import Array, Axes, Floats
 from turnout.collecting.intervals import StatisticModel, critical_value, exact_interval
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.samplers.adapters import as_reference
+from turnout.samplers.adapters import as_reference, log_density_of
 from turnout.samplers.base import PrivateSampler, points
 from turnout.samplers.minimax import MinimaxSampler
-from turnout.samplers.pictures import POINTS, interval_of
-from turnout.samplers.population.pictures import plot_mean_law, plot_mean_map
+from turnout.samplers.pictures import (
+    DRAWS,
+    POINTS,
+    SAMPLER,
+    TRUTH,
+    Band,
+    draw_reference,
+    finish,
+    interval_of,
+    plot_heatmap,
+)
 from turnout.samplers.reference import Uniform
-from turnout.samplers.study.metrics import log_density
 
 #: Points that are spread evenly under the reference, for edges and masses of cells.
 _SPREAD = 1 << 18
@@ -26,7 +36,11 @@ _SPREAD = 1 << 18
 #: How often the outermost cells are halved.
 _TAILS = 4
 
+#: Up to so many draws are shown as points on a map.
+_FEW_DRAWS = 500
 
+
+@dataclass(frozen=True, eq=False)
 class DensityInterval:
     """Lower and upper limits of a density.
 
@@ -38,11 +52,9 @@ class DensityInterval:
         The confidence level asked for.
     """
 
-    def __init__(self, low: Floats, high: Floats, level: float) -> None:
-        self.low, self.high, self.level = low, high, level
-
-    def __repr__(self) -> str:
-        return f"DensityInterval({self.low!r}, {self.high!r}, level={self.level!r})"
+    low: Floats
+    high: Floats
+    level: float
 
 
 class PopulationEstimate:
@@ -246,28 +258,48 @@ class PopulationEstimate:
         """
         paid = "" if self.epsilon is None else f", ε = {self.epsilon:g} each"
         if self.reference.dimension == 2:
-            sides = bounds
-            if sides is None:
-                sides = [interval_of(None, None, column) for column in self.draws.T]
-            title = f"mean law of the draws of {self.users:,} users{paid}"
-            return plot_mean_map(
-                self.log_density, truth, self.draws, sides=sides, title=title, ax=ax
-            )
+            return self._map(truth, bounds, ax, paid)
         low, high = interval_of(bounds, None, self.draws[:, 0])
-        known = None if truth is None else log_density("truth", truth)
-        x = np.linspace(low, high, POINTS)[:, None]
-        found = self.interval(x)
-        return plot_mean_law(
-            x[:, 0],
-            self.density(x),
-            (found.low, found.high),
-            reference=self._base(x),
-            band=self.band,
-            truth=None if known is None else np.exp(known(x)),
-            label="95% interval" + (", all cells at once" if self.method == "histogram" else ""),
-            title=f"one draw of each of {self.users:,} users{paid} ({self.method})",
-            ax=ax,
+        known = None if truth is None else log_density_of("truth", truth, finite=True)
+        x = np.linspace(low, high, POINTS)
+        at = x[:, None]
+        axes, found = new_axes(ax), self.interval(at)
+        reference, curve = self._base(at), self.density(at)
+        bounded = np.isfinite(self.band).all()
+        band = Band(*self.band, "band that no mean law leaves") if bounded else None
+        draw_reference(axes, x, reference, band)
+        label = "95% interval" + (", all cells at once" if self.method == "histogram" else "")
+        limits = found.low, found.high
+        axes.fill_between(
+            x, *limits, color=SAMPLER, alpha=0.25, linewidth=0.0, label=label, zorder=2
         )
+        axes.plot(x, curve, color=SAMPLER, linewidth=1.8, label="mean law of the draws", zorder=4)
+        if known is not None:
+            own = np.exp(known(at))
+            axes.plot(x, own, color=TRUTH, linewidth=1.4, label="mean of the users' own", zorder=3)
+        axes.set_xlabel("value")
+        finish(axes, (low, high), curve, reference)
+        _, top = axes.get_ylim()
+        axes.set_ylim(top=max(top, 1.05 * float(found.high.max())))
+        title = f"one draw of each of {self.users:,} users{paid} ({self.method})"
+        axes.set_title(title, fontsize=10, loc="left", pad=58)
+        return axes
+
+    def _map(self, truth: Any, bounds: Any, ax: Any, paid: str) -> list[Axes]:
+        sides = bounds
+        if sides is None:
+            sides = [interval_of(None, None, column) for column in self.draws.T]
+        maps = plot_heatmap(self.log_density, truth, bounds=sides, ax=ax)
+        maps[0].set_title(f"mean law of the draws of {self.users:,} users{paid}", fontsize=10)
+        if self.users <= _FEW_DRAWS:
+            # So few draws say more than any estimate of where they come from.
+            x, y = self.draws.T
+            maps[0].scatter(x, y, s=14, color=DRAWS, edgecolors="white", linewidths=0.5)
+            # The map's own limits: a draw far away stretches nothing.
+            maps[0].set(xlim=sides[0], ylim=sides[1])
+        if truth is not None:
+            maps[1].set_title("mean of the users' own distributions", fontsize=10)
+        return maps
 
     def __repr__(self) -> str:
         low, high = self.band

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import time
@@ -19,16 +20,15 @@ from turnout._drawing import new_axes
 from turnout._extras import require
 from turnout._files import read_bytes
 from turnout._progress import track
+from turnout._seeds import derived
 from turnout._tables import Listing
 from turnout._types import Axes, Floats
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.samplers.adapters import as_reference
-from turnout.samplers.mollifier import Projection, log_density_of
+from turnout.samplers.adapters import as_reference, log_density_of
+from turnout.samplers.mollifier import Projection
 from turnout.samplers.pictures import Curve, draw_curves, row_of_axes
 from turnout.samplers.population.draws import seeded
-from turnout.samplers.randomness import derived
-from turnout.samplers.study.coverage import mode_coverage
-from turnout.samplers.study.metrics import negative_log_likelihood
+from turnout.samplers.study.metrics import mode_coverage, negative_log_likelihood
 
 Key = tuple[str, float, int]
 
@@ -84,7 +84,7 @@ class FloorOfMollifier:
     def fit_target(self, target: Any) -> FloorOfMollifier:
         """Project the truth, which no sampler knows."""
         reference = as_reference(self.reference, target.dimension)
-        self.projection_ = Projection(reference, log_density_of(target), self.epsilon)
+        self.projection_ = Projection(reference, log_density_of("target", target), self.epsilon)
         return self
 
     def score_samples(self, X: Any) -> Floats:
@@ -336,7 +336,7 @@ def compare_samplers(
     """
     named = _named(samplers)
     if hasattr(make_target, "log_density") and hasattr(make_target, "sample"):
-        make_target = _Always(make_target)
+        make_target = functools.partial(_same, make_target)
     if not callable(make_target):
         raise _arguments.mistyped("make_target must be callable with a seed", make_target)
     levels = _levels(epsilons)
@@ -354,7 +354,8 @@ def compare_samplers(
     ]
     missing = [key for key in keys if key not in done]
     tasks = ((make_target, named[key[0]], key, setting) for key in missing)
-    for key, result in track(_Counted(_worked(tasks, n_jobs), len(missing)), "comparing", progress):
+    work = _worked(tasks, n_jobs)
+    for key, result in track(work, "comparing", progress, total=len(missing)):
         done[key] = result
         if store is not None:
             _append(Path(store), setting, key, result)
@@ -380,17 +381,6 @@ def compare_samplers(
     return SamplerComparison(tuple(records), setting["n_records"], repeats, setting["level"])
 
 
-class _Counted:
-    def __init__(self, results: Iterator[Any], count: int) -> None:
-        self._results, self._count = results, count
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._results
-
-
 def _worked(tasks: Iterator[Any], n_jobs: int | None) -> Iterator[Any]:
     if n_jobs in (None, 1):
         return (_evaluate(*task) for task in tasks)
@@ -400,14 +390,9 @@ def _worked(tasks: Iterator[Any], n_jobs: int | None) -> Iterator[Any]:
     return results
 
 
-class _Always:
-    """Makes the same target from every seed."""
-
-    def __init__(self, target: Any) -> None:
-        self._target = target
-
-    def __call__(self, seed: int) -> Any:
-        return self._target
+def _same(target: Any, seed: int) -> Any:
+    """Make the target of every repeat where it does not vary."""
+    return target
 
 
 def _evaluate(

@@ -1,4 +1,4 @@
-"""How close one distribution is to another: likelihood and divergences.
+"""How close one distribution is to another: likelihood, divergences and mode coverage.
 
 Distributions are given as arrays of probabilities (finite domains) or as log-densities on the line
 or in the plane: a callable of points of shape (n, d), or an object with ``score_samples`` (a fitted
@@ -16,14 +16,17 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Floats
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
+from turnout.samplers.adapters import log_density_of
 from turnout.samplers.base import points
+from turnout.samplers.reference import box
 from turnout.samplers.study.quadrature import integrate
-
-LogDensity = Callable[[Floats], Floats]
 
 _TOLERANCE = 1e-7
 _EVALUATIONS = 2_000_000
+
+#: Cells to the side of the box in which level sets are found, where there are no draws.
+_LATTICE = {1: 1 << 16, 2: 512}
 
 
 @dataclass(frozen=True)
@@ -73,70 +76,6 @@ class Divergence:
         return self.value
 
 
-def log_density(argument: str, given: Any) -> LogDensity:
-    """Return a function that gives checked log-densities at points of shape (n, d).
-
-    Raises
-    ------
-    InvalidTypeError
-        If ``given`` is nothing that has a log-density.
-    """
-    function = next(
-        (
-            getattr(given, name)
-            for name in ("score_samples", "log_density", "logpdf")
-            if callable(getattr(given, name, None))
-        ),
-        given,
-    )
-    if not callable(function) or isinstance(given, type):
-        raise InvalidTypeError(
-            f"{argument} must be a callable of points, or an object with score_samples, "
-            f"log_density or logpdf, got {_arguments.shown(given)}"
-        )
-
-    def checked(where: Floats) -> Floats:
-        values = np.asarray(function(where), dtype=np.float64)
-        if values.size != len(where):
-            raise InvalidValueError(
-                f"{argument} must give one log-density for each of {len(where)} points, got shape "
-                f"{values.shape}"
-            )
-        values = values.reshape(len(where))
-        wrong = np.isnan(values) | (values == np.inf)
-        if wrong.any():
-            place = int(np.flatnonzero(wrong)[0])
-            raise InvalidValueError(
-                f"{argument} must give log-densities below infinity, got {values[place]} at "
-                f"{where[place]}"
-            )
-        return values
-
-    return checked
-
-
-def box(bounds: Any) -> tuple[Floats, Floats]:
-    """Check the bounds of a box of one or two dimensions: one pair (low, high) for each.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        If they are no such pairs.
-    """
-    expected = "a pair (low, high), or one for each of two dimensions"
-    try:
-        array = np.asarray(bounds, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise _arguments.mistyped(f"bounds must be {expected}", bounds) from error
-    if array.shape == (2,):
-        array = array[None, :]
-    if array.shape not in ((1, 2), (2, 2)):
-        raise _arguments.invalid(f"bounds must be {expected}", bounds)
-    if not (np.isfinite(array).all() and (array[:, 0] < array[:, 1]).all()):
-        raise _arguments.invalid("bounds must be finite with low below high", bounds)
-    return array[:, 0], array[:, 1]
-
-
 def negative_log_likelihood(log_q: Any, samples: Any) -> MeanLoss:
     """Mean of -log q over records: the cross-entropy, if they come from the true distribution.
 
@@ -164,7 +103,7 @@ def negative_log_likelihood(log_q: Any, samples: Any) -> MeanLoss:
     1.1689
     """
     records = points("samples", samples)
-    losses = -log_density("log_q", log_q)(records)
+    losses = -log_density_of("log_q", log_q, finite=True)(records)
     value = float(losses.mean())
     error = math.nan
     if losses.size > 1 and math.isfinite(value):
@@ -290,14 +229,14 @@ def hellinger(
     return Divergence(value, max(most - value, value - least), square.masses)
 
 
-def is_array(value: Any) -> bool:
+def _is_array(value: Any) -> bool:
     """Tell rows of numbers from a law."""
     return isinstance(value, (list, tuple, np.ndarray)) or (
         hasattr(value, "__array__") and not hasattr(value, "score_samples")
     )
 
 
-def distributions(p: Any, q: Any) -> tuple[Floats, Floats]:
+def _distributions(p: Any, q: Any) -> tuple[Floats, Floats]:
     """Check two arrays of probabilities over the same domain."""
     sides = []
     for name, given in (("p", p), ("q", q)):
@@ -341,15 +280,15 @@ def _divergence(
     bounds: Any,
     effort: tuple[float, int],
 ) -> Divergence:
-    if is_array(p) or is_array(q):
+    if _is_array(p) or _is_array(q):
         if bounds is not None:
             raise InvalidValueError("bounds belong to densities: leave them out for probabilities")
         with np.errstate(divide="ignore"):
-            logs = [np.log(side) for side in distributions(p, q)]
+            logs = [np.log(side) for side in _distributions(p, q)]
         return Divergence(float(terms(*logs).sum()), 0.0, (1.0, 1.0))
     if bounds is None:
         raise InvalidValueError("bounds must be given for densities, got None")
-    log_p, log_q = log_density("p", p), log_density("q", q)
+    log_p, log_q = log_density_of("p", p, finite=True), log_density_of("q", q, finite=True)
     tolerance = _arguments.number("tolerance", effort[0])
     if not 0.0 < tolerance < math.inf:
         raise InvalidValueError(f"tolerance must be a finite number above 0, got {tolerance}")
@@ -364,3 +303,159 @@ def _divergence(
     value, mass_p, mass_q = found.values.tolist()
     error = float(found.errors[0]) if math.isfinite(value) else 0.0
     return Divergence(value, error, (mass_p, mass_q))
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of a distribution lies where another one has most of its mass.
+
+    Attributes
+    ----------
+    value
+        The mass of the first distribution on the densest part of the second that holds the level.
+    standard_error
+        From samples: of the samples of the first distribution, and of the threshold if it comes
+        from draws of the second. Zero where both were computed.
+    threshold
+        The log-density (log-probability) from which a point belongs to the densest part.
+    level
+        The mass of the densest part that was asked for.
+    """
+
+    value: float
+    standard_error: float
+    threshold: float
+    level: float
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def mode_coverage(
+    p: Any,
+    q: Any,
+    *,
+    level: float = 0.95,
+    draws: Any = None,
+    bounds: Any = None,
+    cells: int | None = None,
+) -> Coverage:
+    """Mass of p where q is densest: with t such that Q(log q > t) >= level, P(log q > t).
+
+    A value far below the level tells that q misses modes of p. A value near it tells little by
+    itself: a wide q covers everything.
+
+    Parameters
+    ----------
+    p
+        Records of p of shape (n_records, n_features), or a density; for a finite domain an array
+        of probabilities.
+    q
+        A density, as :mod:`turnout.samplers.study.metrics` says; for a finite domain an array of
+        probabilities.
+    level
+        The mass of q's densest part.
+    draws
+        Draws of q, from which the threshold is taken. Without them it is computed over ``bounds``.
+    bounds
+        The box, in one or two dimensions: needed where p is a density, or there are no draws.
+    cells
+        The number of cells to the side of the box: 65,536 on the line and 512 in the plane by
+        default.
+
+    Returns
+    -------
+    Coverage
+        With standard errors where samples come in.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument cannot be used.
+
+    Notes
+    -----
+    With draws the densest part is that of the fewest points with the largest density that make up
+    the level, ties included, so that it never has less than the level. The error of its threshold
+    is taken from how the coverage changes when the level moves by its own standard error. Without
+    draws the level set is found on the midpoints of the cells.
+
+    Examples
+    --------
+    >>> mode_coverage([0.5, 0.5, 0.0], [0.8, 0.1, 0.1], level=0.7).value
+    0.5
+    >>> from scipy import stats
+    >>> round(mode_coverage(stats.norm(0, 2), stats.norm(), bounds=(-20, 20)).value, 3)
+    0.673
+    """
+    level = _arguments.confidence("level", level)
+    if _is_array(q):
+        return _finite_coverage(*_distributions(p, q), level)
+    log_q = log_density_of("q", q, finite=True)
+    lattice = None if bounds is None else _lattice(*box(bounds), cells)
+    if lattice is None and (draws is None or not _is_array(p)):
+        raise InvalidValueError("bounds must be given where p is a density or q has no draws")
+    of_q = None if lattice is None else log_q(lattice[0])
+    if draws is not None:
+        own = log_q(points("draws", draws))
+        weights = np.full(own.size, 1.0 / own.size)
+        spread = math.sqrt(level * (1 - level) / own.size)
+    else:
+        assert lattice is not None
+        assert of_q is not None
+        own, spread = of_q, 0.0
+        weights = np.exp(own) * lattice[1]
+        _check_mass("q", float(weights.sum()), level)
+    if _is_array(p):
+        reached = log_q(points("p", p))
+        masses = np.full(reached.size, 1.0 / reached.size)
+    else:
+        assert lattice is not None
+        assert of_q is not None
+        reached = of_q
+        masses = np.exp(log_density_of("p", p, finite=True)(lattice[0])) * lattice[1]
+    threshold = _threshold(own, weights, level)
+    value = float(masses[reached >= threshold].sum())
+    square = value * (1 - value) / reached.size if _is_array(p) else 0.0
+    if spread:
+        sides = [
+            float(masses[reached >= _threshold(own, weights, side)].sum())
+            for side in (max(level - spread, 0.0), min(level + spread, 1.0))
+        ]
+        square += ((sides[1] - sides[0]) / 2) ** 2
+    return Coverage(min(value, 1.0), math.sqrt(max(square, 0.0)), threshold, level)
+
+
+def _threshold(values: Floats, weights: Floats, level: float) -> float:
+    """Find the largest value such that those from it on have at least a share of the weights."""
+    order = np.argsort(-values, kind="stable")
+    held = np.cumsum(weights[order])
+    place = int(np.searchsorted(held, level * held[-1] * (1 - 1e-12)))
+    return float(values[order[min(place, values.size - 1)]])
+
+
+def _finite_coverage(p: Floats, q: Floats, level: float) -> Coverage:
+    with np.errstate(divide="ignore"):
+        logs = np.log(q)
+    threshold = _threshold(logs, q, level)
+    # Probabilities that differ by rounding alone belong together.
+    inside = (logs >= threshold) | (np.abs(q - math.exp(threshold)) <= 1e-12)
+    return Coverage(min(float(p[inside].sum()), 1.0), 0.0, threshold, level)
+
+
+def _lattice(low: Floats, high: Floats, cells: int | None) -> tuple[Floats, float]:
+    """Give the midpoints of equal cells, and the volume of a cell."""
+    count = _LATTICE[low.size]
+    if cells is not None:
+        count = _arguments.integer("cells", cells, least=2, most=2 ** (24 // low.size))
+    sides = (high - low) / count
+    axes = [start + side * (np.arange(count) + 0.5) for start, side in zip(low, sides, strict=True)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, low.size)
+    return grid, float(np.prod(sides))
+
+
+def _check_mass(argument: str, mass: float, level: float) -> None:
+    if mass < level:
+        raise InvalidValueError(
+            f"bounds must hold a mass of at least level = {level:g} of {argument}, got {mass:.4g}"
+        )

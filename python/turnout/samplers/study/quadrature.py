@@ -9,50 +9,13 @@ import numpy as np
 
 from turnout._types import Floats
 
-#: Kronrod's rules on [-1, 1]: positive nodes (0 last), their weights, and those of the Gauss rule
-#: that uses every second node. 15 points on lines, 7 to the side on squares.
-_FIFTEEN = (
-    (
-        0.9914553711208126392069,
-        0.9491079123427585245262,
-        0.8648644233597690727897,
-        0.7415311855993944398639,
-        0.5860872354676911302941,
-        0.4058451513773971669066,
-        0.2077849550078984676007,
-        0.0,
-    ),
-    (
-        0.0229353220105292249637,
-        0.0630920926299785532907,
-        0.1047900103222501838399,
-        0.1406532597155259187452,
-        0.1690047266392679028266,
-        0.1903505780647854099133,
-        0.2044329400752988924142,
-        0.2094821410847278280130,
-    ),
-    (
-        0.0,
-        0.1294849661688696932706,
-        0.0,
-        0.2797053914892766679015,
-        0.0,
-        0.3818300505051189449504,
-        0.0,
-        0.4179591836734693877551,
-    ),
-)
-_SEVEN = (
-    (0.9604912687080202834235, 0.7745966692414833770359, 0.4342437493468025580021, 0.0),
-    (
-        0.1046562260264672651938,
-        0.2684880898683334407286,
-        0.4013974147759622229051,
-        0.4509165386584741423451,
-    ),
-    (0.0, 5 / 9, 0.0, 8 / 9),
-)
+#: Gauss's rule on lines and for each side of squares, and the nodes above 0 on [-1, 1] that
+#: Kronrod's adds.
+_GAUSS = {1: 7, 2: 3}
+_ADDED = {
+    1: (0.2077849550078985, 0.5860872354676911, 0.8648644233597691, 0.9914553711208126),
+    2: (0.4342437493468026, 0.9604912687080203),
+}
 
 _FIRST = {1: 64, 2: 16}
 
@@ -70,9 +33,14 @@ class Integral:
 
 def rule(dimension: int) -> tuple[Floats, Floats, Floats]:
     """Nodes on [-1, 1]^d of shape (m, d), weights of the rule, weights of the embedded rule."""
-    half = _FIFTEEN if dimension == 1 else _SEVEN
-    nodes = np.concatenate([-np.array(half[0]), np.array(half[0][-2::-1])])
-    fine, coarse = (np.concatenate([side, side[-2::-1]]) for side in map(np.array, half[1:]))
+    own, weights = np.polynomial.legendre.leggauss(_GAUSS[dimension])
+    added = np.array(_ADDED[dimension])
+    nodes = np.concatenate([own, added, -added])
+    # The weights that are exact for as many Legendre polynomials as there are nodes: the integrals
+    # of all but the constant one are 0.
+    integrals = 2.0 * np.eye(nodes.size)[0]
+    fine = np.linalg.solve(np.polynomial.legendre.legvander(nodes, nodes.size - 1).T, integrals)
+    coarse = np.concatenate([weights, np.zeros(2 * added.size)])
     if dimension == 1:
         return nodes[:, None], fine, coarse
     grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from turnout import _core
+from turnout._seeds import derived
 from turnout._types import Array, Floats, Integers, Self, Unsigned
 from turnout.domain import Domain
 from turnout.samplers.base import RatioSampler
-from turnout.samplers.budget import PrivacyBudget
-from turnout.samplers.finite.law import (
+from turnout.samplers.finite_law import (
     UNIT,
     FiniteLaw,
     clipped,
@@ -24,9 +24,8 @@ from turnout.samplers.finite.law import (
     positive_probabilities,
     probabilities_of,
     values_of,
-    values_tags,
+    worst_of_equals,
 )
-from turnout.samplers.randomness import derived
 
 
 class FiniteSampler(RatioSampler):
@@ -74,10 +73,9 @@ class FiniteSampler(RatioSampler):
         # A failed fit leaves no half-fitted sampler behind.
         vars(self).pop("budget_", None)
         self.domain_ = domain
-        self._learn(counts)
-        self._fitted_ratio = self._ratio()
         self.epsilon_ = epsilon
-        self.budget_ = PrivacyBudget(epsilon)
+        self._learn(counts)
+        self.budget_ = self._grant()
         return self
 
     def score_samples(self, X: Any) -> Floats:
@@ -120,11 +118,49 @@ class FiniteSampler(RatioSampler):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags = values_tags(tags.input_tags)
+        tags.input_tags.one_d_array = tags.input_tags.categorical = tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
         return tags
 
 
-class FiniteMollifier(FiniteSampler):
+class LawSampler(FiniteSampler):
+    """A sampler whose law is the projection of a person's distribution into a band."""
+
+    weights_: Unsigned
+
+    @abc.abstractmethod
+    def band(self) -> tuple[Floats, Floats]:
+        """Give the least and the largest probability of each value."""
+
+    @abc.abstractmethod
+    def _law(self) -> FiniteLaw:
+        """Give the band in integers."""
+
+    @property
+    def certificate_(self) -> float:
+        """A proven bound of ``|log Q/Q0|`` for the law Q of a draw and the realised reference."""
+        self.check_fitted()
+        return self._fitted_law.certificate
+
+    def _ratio(self) -> Fraction:
+        return self._law().realized_ratio
+
+    def project(self, p: Any) -> Floats:
+        """Project a distribution into the band, in closed form."""
+        low, high = self.band()
+        return clipped(probabilities_of("p", p, low.size), low, high)
+
+    def _learn(self, counts: Integers) -> None:
+        self._fitted_law = self._law()
+        self._fitted_ratio = self._fitted_law.realized_ratio
+        self.weights_ = self._fitted_law.weights(counts)
+        self.probabilities_ = self.weights_ / float(self._fitted_law.total)
+
+    def _draw(self, count: int, seed: int | None) -> Array:
+        return values_of(self.domain_, _core.choose_weighted(self.weights_, count, seed))
+
+
+class FiniteMollifier(LawSampler):
     """A private draw of a value, from the projection of a person's values onto the mollifier.
 
     The mollifier is the set of laws Q with ``|log Q/Q0| <= epsilon / 2`` for a public reference Q0.
@@ -188,17 +224,6 @@ class FiniteMollifier(FiniteSampler):
         self.reference = reference
         self.domain = domain
 
-    weights_: Unsigned
-
-    @property
-    def certificate_(self) -> float:
-        """A proven bound of ``|log Q/Q0|`` for the law Q of a draw and the realised reference."""
-        self.check_fitted()
-        return self._fitted_law.certificate
-
-    def _ratio(self) -> Fraction:
-        return self._law().realized_ratio
-
     def project(self, p: Any) -> Floats:
         """Project a distribution onto the mollifier, in closed form.
 
@@ -219,10 +244,13 @@ class FiniteMollifier(FiniteSampler):
         InvalidTypeError, InvalidValueError
             If a parameter or ``p`` cannot be used.
         """
+        return super().project(p)
+
+    def band(self) -> tuple[Floats, Floats]:
+        """Give the least and the largest probability of each value."""
         reference = self._reference()
         half = math.exp(0.5 * self.check_epsilon())
-        given = probabilities_of("p", p, reference.size)
-        return clipped(given, reference / half, reference * half)
+        return reference / half, reference * half
 
     def worst_case(self, divergence: str = "kl") -> float:
         """Give the largest divergence from any distribution to its projection.
@@ -267,14 +295,6 @@ class FiniteMollifier(FiniteSampler):
         else:
             weights = np.maximum(np.rint(reference * UNIT), 1.0).astype(np.uint64)
         return FiniteLaw(epsilon, weights)
-
-    def _learn(self, counts: Integers) -> None:
-        self._fitted_law = self._law()
-        self.weights_ = self._fitted_law.weights(counts)
-        self.probabilities_ = self.weights_ / float(self._fitted_law.total)
-
-    def _draw(self, count: int, seed: int | None) -> Array:
-        return values_of(self.domain_, _core.choose_weighted(self.weights_, count, seed))
 
 
 class RandomizedResponseSampler(FiniteSampler):
@@ -374,15 +394,15 @@ class RandomizedResponseSampler(FiniteSampler):
         InvalidTypeError, InvalidValueError
             If a parameter or ``divergence`` cannot be used.
         """
-        others = domain_of(self.domain_size, self.domain).size - 1
-        whole = math.exp(self.check_epsilon()) + others
-        return divergence_of_point(divergence, (whole - others) / whole, others / whole)
+        size = domain_of(self.domain_size, self.domain).size
+        return worst_of_equals(divergence, self.check_epsilon(), size)
 
     def _encoding(self) -> _core.DirectEncoding:
         size = domain_of(self.domain_size, self.domain).size
         return _core.DirectEncoding(self.check_epsilon(), size)
 
     def _learn(self, counts: Integers) -> None:
+        self._fitted_ratio = self._ratio()
         self._counts: Unsigned = counts.astype(np.uint64)
         self.probabilities_ = self.project(counts / counts.sum())
 

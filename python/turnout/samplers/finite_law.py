@@ -65,13 +65,6 @@ def values_of(domain: Domain, codes: Integers) -> Array:
     return np.fromiter(domain.labels, dtype=object, count=domain.size)[codes]
 
 
-def values_tags(tags: Any) -> Any:
-    """Say in scikit-learn's terms that the input is one-dimensional and holds any labels."""
-    tags.one_d_array = tags.categorical = tags.string = True
-    tags.two_d_array = False
-    return tags
-
-
 def probabilities_of(argument: str, value: Any, size: int) -> Floats:
     """Give a distribution over the codes, which adds up to one up to rounding."""
     shares = _arguments.frequencies(argument, value, size)
@@ -148,6 +141,13 @@ def divergence_of_point(divergence: Any, mass: float, rest: float) -> float:
     if name == "hellinger":
         return rest / (1.0 + math.sqrt(mass))
     return -math.log1p(-rest) if rest < 0.5 else -math.log(mass)
+
+
+def worst_of_equals(divergence: Any, epsilon: float, size: int) -> float:
+    """Give the divergence of a point mass from the law that hides it among ``size`` values."""
+    others = size - 1
+    whole = math.exp(epsilon) + others
+    return divergence_of_point(divergence, math.exp(epsilon) / whole, others / whole)
 
 
 @dataclass(frozen=True)
