@@ -33,7 +33,7 @@ from turnout._arrays import read_archive, read_array
 from turnout._seal import SEAL_MARKER
 from turnout.collecting import plan_file
 from turnout.collecting.report_files import read_reports, write_reports
-from turnout.datasets.idx import read_idx
+from turnout.datasets import read_idx
 from turnout.distributed import messages, payloads
 from turnout.distributed.field import PrimeField
 from turnout.distributed.transport import frames

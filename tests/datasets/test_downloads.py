@@ -49,11 +49,13 @@ def pair(number: int, first: int) -> tuple[bytes, bytes]:
 @pytest.fixture
 def mnist(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> Mirror:
     """A small MNIST, with its own hashes."""
-    mirror.files = dict(zip(images._MNIST, (*pair(6, 1), *pair(3, 50)), strict=True))
-    hashes = {
-        name: "sha256:" + hashlib.sha256(content).hexdigest()
-        for name, content in mirror.files.items()
-    }
+    names = [
+        f"{part}-{what}-ubyte.gz"
+        for part in ("train", "t10k")
+        for what in ("images-idx3", "labels-idx1")
+    ]
+    mirror.files = dict(zip(names, (*pair(6, 1), *pair(3, 50)), strict=True))
+    hashes = tuple(hashlib.sha256(content).hexdigest() for content in mirror.files.values())
     monkeypatch.setattr(images, "_MNIST", hashes)
     return mirror
 
@@ -193,7 +195,7 @@ def emnist_names(split: str) -> list[str]:
 def serve(mirror: Mirror, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     mirror.files["gzip.zip"] = content
     digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    monkeypatch.setattr(images, "_EMNIST", {"gzip.zip": f"md5:{digest}"})
+    monkeypatch.setattr(images, "_EMNIST", f"md5:{digest}")
 
 
 def test_emnist_is_unpacked_and_stands_upright(

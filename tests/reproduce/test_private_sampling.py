@@ -14,7 +14,7 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from turnout.reproduce import Finding, Outcome, Scale, chosen
-from turnout.reproduce.private_sampling import convergence, exact, privacy, shared, studies
+from turnout.reproduce.private_sampling import shared, studies, theorems
 from turnout.reproduce.private_sampling.shared import (
     COVERAGE,
     DENSITY,
@@ -288,9 +288,9 @@ def test_scores_that_are_not_clipped_break_the_bound(theorem_4: Outcome) -> None
 
 
 def test_clipped_scores_are_not_found_to_break_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    sure = np.clip(privacy.logits(500, 1), -LOG_TWO, LOG_TWO)
-    monkeypatch.setattr(privacy, "logits", lambda *_: sure)
-    monkeypatch.setattr(privacy, "_SURE", 2 / 3)
+    sure = np.clip(theorems.logits(500, 1), -LOG_TWO, LOG_TWO)
+    monkeypatch.setattr(theorems, "logits", lambda *_: sure)
+    monkeypatch.setattr(theorems, "_SURE", 2 / 3)
     outcome = chosen(["private-sampling/theorem-4"])[0].run(Scale())
     assert verdicts(outcome.findings, "Theorem 4") == {"agrees"}
     assert verdicts(outcome.findings, "a draw is 1-private") == {"agrees"}
@@ -302,31 +302,31 @@ def test_a_learner_with_two_values(epsilon: float, share: float) -> None:
     odds = math.log(99.0)
     base = epsilon / (epsilon + 4 * LOG_TWO)
     total = base * (1 - base**20) / (1 - base) * odds
-    reach, real = privacy.opposite(epsilon, share, odds)
+    reach, real = theorems.opposite(epsilon, share, odds)
     high, low = math.exp(total), math.exp(-total)
     norms = [share * high + (1 - share) * low, share * low + (1 - share) * high]
     assert real == pytest.approx(2 * total + abs(math.log(norms[0] / norms[1])))
     ratios = [abs(math.log(part / norm)) for norm in norms for part in (high, low)]
     assert reach == pytest.approx(max(ratios))
     # Clipped, the band and the guarantee hold for every share.
-    reach, real = privacy.opposite(epsilon, share, LOG_TWO)
+    reach, real = theorems.opposite(epsilon, share, LOG_TWO)
     assert reach <= epsilon / 2
     assert real <= epsilon
 
 
 def test_the_network_is_the_first_round_and_a_seed_decides_it() -> None:
-    one, same, other = (privacy.logits(500, seed) for seed in (5, 5, 6))
+    one, same, other = (theorems.logits(500, seed) for seed in (5, 5, 6))
     assert (one == same).all()
     assert (one != other).any()
     # It has learnt where the records are.
-    at = exact.line().points[:, 0]
+    at = theorems.line().points[:, 0]
     assert one[np.abs(at - 0.5) < 0.2].mean() > 1.0
     assert one[np.abs(at) > 2.0].mean() < -1.0
     # Against densities and SciPy's rule, on points of its own.
     near = np.abs(at) <= 4.0
     tilted = stats.norm.pdf(at) * np.exp(1 / (1 + 4 * LOG_TWO) * one)
     ratio = np.log(tilted / integrate.simpson(tilted, x=at) / stats.norm.pdf(at))
-    assert privacy.reach_of(1.0, one) == pytest.approx(np.abs(ratio[near]).max(), abs=1e-6)
+    assert theorems.reach_of(1.0, one) == pytest.approx(np.abs(ratio[near]).max(), abs=1e-6)
 
 
 # Theorems 5 to 7
@@ -357,7 +357,7 @@ def densities(epsilon: float, rounds: int) -> tuple[Any, Any, Any, Any, list[Any
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_exact_boosting_is_that_of_densities(epsilon: float) -> None:
     at, p, q, edges, laws = densities(epsilon, 8)
-    found = exact.boosted(epsilon, 8)
+    found = theorems.boosted(epsilon, 8)
     gains = [integrate.simpson(p * np.log(law / q), x=at) for law in laws[1:]]
     assert found.gains == pytest.approx(np.array(gains), abs=2e-6)
     assert found.edges == pytest.approx(edges, abs=2e-5)
@@ -382,28 +382,28 @@ def test_likelihoods_are_those_that_are_known(epsilon: float, floor: float, mbde
         lambda x: -density(MODES["s is a standard deviation"], x) * stats.norm.logpdf(x),
         -6.0, 6.0, points=(0.28, 0.3, 0.32), limit=200,
     )[0]  # fmt: skip
-    assert start - exact.floor_gain(epsilon) == pytest.approx(floor, abs=6e-4)
+    assert start - theorems.floor_gain(epsilon) == pytest.approx(floor, abs=6e-4)
     own = floor_of(MODES["s is a standard deviation"], epsilon)
-    assert start - exact.floor_gain(epsilon) == pytest.approx(own, abs=5e-5)
-    assert start - exact.boosted(epsilon, 20).gains[-1] == pytest.approx(mbde, abs=6e-4)
+    assert start - theorems.floor_gain(epsilon) == pytest.approx(own, abs=5e-5)
+    assert start - theorems.boosted(epsilon, 20).gains[-1] == pytest.approx(mbde, abs=6e-4)
 
 
-def two_values(p: tuple[float, float], q: tuple[float, float]) -> exact.Line:
+def two_values(p: tuple[float, float], q: tuple[float, float]) -> theorems.Line:
     one, other = np.array(p), np.array(q)
-    return exact.Line(np.zeros((2, 1)), np.log(one / other), one, other)
+    return theorems.Line(np.zeros((2, 1)), np.log(one / other), one, other)
 
 
 def test_theorem_6_does_not_hold_for_two_values() -> None:
     """P = (.8, .2), Q0 = (.3, .7): the learner says log 2 and -log 2."""
-    found = exact.boosted(1.0, 1, two_values((0.8, 0.2), (0.3, 0.7)))
+    found = theorems.boosted(1.0, 1, two_values((0.8, 0.2), (0.3, 0.7)))
     assert found.edges[0] == pytest.approx([0.6, 0.4])
     theta = 1 / (1 + 4 * LOG_TWO)
-    stated = convergence.theorem_6(1.0, found)[0]
+    stated = theorems.theorem_6(1.0, found)[0]
     assert stated == pytest.approx(0.5 * 0.5 * (1 - theta))
     assert stated == pytest.approx(theta * LOG_TWO * (0.6 + 0.4))  # the sum of Jensen's steps
     gain = 0.6 * theta * LOG_TWO - math.log(0.3 * 2**theta + 0.7 * 2**-theta)
     assert found.gains[0] == pytest.approx(gain)
-    assert convergence.hoeffding(found)[0] <= gain < stated
+    assert theorems.hoeffding(found)[0] <= gain < stated
 
 
 def test_what_holds_holds_for_all_pairs_of_values() -> None:
@@ -412,9 +412,9 @@ def test_what_holds_holds_for_all_pairs_of_values() -> None:
     for _ in range(200):
         p, q = random.uniform(0.01, 0.99, 2)
         epsilon = float(random.uniform(0.05, 20.0))
-        found = exact.boosted(epsilon, 10, two_values((p, 1 - p), (q, 1 - q)))
+        found = theorems.boosted(epsilon, 10, two_values((p, 1 - p), (q, 1 - q)))
         steps = np.cumsum(found.weights * LOG_TWO * found.edges.sum(axis=1))
-        assert (convergence.hoeffding(found) <= found.gains + 1e-12).all()
+        assert (theorems.hoeffding(found) <= found.gains + 1e-12).all()
         assert (found.gains <= steps + 1e-12).all()
         assert (found.gains <= epsilon / 2).all()
 
@@ -429,10 +429,10 @@ def test_the_verdicts_on_the_theorems(theorem_6: Outcome, monkeypatch: pytest.Mo
     promises = [finding.ours for finding in found_in(theorem_6, "Theorem 7")]
     assert max(promises) < 0.0
     # With the term that it leaves out, Theorem 6 would be found to hold.
-    monkeypatch.setattr(convergence, "theorem_6", lambda _, found: convergence.hoeffding(found))
+    monkeypatch.setattr(theorems, "theorem_6", lambda _, found: theorems.hoeffding(found))
     # And if the floor were where 60 rounds lead, MBDE would be found to approach it.
-    reached = functools.cache(lambda epsilon: float(exact.boosted(epsilon, 60).gains[-1]))
-    monkeypatch.setattr(convergence, "floor_gain", reached)
+    reached = functools.cache(lambda epsilon: float(theorems.boosted(epsilon, 60).gains[-1]))
+    monkeypatch.setattr(theorems, "floor_gain", reached)
     outcome = chosen(["private-sampling/theorem-6"])[0].run(Scale())
     assert verdicts(outcome.findings, "at least (13)") == {"agrees"}
     assert verdicts(outcome.findings, "information-theoretic") == {"agrees"}
@@ -444,10 +444,10 @@ def test_promises_of_theorem_7_are_the_best_of_all_sets() -> None:
     positive = 0
     for _ in range(20):
         p, q = random.dirichlet(np.full(10, 3.0), 2)
-        on = exact.Line(np.zeros((10, 1)), np.log(p / q), p, q)
+        on = theorems.Line(np.zeros((10, 1)), np.log(p / q), p, q)
         epsilon = 0.02
-        found = exact.boosted(epsilon, 3, on)
-        promise, kept = convergence.promised(epsilon, found, on)
+        found = theorems.boosted(epsilon, 3, on)
+        promise, kept = theorems.promised(epsilon, found, on)
         edges = found.edges.min(axis=0).sum()
         sets = np.array(list(itertools.product([False, True], repeat=10)))
         mass, divergence = sets @ p, sets @ (p * np.log(p / q))

@@ -21,7 +21,7 @@ from turnout.samplers import (
     StandardNormal,
     Uniform,
 )
-from turnout.samplers.mollifier import log_density_of
+from turnout.samplers.adapters import log_density_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -327,7 +327,7 @@ def test_densities_in_all_their_forms() -> None:
     forms: list[Any] = [stats.norm(), StandardNormal(1), mixture, mixture.log_density]
     forms += [stats.norm.logpdf, lambda x: stats.norm.logpdf(x[:, 0])]
     for form in forms:
-        found = log_density_of(form)(at)
+        found = log_density_of("density", form)(at)
         assert found.shape == (9,)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 

@@ -7,7 +7,6 @@ download from the publishers and check what arrives against published hashes; th
 
 from turnout._public import listing
 from turnout.datasets.adult import TableSplit, fetch_adult, load_adult
-from turnout.datasets.idx import read_idx
 from turnout.datasets.images import (
     Images,
     ImageSplit,
@@ -15,6 +14,7 @@ from turnout.datasets.images import (
     fetch_mnist,
     load_images,
     load_mnist,
+    read_idx,
 )
 
 __all__ = [

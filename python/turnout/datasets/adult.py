@@ -25,24 +25,13 @@ _ADULT = {
 }
 _ADULT_PLACES = ("https://archive.ics.uci.edu/ml/machine-learning-databases/adult/",)
 
-#: Columns in the order of the file, and whether they hold whole numbers.
-_COLUMNS = {
-    "age": True,
-    "workclass": False,
-    "fnlwgt": True,
-    "education": False,
-    "education-num": True,
-    "marital-status": False,
-    "occupation": False,
-    "relationship": False,
-    "race": False,
-    "sex": False,
-    "capital-gain": True,
-    "capital-loss": True,
-    "hours-per-week": True,
-    "native-country": False,
-    "income": False,
-}
+#: Columns in the order of the file, and which of them hold whole numbers.
+_COLUMNS = (
+    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation"),
+    *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week"),
+    *("native-country", "income"),
+)
+_WHOLE = {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
 
 _GZIP = b"\x1f\x8b"
 
@@ -109,8 +98,9 @@ def load_adult(path: str | os.PathLike[str]) -> Table:
     if not rows:
         raise CorruptDataError(f"{place} is not Adult: it has no rows")
     table: Table = {}
-    for (name, whole), column in zip(_COLUMNS.items(), zip(*rows, strict=True), strict=True):
+    for name, column in zip(_COLUMNS, zip(*rows, strict=True), strict=True):
         try:
+            whole = name in _WHOLE
             table[name] = np.array(list(map(int, column)), np.int64) if whole else np.array(column)
         except (ValueError, OverflowError) as error:
             raise CorruptDataError(

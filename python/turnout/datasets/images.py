@@ -1,52 +1,55 @@
-"""Labelled images: MNIST and EMNIST."""
+"""Labelled images, MNIST and EMNIST, and the idx format in which they are published."""
 
 from __future__ import annotations
 
 import dataclasses
+import gzip
+import math
 import os
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._types import Bytes
+from turnout._files import open_regular
+from turnout._types import Array, Bytes
 from turnout.datasets import download
-from turnout.datasets.idx import read_idx
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
-#: Files, and what their bytes hash to.
-_MNIST = {
-    "train-images-idx3-ubyte.gz": (
-        "sha256:440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
-    ),
-    "train-labels-idx1-ubyte.gz": (
-        "sha256:3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"
-    ),
-    "t10k-images-idx3-ubyte.gz": (
-        "sha256:8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"
-    ),
-    "t10k-labels-idx1-ubyte.gz": (
-        "sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
-    ),
-}
+#: What the files of MNIST hash to.
+_MNIST = (
+    "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+    "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+)
 _MNIST_PLACES = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
 
-_EMNIST = {"gzip.zip": "md5:58c8d27c78d21e728a6bc7b3cc06412e"}
+_EMNIST = "md5:58c8d27c78d21e728a6bc7b3cc06412e"
 _EMNIST_PLACES = ("https://biometrics.nist.gov/cs_links/EMNIST/",)
 
 #: How the images of EMNIST are split into classes.
 _EMNIST_SPLITS = ("byclass", "bymerge", "balanced", "letters", "digits", "mnist")
 
-_PARTS = (
-    ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
-    ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
-)
+#: The third byte of a file, and how an entry is stored.
+_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+#: The most dimensions of an array of NumPy 1.
+_MOST_DIMENSIONS = 32
+
+_GZIP = b"\x1f\x8b"
+
+#: Deflate makes nothing more than this many times smaller.
+_STRONGEST_COMPRESSION = 1040
+
+_BLOCK = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -81,14 +84,10 @@ class Images:
     def __post_init__(self) -> None:
         for name, dimensions in (("images", 3), ("labels", 1)):
             array = getattr(self, name)
-            if (
-                not isinstance(array, np.ndarray)
-                or array.dtype != np.uint8
-                or array.ndim != dimensions
-            ):
+            if not isinstance(array, np.ndarray) or not _is_grey(array, dimensions):
                 raise InvalidTypeError(
-                    f"{name} must be an array of uint8 with {dimensions} "
-                    f"dimension{'s' if dimensions > 1 else ''}, got {_described(array)}"
+                    f"{name} must be an array of uint8 with {_dimensions(dimensions)}, got "
+                    f"{_described(array)}"
                 )
             view = array.view()
             view.flags.writeable = False
@@ -125,6 +124,14 @@ class ImageSplit(NamedTuple):
 
     train: Images
     test: Images
+
+
+def _is_grey(array: Array, dimensions: int) -> bool:
+    return bool(array.dtype == np.uint8) and array.ndim == dimensions
+
+
+def _dimensions(count: int) -> str:
+    return f"{count} dimension{'s' if count > 1 else ''}"
 
 
 def _described(value: object) -> str:
@@ -177,10 +184,10 @@ def load_images(
     arrays: list[Any] = []
     for path, dimensions, what in ((images, 3, "images"), (labels, 1, "labels")):
         array = read_idx(path)
-        if array.dtype != np.uint8 or array.ndim != dimensions:
+        if not _is_grey(array, dimensions):
             raise CorruptDataError(
-                f"{os.fspath(path)} does not hold {what}: expected {dimensions} dimension"
-                f"{'s' if dimensions > 1 else ''} of uint8, got {_described(array)}"
+                f"{os.fspath(path)} does not hold {what}: expected {_dimensions(dimensions)} of "
+                f"uint8, got {_described(array)}"
             )
         arrays.append(array)
     if len(arrays[0]) != len(arrays[1]):
@@ -214,8 +221,20 @@ def load_mnist(folder: str | os.PathLike[str]) -> ImageSplit:
     CorruptDataError
         If one is damaged, or the two of a part do not belong together.
     """
-    train, test = (load_images(*(_found(Path(folder), name) for name in pair)) for pair in _PARTS)
-    return ImageSplit(train, test)
+    return _split(_found(Path(folder), name) for name in _files("train", "t10k"))
+
+
+def _files(*parts: str) -> list[str]:
+    """Name the images and the labels of each part."""
+    return [f"{part}-{what}-ubyte" for part in parts for what in ("images-idx3", "labels-idx1")]
+
+
+def _split(paths: Iterable[Path], *, transposed: bool = False) -> ImageSplit:
+    images, labels, others, their_labels = paths
+    return ImageSplit(
+        load_images(images, labels, transposed=transposed),
+        load_images(others, their_labels, transposed=transposed),
+    )
 
 
 def _found(folder: Path, name: str) -> Path:
@@ -274,10 +293,10 @@ def fetch_mnist(
     """
     places = download.places(base_url, _MNIST_PLACES)
     target = download.folder_of(folder, "mnist")
-    for name, expected in _MNIST.items():
-        download.fetch(name, expected, places, target, progress)
-    train, test = (load_images(*(target / f"{name}.gz" for name in pair)) for pair in _PARTS)
-    return ImageSplit(train, test)
+    return _split(
+        download.fetch(f"{name}.gz", f"sha256:{digest}", places, target, progress)
+        for name, digest in zip(_files("train", "t10k"), _MNIST, strict=True)
+    )
 
 
 def fetch_emnist(
@@ -335,17 +354,103 @@ def fetch_emnist(
     chosen = _arguments.choice("split", split, _EMNIST_SPLITS)
     places = download.places(base_url, _EMNIST_PLACES)
     target = download.folder_of(folder, "emnist")
-    names = [
-        f"emnist-{chosen}-{part}-{what}-ubyte.gz"
-        for part in ("train", "test")
-        for what in ("images-idx3", "labels-idx1")
-    ]
+    names = [f"{name}.gz" for name in _files(f"emnist-{chosen}-train", f"emnist-{chosen}-test")]
     if not all((target / name).is_file() for name in names):
-        ((archive, expected),) = _EMNIST.items()
-        path = download.fetch(archive, expected, places, target, progress)
+        path = download.fetch("gzip.zip", _EMNIST, places, target, progress)
         download.unpack(path, {f"gzip/{name}": target / name for name in names})
-    train, test = (
-        load_images(target / pair[0], target / pair[1], transposed=True)
-        for pair in (names[:2], names[2:])
-    )
-    return ImageSplit(train, test)
+    return _split((target / name for name in names), transposed=True)
+
+
+def read_idx(path: str | os.PathLike[str]) -> Array:
+    """Read an array from an idx file, compressed by gzip or plain.
+
+    The file is taken only if it is one: two zero bytes, a known type, the dimensions, and exactly
+    as many bytes as they need. What a header claims is compared with the size of the file before
+    memory is taken for it.
+
+    Parameters
+    ----------
+    path
+        The file. Whether it is compressed is seen from its first bytes, not from its name.
+
+    Returns
+    -------
+    numpy.ndarray
+        The array, of the dimensions and the type of the file, in the byte order of the machine.
+
+    Raises
+    ------
+    CorruptDataError
+        If the file is no idx file, is cut off, or is longer than its header says.
+    OSError
+        If the file cannot be opened.
+
+    References
+    ----------
+    LeCun, Cortes, Burges: The MNIST database of handwritten digits, "File formats".
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "labels-idx1-ubyte")
+    ...     _ = path.write_bytes(bytes([0, 0, 0x08, 1, 0, 0, 0, 3]) + bytes([5, 0, 4]))
+    ...     read_idx(path)
+    array([5, 0, 4], dtype=uint8)
+    """
+    place = Path(path)
+    with open_regular(place) as file:
+        size = os.fstat(file.fileno()).st_size
+        compressed = file.read(2) == _GZIP
+        file.seek(0)
+        if not compressed:
+            return _array(place, file, size)
+        try:
+            with gzip.GzipFile(fileobj=file) as content:
+                return _array(place, cast("BinaryIO", content), _STRONGEST_COMPRESSION * size)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise CorruptDataError(f"{place} is cut off or altered: {error}") from error
+
+
+def _array(place: Path, file: BinaryIO, available: int) -> Array:
+    """Read an array from an open file that holds at most so many bytes."""
+    magic = _exactly(place, file, 4)
+    if magic[:2] != b"\0\0" or magic[2] not in _TYPES:
+        raise CorruptDataError(
+            f"{place} is no idx file: it starts with the bytes {magic.hex(' ')}, expected 00 00, "
+            f"one of {', '.join(f'{code:02x}' for code in _TYPES)}, and the number of dimensions"
+        )
+    if not 1 <= magic[3] <= _MOST_DIMENSIONS:
+        raise CorruptDataError(
+            f"{place} claims {magic[3]} dimensions, expected 1 to {_MOST_DIMENSIONS}"
+        )
+    header = _exactly(place, file, 4 * magic[3])
+    shape = tuple(np.frombuffer(header, ">u4").tolist())
+    kind = np.dtype(_TYPES[magic[2]])
+    claimed = math.prod(shape) * kind.itemsize
+    if claimed > available - 4 - len(header):
+        raise CorruptDataError(
+            f"{place} claims {claimed} bytes of entries, in the shape {shape}, and is too small "
+            "for them"
+        )
+    content = _exactly(place, file, claimed)
+    if file.read(1):
+        raise CorruptDataError(
+            f"{place} is longer than its header says: {claimed} bytes of entries, in the shape "
+            f"{shape}"
+        )
+    array = np.frombuffer(content, kind).reshape(shape)
+    return array.astype(kind.newbyteorder("="), copy=False)
+
+
+def _exactly(place: Path, file: BinaryIO, length: int) -> bytearray:
+    """Read so many bytes; memory grows with what is there, not with what is asked for."""
+    content = bytearray()
+    while len(content) < length:
+        block = file.read(min(_BLOCK, length - len(content)))
+        if not block:
+            raise CorruptDataError(
+                f"{place} is cut off: {length} bytes were expected and {len(content)} were there"
+            )
+        content += block
+    return content

@@ -35,13 +35,24 @@ _MOST = 5000
 class ProjectedSampler(PointSampler):
     """Draws from a density estimate of a person's records, clipped into a band."""
 
-    reference: Any
-    estimator: Any
-    proposals: int | None
-    random_state: int | None
     projection_: Projection
     reference_: Reference
     estimator_: Any
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        reference: Any = None,
+        estimator: Any = None,
+        proposals: int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.reference = reference
+        self.estimator = estimator
+        self.proposals = proposals
+        self.random_state = random_state
 
     def _base(self) -> float | None:
         """Give the least density of a draw, relative to the reference; None: e^(-epsilon/2)."""
@@ -144,21 +155,6 @@ class MollifiedDensity(ProjectedSampler):
     ...
     turnout.errors.BudgetExceededError: this costs epsilon = 2.0, and 0 of 2.0 is left
     """
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        reference: Any = None,
-        estimator: Any = None,
-        proposals: int | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.reference = reference
-        self.estimator = estimator
-        self.proposals = proposals
-        self.random_state = random_state
 
     @property
     def certificate_(self) -> float:

@@ -39,10 +39,19 @@ class FiniteSampler(RatioSampler):
         The law of one draw.
     """
 
-    domain_size: Any
-    domain: Any
     domain_: Domain
     probabilities_: Floats
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        domain_size: int | None = None,
+        *,
+        domain: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.domain_size = domain_size
+        self.domain = domain
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Fit on one person's values.
@@ -129,7 +138,7 @@ class LawSampler(FiniteSampler):
     weights_: Unsigned
 
     @abc.abstractmethod
-    def band(self) -> tuple[Floats, Floats]:
+    def _band(self) -> tuple[Floats, Floats]:
         """Give the least and the largest probability of each value."""
 
     @abc.abstractmethod
@@ -147,7 +156,7 @@ class LawSampler(FiniteSampler):
 
     def project(self, p: Any) -> Floats:
         """Project a distribution into the band, in closed form."""
-        low, high = self.band()
+        low, high = self._band()
         return clipped(probabilities_of("p", p, low.size), low, high)
 
     def _learn(self, counts: Integers) -> None:
@@ -158,6 +167,11 @@ class LawSampler(FiniteSampler):
 
     def _draw(self, count: int, seed: int | None) -> Array:
         return values_of(self.domain_, _core.choose_weighted(self.weights_, count, seed))
+
+
+def band_of(sampler: LawSampler) -> tuple[Floats, Floats]:
+    """Give the least and the largest probability of each value in a draw."""
+    return sampler._band()
 
 
 class FiniteMollifier(LawSampler):
@@ -219,10 +233,8 @@ class FiniteMollifier(LawSampler):
         reference: Any = None,
         domain: Any = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.domain_size = domain_size
+        super().__init__(epsilon, domain_size, domain=domain)
         self.reference = reference
-        self.domain = domain
 
     def project(self, p: Any) -> Floats:
         """Project a distribution onto the mollifier, in closed form.
@@ -246,7 +258,7 @@ class FiniteMollifier(LawSampler):
         """
         return super().project(p)
 
-    def band(self) -> tuple[Floats, Floats]:
+    def _band(self) -> tuple[Floats, Floats]:
         """Give the least and the largest probability of each value."""
         reference = self._reference()
         half = math.exp(0.5 * self.check_epsilon())
@@ -333,17 +345,6 @@ class RandomizedResponseSampler(FiniteSampler):
     >>> sampler.fit([0, 1, 1, 0]).sample(1).shape
     (1,)
     """
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        domain_size: int | None = None,
-        *,
-        domain: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.domain_size = domain_size
-        self.domain = domain
 
     def _ratio(self) -> Fraction:
         own, other = self._encoding().words

@@ -227,7 +227,7 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         reference = as_reference(self.reference, dimension)
         return Projection(reference, density, epsilon, base=self._base())
 
-    def band(self) -> tuple[Floats, Floats]:
+    def _band(self) -> tuple[Floats, Floats]:
         """Give the least and the largest probability of each value."""
         size = domain_of(self.domain_size, self.domain).size
         floor = np.full(size, 1.0 / (math.exp(self.check_epsilon()) + (size - 1)))

@@ -173,7 +173,10 @@ def test_an_estimate_takes_what_samplers_take_as_reference() -> None:
     np.testing.assert_allclose(foreign.density(at), own.density(at), rtol=1e-6)
     assert repr(foreign.reference) == "as_reference(norm())"
     interval = own.interval([[0.0]])
-    assert repr(interval) == f"DensityInterval({interval.low!r}, {interval.high!r}, level=0.95)"
+    assert (
+        repr(interval)
+        == f"DensityInterval(low={interval.low!r}, high={interval.high!r}, level=0.95)"
+    )
 
 
 def test_the_band_of_the_minimax_sampler_is_its_own() -> None:

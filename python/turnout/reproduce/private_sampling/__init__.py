@@ -8,13 +8,9 @@ are on what it says in words, and on its theorems.
 from typing import Final
 
 from turnout.reproduce.outcome import Experiment
-from turnout.reproduce.private_sampling import convergence, privacy, studies
+from turnout.reproduce.private_sampling import studies, theorems
 
 __all__ = ["EXPERIMENTS"]
 
 #: The three distributions, then the theorems.
-EXPERIMENTS: Final[tuple[Experiment, ...]] = (
-    *studies.EXPERIMENTS,
-    *privacy.EXPERIMENTS,
-    *convergence.EXPERIMENTS,
-)
+EXPERIMENTS: Final[tuple[Experiment, ...]] = (*studies.EXPERIMENTS, *theorems.EXPERIMENTS)

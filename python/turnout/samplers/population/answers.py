@@ -21,7 +21,7 @@ from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.estimation.models import ScoreMoments, support_model
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.samplers.base import PrivateSampler
-from turnout.samplers.finite import LawSampler, RandomizedResponseSampler
+from turnout.samplers.finite import LawSampler, RandomizedResponseSampler, band_of
 from turnout.samplers.finite_law import codes_of, domain_of
 from turnout.samplers.pictures import DRAWS, SAMPLER, legend
 
@@ -449,7 +449,7 @@ def estimate_of_answers(
         p, q = DirectEncoding(sampler.epsilon, domain).support_probabilities
         return debiased(plan, codes, p, q, one_value=one_value)
     size = domain.size
-    limits = IdentifiedSet(*sampler.band())
+    limits = IdentifiedSet(*band_of(sampler))
     if not one_value:
         return FinitePopulationEstimate(shares_of_draws(plan, codes), limits)
     p = float(limits.high[0])
