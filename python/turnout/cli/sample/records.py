@@ -166,10 +166,9 @@ def _encoded(
         owner = np.arange(total + 1, total + 1 + block.rows)
         if answers.group_by:
             texts = missing_texts(more=answers.missing_values)
-            groups = groups_of(
-                rows.table, answers.group_by, answers.max_groups, answers.source.name, texts
-            )
-            nobody = without_group(groups)
+            column = dict.fromkeys(answers.group_by)
+            groups = groups_of(rows.table, column, answers.max_groups, answers.source.name, texts)
+            nobody = without_group(groups, [True])
             if nobody is not None and not drop:
                 raise InvalidValueError(
                     f"column {answers.group_by[0]!r}: {int(nobody.sum()):,} of {nobody.size:,} "
