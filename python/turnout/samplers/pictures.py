@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,13 +26,6 @@ TRUTH = "#d1495b"
 REFERENCE = "0.35"
 BAND = "#e3e6eb"
 DRAWS = "#c9822b"
-
-_COLOURS = (
-    *("#1f6f8b", "#d1495b", "#c9822b", "#5b8c5a", "#7a5195"),
-    *("#3d405b", "#a0522d", "#6c757d", "#d98aa5", "#9bb13c"),
-)
-_MARKERS = "osD^vPXhp*"
-_STYLES = ("-", "--", ":")
 
 #: Points of a curve, and cells to the side of a heat map.
 POINTS, _CELLS = 1201, 161
@@ -199,62 +191,6 @@ def plot_heatmap(
         axes[0].set_ylim(low[1], high[1])
     colour_bar = axes[0].figure.colorbar(image, ax=axes, pad=0.02)
     colour_bar.set_label("density")
-    return axes
-
-
-class Curve(NamedTuple):
-    """A line of a study: the mean of a number at each epsilon, and how far its bars reach."""
-
-    name: str
-    epsilons: Floats
-    centre: Floats
-    below: Floats
-    above: Floats
-
-
-def draw_curves(curves: Sequence[Curve], axes: Axes, *, label: str, level: float | None) -> Axes:
-    """Draw a line for each sampler of a study against epsilon.
-
-    Parameters
-    ----------
-    curves
-        The lines.
-    axes
-        What to draw on.
-    label
-        What the numbers are.
-    level
-        Where a dotted line lies across; None without one.
-    """
-    for place, curve in enumerate(curves):
-        usable = np.isfinite(curve.centre)
-        # Side by side, and the first below: samplers that agree are all seen.
-        aside = 10.0 ** (0.018 * (place - (len(curves) - 1) / 2))
-        axes.errorbar(
-            curve.epsilons[usable] * aside,
-            curve.centre[usable],
-            yerr=np.maximum([curve.below[usable], curve.above[usable]], 0.0),
-            color=_COLOURS[place % len(_COLOURS)],
-            marker=_MARKERS[place % len(_MARKERS)],
-            linestyle=_STYLES[place // len(_COLOURS) % len(_STYLES)],
-            markersize=4.5,
-            linewidth=1.4,
-            elinewidth=1.0,
-            capsize=2.5,
-            label=curve.name,
-        )
-    axes.set_xscale("log")
-    epsilons = sorted({epsilon for curve in curves for epsilon in curve.epsilons.tolist()})
-    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-    axes.minorticks_off()
-    axes.set_xlabel("ε of one draw (the whole data set)")
-    axes.set_ylabel(label)
-    axes.grid(color="#e8e8e8", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    if level is not None:
-        axes.axhline(level, color="0.4", linewidth=0.8, linestyle=":")
-    legend(axes)
     return axes
 
 

@@ -29,7 +29,7 @@ from turnout.samplers import (
     ring_of_gaussians,
     seed_mixture,
 )
-from turnout.samplers.study.comparison import FloorOfMollifier, PublicReference
+from turnout.samplers.study.targets import FloorOfMollifier, PublicReference
 
 mpl.use("Agg")
 

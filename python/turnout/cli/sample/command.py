@@ -9,7 +9,15 @@ from typing import Annotated, Any, Literal
 import typer
 
 from turnout.cli.answers import LabelsFile, MissingValues, stated_labels
-from turnout.cli.options import AsJson, PictureFile, TableFile, print_json, save_picture
+from turnout.cli.options import (
+    AsJson,
+    PictureFile,
+    TableFile,
+    csv_of,
+    print_json,
+    save_picture,
+    write_table,
+)
 from turnout.cli.running import (
     check_positive,
     messages,
@@ -190,9 +198,9 @@ def sample(
     )
     if seed is not None:
         note("made with --seed: fit for tests only, the draws can be computed again")
-    drawn = Drawn.of(wanted, records, (chosen, because), draws, ids=ids, rounded=rounded)
+    drawn = Drawn(wanted, records, chosen, because, draws, ids, rounded)
     if target is not None:
-        drawn.write(target)
+        write_table(target, drawn.table)
     save_picture(plot, lambda: picture(draws, wanted))
     compared = quality(records, draws) if with_quality else None
     estimate = estimated(draws, wanted) if wanted.one_value else None
@@ -202,7 +210,7 @@ def sample(
         print_json({**drawn.json_object(target), **shares, **more})
         return
     if target is None:
-        typer.echo(drawn.csv(), nl=False)
+        typer.echo(csv_of(drawn.table), nl=False)
     below: list[Any] = [] if target is None else [drawn.preview()]
     if estimate is not None:
         codes = ordered(estimate, "frequency", 20)

@@ -153,7 +153,7 @@ def check_one_value(wanted: Wanted, records: Records) -> None:
         return
     if records.domain is None:
         raise typer.BadParameter("one-value is for labels, these are numbers", param_hint=_ASSUME)
-    codes = np.asarray(records.domain.encode(records.data)).astype(np.int64)
+    codes = records.values
     _, users = np.unique(records.users, return_inverse=True)
     order = np.lexsort((codes, users))
     same = users[order][1:] == users[order][:-1]

@@ -15,9 +15,9 @@ from turnout import Bounds, Domain
 from turnout._label_texts import Value, label_text, missing_texts, parse_label, typed_values
 from turnout._progress import doing
 from turnout._types import Array, Integers
+from turnout.cli.answers import settled
 from turnout.cli.running import note, refuse_if
 from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Wanted
-from turnout.cli.scans import settled
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, open_source, scan
 from turnout.pipeline.columns import factors, groups_of
@@ -45,8 +45,8 @@ class Records:
         The file, and what is missing in it.
     parts
         What each column holds.
-    data
-        Numbers of shape (n, d), or n labels of ``domain``.
+    values
+        Numbers of shape (n, d), or n codes of ``domain``.
     users
         Whose they are: n ids, or row numbers from 1 where every row is a user of its own.
     domain
@@ -57,7 +57,7 @@ class Records:
 
     answers: Answers
     parts: Mapping[str, Any]
-    data: Array
+    values: Array
     users: Array
     domain: Domain | None
     dropped: int
@@ -71,6 +71,11 @@ class Records:
     def labels(self) -> list[Sequence[Any]] | None:
         """For labels the possible ones of each column."""
         return None if self.domain is None else [part.labels for part in self.parts.values()]
+
+    @property
+    def data(self) -> Array:
+        """What samplers are fitted on: the numbers, or the labels."""
+        return self.values if self.domain is None else _array_of(self.domain.labels)[self.values]
 
     def columns_of(self, draws: Array) -> list[Array]:
         """Give draws as columns: of float64 numbers, or of labels."""
@@ -128,12 +133,10 @@ def read_records(source: Path, wanted: Wanted) -> Records:
         columns, users, rows = _encoded(answers, parts, drop=drop)
     if not users.size:
         raise InvalidValueError(f"{source}: there is no row to draw a record for")
-    data, domain = _joined(columns, parts), None
     if not numbers:
         _tell_of_labels(parts, wanted)
-        domain = _product(parts)
-        data = _array_of(domain.labels)[data]
-    return Records(answers, parts, data, users, domain, rows - users.size)
+    domain = None if numbers else _product(parts)
+    return Records(answers, parts, _joined(columns, parts), users, domain, rows - users.size)
 
 
 def _rule(wanted: Wanted, column: str) -> str | None:

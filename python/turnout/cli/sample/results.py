@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,11 +15,12 @@ from rich.text import Text
 
 from turnout import Bounds
 from turnout._extras import require
+from turnout._tables import records_of
 from turnout._types import Array, Floats
-from turnout.cli.options import csv_of, write_table
 from turnout.cli.sample.options import Method, Wanted
 from turnout.cli.sample.records import Records
 from turnout.cli.tables import file_size, number, percent, printable, table
+from turnout.reporting.words import rounded_up
 from turnout.samplers import MollifiedBoosting, PopulationDraws
 
 #: So many records are shown, and so many labels.
@@ -50,8 +52,10 @@ class Drawn:
         Why so, if that was chosen.
     draws
         The draws.
-    names, columns
-        The columns of the result: ids first unless they are left out.
+    ids
+        Whether it is written whose record it is.
+    rounded
+        Whether numbers are rounded to integers.
     """
 
     wanted: Wanted
@@ -59,65 +63,40 @@ class Drawn:
     method: Method
     because: str
     draws: PopulationDraws
-    names: tuple[str, ...]
-    columns: tuple[Array, ...]
+    ids: bool
+    rounded: bool
 
-    @classmethod
-    def of(
-        cls,
-        wanted: Wanted,
-        records: Records,
-        method: tuple[Method, str],
-        draws: PopulationDraws,
-        *,
-        ids: bool,
-        rounded: bool,
-    ) -> Drawn:
-        """Make columns of draws: rounded if wanted, in sorted order if without ids."""
-        columns = records.columns_of(draws.draws)
-        if rounded:
+    @cached_property
+    def table(self) -> Any:
+        """The records as an Arrow table: ids first, or in sorted order without them."""
+        names, columns = list(self.records.columns), self.records.columns_of(self.draws.draws)
+        if self.rounded:
+            bounds = self.wanted.bounds or {}
             columns = [
-                _rounded(column, (wanted.bounds or {}).get(name))
-                for name, column in zip(records.columns, columns, strict=True)
+                _rounded(column, bounds.get(name))
+                for name, column in zip(names, columns, strict=True)
             ]
-        names = records.columns
-        if ids:
-            name = wanted.user_column or "row"
+        if self.ids:
+            name = self.wanted.user_column or "row"
             while name in names:
                 name += "_"
-            names, columns = (name, *names), [draws.users, *columns]
+            names, columns = [name, *names], [self.draws.users, *columns]
         else:
             # The order of the file would tell whose record it is.
             order = np.lexsort(columns[::-1])
             columns = [column[order] for column in columns]
-        return cls(wanted, records, *method, draws, names, tuple(columns))
-
-    def table(self) -> Any:
-        """Give the columns as an Arrow table."""
         pa = require("pyarrow", "cli")
         # Integers keep their width: Arrow takes those of a list for 64 bits with a sign.
-        plain = [
-            column if column.dtype.kind in "iu" else column.tolist() for column in self.columns
-        ]
-        return pa.table([pa.array(column) for column in plain], list(self.names))
-
-    def csv(self) -> bytes:
-        """Give the columns as the bytes of a CSV file."""
-        return csv_of(self.table())
-
-    def write(self, path: Path) -> None:
-        """Write a CSV or Parquet file, whole or not at all."""
-        write_table(path, self.table())
+        plain = [column if column.dtype.kind in "iu" else column.tolist() for column in columns]
+        return pa.table([pa.array(column) for column in plain], names)
 
     def guarantee(self) -> str:
         """Say what a record protects, and what is not protected."""
         epsilon = self.draws.epsilon
         unit = "the user's row" if self.wanted.user_column is None else "all rows of the user"
-        shown = (
-            "How many users there are is not hidden."
-            if self.names == self.records.columns
-            else "Who has rows is not hidden: the ids tell."
-        )
+        shown = "How many users there are is not hidden."
+        if self.ids:
+            shown = "Who has rows is not hidden: the ids tell."
         if self.wanted.missing == "drop":
             shown += " Users without a complete row have no record, which is not hidden either."
         taken: list[str] = []
@@ -128,7 +107,7 @@ class Drawn:
             shown += f" The labels of {named} are taken from the data as public."
         return (
             f"One record per user: whatever {unit} may hold, no record is more than "
-            f"e^{epsilon!r} = {_at_least(math.exp(epsilon))} times as likely as if they held "
+            f"e^{epsilon!r} = {rounded_up(math.exp(epsilon), 4)} times as likely as if they held "
             f"anything else. {shown} Every further record of the same users costs {epsilon!r} "
             "again."
         )
@@ -180,8 +159,8 @@ class Drawn:
 
     def preview(self) -> Table:
         """Draw the first records."""
-        names = [printable(name) for name in self.names]
-        rows = zip(*(map(_cell, column[:_SHOWN].tolist()) for column in self.columns), strict=True)
+        names = [printable(name) for name in self.table.column_names]
+        rows = [tuple(map(_cell, row.values())) for row in self.table.slice(0, _SHOWN).to_pylist()]
         shown = table(names, rows, right=range(len(names)))
         left = len(self.draws) - _SHOWN
         if left > 0:
@@ -204,7 +183,7 @@ class Drawn:
             "output": None if target is None else str(target),
         }
         if target is None:
-            result["records"] = self.table().to_pylist()
+            result["records"] = self.table.to_pylist()
         return result
 
 
@@ -214,15 +193,6 @@ def _rounded(column: Floats, bounds: Bounds | None) -> Array:
     if bounds is not None:
         nearest = np.clip(nearest, math.ceil(bounds.low), math.floor(bounds.high))
     return nearest.astype(np.int64) if (np.abs(nearest) < 2.0**62).all() else nearest
-
-
-def _at_least(value: float) -> str:
-    """Show four digits, rounded up."""
-    text = f"{value:.4g}"
-    if float(text) < value:
-        step = 10.0 ** (math.floor(math.log10(value)) - 3)
-        text = f"{float(text) + step:.4g}"
-    return text
 
 
 def _cell(value: object) -> str:
@@ -241,21 +211,17 @@ def quality(records: Records, draws: PopulationDraws) -> dict[str, Any]:
     _, user, rows = np.unique(records.users, return_inverse=True, return_counts=True)
     weights = 1.0 / rows[user] / len(rows)
     if records.domain is None:
+        pairs = zip(records.columns, records.values.T, draws.draws.T, strict=True)
         columns = [
             {"column": name, "own": _moments(own, weights), "records": _moments(drawn, None)}
-            for name, own, drawn in zip(records.columns, records.data.T, draws.draws.T, strict=True)
+            for name, own, drawn in pairs
         ]
         return {"columns": columns}
     size = records.domain.size
-    own = np.bincount(records.domain.encode(records.data).astype(np.int64), weights, size)
+    own = np.bincount(records.values, weights, size)
     drawn = np.bincount(records.domain.encode(draws.draws).astype(np.int64), minlength=size)
     shares = drawn / drawn.sum()
-    labels = [
-        {"label": label, "own": mine, "records": theirs}
-        for label, mine, theirs in zip(
-            records.domain.labels, own.tolist(), shares.tolist(), strict=True
-        )
-    ]
+    labels = records_of(("label", *_BOTH), records.domain.labels, own, shares)
     return {"total_variation": float(np.abs(own - shares).sum() / 2), "labels": labels}
 
 

@@ -17,12 +17,8 @@ from turnout.samplers.baselines.bernstein import BernsteinSampler
 from turnout.samplers.baselines.kernel import PrivateKernelDensity
 from turnout.samplers.boosting import MollifiedBoosting
 from turnout.samplers.density import MollifiedDensity
-from turnout.samplers.study.comparison import (
-    FloorOfMollifier,
-    PublicReference,
-    SamplerRecord,
-    compare_samplers,
-)
+from turnout.samplers.study.comparison import SamplerRecord, compare_samplers
+from turnout.samplers.study.targets import FloorOfMollifier, PublicReference
 from turnout.samplers.weak_learner import LOG_TWO, default_learner
 
 SOURCE: Final = "Husain, Balle, Cranko, Nock: Local Differential Privacy for Sampling"

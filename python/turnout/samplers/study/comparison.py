@@ -21,12 +21,10 @@ from turnout._extras import require
 from turnout._files import read_bytes
 from turnout._progress import track
 from turnout._seeds import derived
-from turnout._tables import Listing
-from turnout._types import Axes, Floats
+from turnout._tables import Listing, fields_of
+from turnout._types import Axes
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.samplers.adapters import as_reference, log_density_of
-from turnout.samplers.mollifier import Projection
-from turnout.samplers.pictures import Curve, draw_curves, row_of_axes
+from turnout.samplers.pictures import legend, row_of_axes
 from turnout.samplers.population.draws import seeded
 from turnout.samplers.study.metrics import mode_coverage, negative_log_likelihood
 
@@ -38,59 +36,15 @@ _METRICS = {
     "coverage": "mode coverage: mass of the truth\nwhere the sampler has its densest {level:g}%",
 }
 
+_COLOURS = (
+    *("#1f6f8b", "#d1495b", "#c9822b", "#5b8c5a", "#7a5195"),
+    *("#3d405b", "#a0522d", "#6c757d", "#d98aa5", "#9bb13c"),
+)
+_MARKERS = "osD^vPXhp*"
+_STYLES = ("-", "--", ":")
+
 #: Cells to the side of the box on which the densest part of a sampler is found.
 _CELLS = {1: 4096, 2: 160}
-
-
-class PublicReference:
-    """The reference itself, in a study: what costs nothing and knows nothing.
-
-    Parameters
-    ----------
-    reference
-        Anything that :func:`as_reference` takes.
-    """
-
-    def __init__(self, reference: Any = None) -> None:
-        self.reference = reference
-
-    def fit(self, X: Any, y: None = None) -> PublicReference:
-        """Take the number of features, and nothing else, from the records."""
-        self.reference_ = as_reference(self.reference, np.shape(X)[1])
-        return self
-
-    def score_samples(self, X: Any) -> Floats:
-        """Give the reference's log-density."""
-        return self.reference_.log_density(np.asarray(X, dtype=np.float64))
-
-
-class FloorOfMollifier:
-    """The projection of the true density onto the mollifier, in a study.
-
-    No sampler whose law stays in the mollifier has a smaller negative log-likelihood in the mean.
-
-    Parameters
-    ----------
-    epsilon
-        Privacy of one draw.
-    reference
-        Anything that :func:`as_reference` takes.
-    """
-
-    def __init__(self, epsilon: float, reference: Any = None) -> None:
-        self.epsilon = epsilon
-        self.reference = reference
-
-    def fit_target(self, target: Any) -> FloorOfMollifier:
-        """Project the truth, which no sampler knows."""
-        reference = as_reference(self.reference, target.dimension)
-        self.projection_ = Projection(reference, log_density_of("target", target), self.epsilon)
-        return self
-
-    def score_samples(self, X: Any) -> Floats:
-        """Give the projection's log-density."""
-        result: Floats = self.projection_.log_density(np.asarray(X, dtype=np.float64))
-        return result
 
 
 @dataclass(frozen=True)
@@ -143,16 +97,7 @@ class SamplerComparison(Listing):
     repeats: int
     level: float
 
-    _columns = (
-        "sampler",
-        "epsilon",
-        "nll",
-        "nll_deviation",
-        "coverage",
-        "coverage_deviation",
-        "seconds",
-        "repeats",
-    )
+    _columns = fields_of(SamplerRecord)[:-1]
 
     def __getitem__(self, setting: tuple[str, float]) -> SamplerRecord:
         """Find the record of a sampler and an epsilon.
@@ -238,24 +183,48 @@ def plot_curves(comparison: SamplerComparison, metric: str = "nll", ax: Any = No
     """Draw a study, a line for each sampler: see :meth:`SamplerComparison.plot`."""
     _arguments.choice("metric", metric, tuple(_METRICS))
     axes = new_axes(ax)
-    level = comparison.level if metric == "coverage" else None
-    names = dict.fromkeys(row.sampler for row in comparison.records)
-    curves = [_curve(comparison.records, name, metric) for name in names]
-    return draw_curves(
-        curves, axes, label=_METRICS[metric].format(level=100 * comparison.level), level=level
-    )
-
-
-def _curve(records: Iterable[SamplerRecord], name: str, metric: str) -> Curve:
-    """Give the line of a sampler; the bars of a share end at 0 and 1."""
-    rows = sorted((row for row in records if row.sampler == name), key=lambda row: row.epsilon)
-    centre = np.array([getattr(row, metric) for row in rows])
-    spread = np.array([getattr(row, f"{metric}_deviation") for row in rows])
-    spread = np.where(np.isfinite(spread), spread, 0.0)
-    below, above = spread, spread
+    names = list(dict.fromkeys(row.sampler for row in comparison.records))
+    for place, name in enumerate(names):
+        rows = [row for row in comparison.records if row.sampler == name]
+        rows = sorted(
+            (row for row in rows if math.isfinite(getattr(row, metric))),
+            key=lambda row: row.epsilon,
+        )
+        centre = np.array([getattr(row, metric) for row in rows])
+        deviations = [getattr(row, f"{metric}_deviation") for row in rows]
+        spread = np.nan_to_num(deviations, posinf=0.0)
+        bars = np.array([spread, spread])
+        if metric == "coverage":
+            # The bars of a share end at 0 and 1.
+            bars = np.maximum(np.minimum(bars, [centre, 1.0 - centre]), 0.0)
+        # Side by side, and the first below: samplers that agree are all seen.
+        aside = 10.0 ** (0.018 * (place - (len(names) - 1) / 2))
+        axes.errorbar(
+            np.array([row.epsilon for row in rows]) * aside,
+            centre,
+            yerr=bars,
+            color=_COLOURS[place % len(_COLOURS)],
+            marker=_MARKERS[place % len(_MARKERS)],
+            linestyle=_STYLES[place // len(_COLOURS) % len(_STYLES)],
+            markersize=4.5,
+            linewidth=1.4,
+            elinewidth=1.0,
+            capsize=2.5,
+            label=name,
+        )
+    axes.set_xscale("log")
+    epsilons = sorted({row.epsilon for row in comparison.records})
+    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axes.minorticks_off()
+    axes.set_xlabel("ε of one draw (the whole data set)")
+    axes.set_ylabel(_METRICS[metric].format(level=100 * comparison.level))
+    axes.grid(color="#e8e8e8", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
     if metric == "coverage":
-        below, above = np.minimum(spread, centre), np.minimum(spread, 1.0 - centre)
-    return Curve(name, np.array([row.epsilon for row in rows]), centre, below, above)
+        axes.axhline(comparison.level, color="0.4", linewidth=0.8, linestyle=":")
+    legend(axes)
+    return axes
 
 
 def compare_samplers(
@@ -324,7 +293,7 @@ def compare_samplers(
 
     Examples
     --------
-    >>> from turnout.samplers.study.targets import random_gaussians_1d
+    >>> from turnout.samplers.study.targets import PublicReference, random_gaussians_1d
     >>> study = compare_samplers(
     ...     {"reference": lambda epsilon: PublicReference()},
     ...     random_gaussians_1d,

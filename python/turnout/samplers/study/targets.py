@@ -1,4 +1,4 @@
-"""Known distributions to study samplers on."""
+"""Known distributions to study samplers on, and what is between no sampler and the best one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,62 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Floats
-from turnout.samplers.adapters import Mixture
+from turnout.samplers.adapters import Mixture, as_reference, log_density_of
 from turnout.samplers.base import points
+from turnout.samplers.mollifier import Projection
 from turnout.samplers.reference import Normal
 from turnout.samplers.study.metrics import MeanLoss, negative_log_likelihood
+
+
+class PublicReference:
+    """The reference itself, in a study: what costs nothing and knows nothing.
+
+    Parameters
+    ----------
+    reference
+        Anything that :func:`as_reference` takes.
+    """
+
+    def __init__(self, reference: Any = None) -> None:
+        self.reference = reference
+
+    def fit(self, X: Any, y: None = None) -> PublicReference:
+        """Take the number of features, and nothing else, from the records."""
+        self.reference_ = as_reference(self.reference, np.shape(X)[1])
+        return self
+
+    def score_samples(self, X: Any) -> Floats:
+        """Give the reference's log-density."""
+        return self.reference_.log_density(np.asarray(X, dtype=np.float64))
+
+
+class FloorOfMollifier:
+    """The projection of the true density onto the mollifier, in a study.
+
+    No sampler whose law stays in the mollifier has a smaller negative log-likelihood in the mean.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy of one draw.
+    reference
+        Anything that :func:`as_reference` takes.
+    """
+
+    def __init__(self, epsilon: float, reference: Any = None) -> None:
+        self.epsilon = epsilon
+        self.reference = reference
+
+    def fit_target(self, target: Any) -> FloorOfMollifier:
+        """Project the truth, which no sampler knows."""
+        reference = as_reference(self.reference, target.dimension)
+        self.projection_ = Projection(reference, log_density_of("target", target), self.epsilon)
+        return self
+
+    def score_samples(self, X: Any) -> Floats:
+        """Give the projection's log-density."""
+        result: Floats = self.projection_.log_density(np.asarray(X, dtype=np.float64))
+        return result
 
 
 class GaussianMixtureTarget:
