@@ -494,7 +494,8 @@ DECODERS: dict[str, Decoder] = {
         payloads.pack_roster,
     ),
     "share": binary(
-        payloads.pack_seed_share(3, bytes(32)), lambda data: payloads.unpack_share(data, FIELD, 3)
+        payloads.pack_share(3, bytes(32), seeded=True),
+        lambda data: payloads.unpack_share(data, FIELD, 3),
     ),
     "party sum": binary(
         payloads.pack_party_sum(np.array([7, 0, 9], np.uint64), FIELD, np.zeros(3, np.uint32)),

@@ -153,7 +153,7 @@ class SealedDocument:
 
     def text(self, description: dict[str, Any]) -> str:
         """Write a document, its format and version included."""
-        return _canonical({**description, "sha256": _digest(description)})
+        return canonical({**description, "sha256": digest(description)})
 
     def read(self, text: object) -> dict[str, Any]:
         """Read a document; what it says is not looked at.
@@ -178,7 +178,7 @@ class SealedDocument:
             # The same content can be written in many ways; one of them is what was written.
             genuine = (
                 checksum is not None
-                and checksum == _digest(description)
+                and checksum == digest(description)
                 and characters == self.text(description)
             )
         except UnsupportedVersionError:
@@ -205,12 +205,14 @@ class SealedDocument:
         check_version(self.word, description, self.format, self.version)
 
 
-def _canonical(description: dict[str, Any]) -> str:
+def canonical(description: dict[str, Any]) -> str:
+    """Write JSON in the one way in which it is compared: keys sorted, no spaces, ASCII only."""
     return json.dumps(description, sort_keys=True, separators=(",", ":"))
 
 
-def _digest(description: dict[str, Any]) -> str:
-    return hashlib.sha256(_canonical(description).encode("ascii")).hexdigest()
+def digest(description: dict[str, Any]) -> str:
+    """Give the SHA-256 of canonical JSON in hexadecimal."""
+    return hashlib.sha256(canonical(description).encode("ascii")).hexdigest()
 
 
 def _integer(text: str) -> int:

@@ -220,7 +220,7 @@ def test_packed_elements_are_laid_out_lowest_bit_first(modulus: int, length: int
     whole = sum(int(value) << (bits * index) for index, value in enumerate(values))
     written = whole.to_bytes((bits * length + 7) // 8, "little")
     data = REPORT + b"\x01" + written
-    assert payloads.pack_packed_share(258, field.pack(values)) == data
+    assert payloads.pack_share(258, field.pack(values), seeded=False) == data
     report, read = payloads.unpack_share(data, field, length)
     assert report == 258
     assert read.tolist() == values.tolist()
@@ -230,7 +230,7 @@ def test_seed_shares_are_thirty_two_bytes() -> None:
     field = PrimeField(11)
     seed = bytes(range(32))
     data = REPORT + b"\x00" + seed
-    assert payloads.pack_seed_share(258, seed) == data
+    assert payloads.pack_share(258, seed, seeded=True) == data
     assert payloads.unpack_share(data, field, 5) == (258, seed)
     for wrong in (
         b"",

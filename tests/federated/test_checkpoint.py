@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from turnout._documents import canonical
 from turnout._seal import new_placeholder, seal_file
 from turnout.accounting import GaussianMechanism, PrivacyLedger
 from turnout.errors import (
@@ -265,7 +266,7 @@ def write_overlapping(path: Path, members: int, size: int) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.comment = placeholder.encode("ascii")
         metadata = {**METADATA, "arrays": members, "ledger": None}
-        archive.writestr(checkpoint._member("metadata.json"), checkpoint._canonical(metadata))
+        archive.writestr(checkpoint._member("metadata.json"), canonical(metadata))
         archive.writestr(checkpoint._member("parameters.npy"), npy(state().parameters))
         assert archive.fp is not None
         archive.fp.write(data)

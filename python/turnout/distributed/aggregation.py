@@ -6,13 +6,13 @@ import abc
 import dataclasses
 import functools
 import hashlib
-import json
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._documents import digest
 from turnout._tables import Tabular
 from turnout._types import Array, Floats, Integers
 from turnout._values import settle
@@ -417,8 +417,7 @@ class Aggregation(abc.ABC):
     @functools.cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON of :meth:`to_dict`, in hexadecimal."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest(self.to_dict())
 
 
 def aggregation_from_dict(description: Any) -> Aggregation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections import deque
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -224,13 +224,9 @@ def _run_deployed(mechanism: Deployed, codes: Codes, seed: int | None) -> tuple[
     noise = mechanism.noise_of_users(seed)
     if noise is not None:
         per_party[0] = field.add(per_party[0], field.reduce(noise))
-    adding = Costs(additions=additions - own_additions)
-    for index in range(mechanism.contributors):
-        own = mechanism.contribution(seed=step_seed(seed, "contribution", index))
-        if own is not None:
-            per_party[index % parties] = field.add(per_party[index % parties], field.reduce(own))
-            adding.additions += size
-            adding += mechanism.contribution_costs(size)
+    for index, own in _contributions(mechanism, seed):
+        per_party[index % parties] = field.add(per_party[index % parties], own)
+    adding = Costs(additions=additions - own_additions) + _contribution_costs(mechanism)
     total = field.sum(per_party)
     if not mechanism.has_messages:
         return total, CostLedger({"server": Costs(coins=n + adding.coins)}, {"server": 1}, {})
@@ -261,6 +257,19 @@ def _deployed_ledger(mechanism: Deployed, users: Costs, adding: Costs) -> CostLe
     return CostLedger(totals, {"user": n, "aggregator": parties, "server": 1}, {})
 
 
+def _contributions(mechanism: Aggregation, seed: int | None) -> Iterator[tuple[int, Array]]:
+    """Draw what each contributor adds, as elements of the field."""
+    for index in range(mechanism.contributors):
+        own = mechanism.contribution(seed=step_seed(seed, "contribution", index))
+        if own is not None:
+            yield index, mechanism.field.reduce(own)
+
+
+def _contribution_costs(mechanism: Aggregation) -> Costs:
+    items = mechanism.contributors * mechanism.domain.size
+    return Costs(additions=items) + mechanism.contribution_costs(items)
+
+
 def _run_two_stage(mechanism: Electing, codes: Codes, seed: int | None) -> tuple[Array, CostLedger]:
     field, size, n = mechanism.field, mechanism.domain.size, mechanism.users
     if n * mechanism.reported > _MOST_SET_ENTRIES:
@@ -283,20 +292,16 @@ def _run_two_stage(mechanism: Electing, codes: Codes, seed: int | None) -> tuple
         step_seed(seed, "shares"),
     )  # fmt: skip
     elected_sums = sums.astype(field.dtype)
-    adding = Costs(additions=0)
-    for index in range(mechanism.contributors):
-        own = mechanism.contribution(seed=step_seed(seed, "contribution", index))
-        if own is not None:
-            places = offsets[:-1].astype(np.int64) + index
-            elected_sums[places] = field.add(elected_sums[places], field.reduce(own))
-            adding.additions += size
-            adding += mechanism.contribution_costs(size)
+    for index, own in _contributions(mechanism, seed):
+        places = offsets[:-1].astype(np.int64) + index
+        elected_sums[places] = field.add(elected_sums[places], own)
     total = np.zeros(size, field.dtype)
     starts = offsets.astype(np.int64)
     for item in range(size):
         part = elected_sums[starts[item] : starts[item + 1]]
         total[item] = field.sum(part[:, None])[0]
-    users = Costs(coins=n, sets=n, draws=draws, additions=additions) + adding
+    users = Costs(coins=n, sets=n, draws=draws, additions=additions)
+    users += _contribution_costs(mechanism)
     _count_two_stage_messages(mechanism, users, sets, chosen, reporters)
     election = 4 + 4 * (2 * size + sum(sizes))
     duties = sum(4 * len(who) * (1 + int(m)) for who, m in zip(chosen, reporters, strict=True))

@@ -33,6 +33,7 @@ _WRAPPED = 1e-14
 
 _LARGEST = 1e12
 _MANY = 2**53
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 #: How many numbers are drawn at a time.
 _BLOCK = 10_000_000
@@ -436,8 +437,21 @@ def _contributors(value: object) -> int:
 
 
 def _least(function: Callable[[float], float], low: float, high: float) -> float:
-    """Find the least value of a function that falls and then rises; any of its values is safe."""
-    from scipy.optimize import minimize_scalar  # noqa: PLC0415 (slow)
+    """Find the least value of a function that falls and then rises; any of its values is safe.
 
-    found = minimize_scalar(function, bounds=(low, high), method="bounded")
-    return min(float(found.fun), function(high))
+    Without SciPy, which the device of a user need not load.
+    """
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = function(left), function(right)
+    least = min(at_left, at_right, function(high))
+    for _ in range(60):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = function(right)
+        least = min(least, at_left, at_right)
+    return least

@@ -33,14 +33,9 @@ def new_report() -> int:
     return secrets.randbelow(2**64 - 1) + 1
 
 
-def pack_seed_share(report: int, seed: bytes) -> bytes:
-    """Write a share as a seed."""
-    return _REPORT.pack(report) + _SEED + seed
-
-
-def pack_packed_share(report: int, packed: bytes) -> bytes:
-    """Write a share as packed elements."""
-    return _REPORT.pack(report) + _PACKED + packed
+def pack_share(report: int, share: bytes, seeded: bool) -> bytes:
+    """Write a share: a seed, or packed elements."""
+    return _REPORT.pack(report) + (_SEED if seeded else _PACKED) + share
 
 
 def share_size(field: PrimeField, length: int, seeded: bool) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
 from turnout import _arguments
-from turnout._documents import check_version, parsed
+from turnout._documents import canonical, check_version, parsed
 from turnout.distributed.aggregation import Aggregation, aggregation_from_dict
 from turnout.distributed.messages import Party, Role
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
@@ -157,7 +156,7 @@ class Round:
             "nonce": self.nonce.hex(),
             "mechanism": self.mechanism.to_dict(),
         }
-        return json.dumps(description, sort_keys=True, separators=(",", ":")).encode()
+        return canonical(description).encode("ascii")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Round:

@@ -148,12 +148,8 @@ class Sampled(Aggregation):
 
     def _check_sums(self, sums: Integers, received: int) -> None:
         most = received + self.contributors * self.dummies
-        wrong = np.flatnonzero((sums < 0) | (sums > most))
-        if wrong.size:
-            raise InvalidValueError(
-                f"sums[{wrong[0]}] must be from 0 to {most}, the users and dummies, got "
-                f"{sums[wrong[0]]}: a party did not follow the protocol"
-            )
+        expected = f"from 0 to {most}, the users and dummies, if every party followed the protocol"
+        _arguments.refuse_entries("sums", sums, (sums < 0) | (sums > most), expected)
 
     def _estimation(self, sums: Integers, received: int, rate: float) -> Estimation:
         """Estimate from ``Bin(a_j, rate) + Bin(dummies, dummy_rate)`` for each item.

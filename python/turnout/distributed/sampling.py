@@ -232,12 +232,8 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
 
     def _check_sums(self, sums: Integers, received: int) -> None:
         super()._check_sums(sums, received)
-        wrong = np.flatnonzero((sums > 0) & (sums < (self.threshold or 0)))
-        if wrong.size:
-            raise InvalidValueError(
-                f"sums[{wrong[0]}] must be 0 or at least the threshold {self.threshold}, got "
-                f"{sums[wrong[0]]}"
-            )
+        below = (sums > 0) & (sums < (self.threshold or 0))
+        _arguments.refuse_entries("sums", sums, below, f"0 or at least the threshold {self.threshold}")
 
     def variances(self, frequencies: npt.ArrayLike) -> Floats:
         """Compute the exact variances of the estimated frequencies.

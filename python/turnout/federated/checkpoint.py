@@ -34,10 +34,11 @@ import numpy as np
 from turnout import _arguments
 from turnout._arrays import read_archive, read_array
 from turnout._atomic import atomic_write
-from turnout._documents import check_version, parsed
+from turnout._documents import canonical, check_version, parsed
 from turnout._files import read_bytes
 from turnout._seal import new_placeholder, seal_file, verify_seal
 from turnout._types import Array, Floats
+from turnout._values import settle
 from turnout.accounting import PrivacyLedger
 from turnout.errors import (
     CorruptDataError,
@@ -111,7 +112,6 @@ class TrainingState:
     def __post_init__(self) -> None:
         _arguments.instance("structure", self.structure, Structure, "the structure of a tree")
         number = _arguments.integer("round", self.round, least=0, most=_MOST_ROUNDS)
-        object.__setattr__(self, "round", number)
         if not isinstance(self.parameters, np.ndarray) or self.parameters.dtype != np.float64:
             raise _arguments.mistyped(
                 "parameters must be a NumPy array of float64", self.parameters
@@ -127,7 +127,7 @@ class TrainingState:
                     f"optimizer_state[{place}] must be a NumPy array of numbers of at most 64 bits",
                     array,
                 )
-        object.__setattr__(self, "optimizer_state", arrays)
+        settle(self, round=number, optimizer_state=arrays)
         if self.ledger is not None:
             _arguments.instance("ledger", self.ledger, PrivacyLedger, "a PrivacyLedger or None")
         for name in ("plan", "optimizer", "extra"):
@@ -246,7 +246,7 @@ def _write(path: Path, metadata: dict[str, Any], arrays: Sequence[Array]) -> Non
     placeholder = new_placeholder()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         archive.comment = placeholder.encode("ascii")
-        archive.writestr(_member(_METADATA), _canonical(metadata))
+        archive.writestr(_member(_METADATA), canonical(metadata))
         for name, array in zip(_names(len(arrays) - 1), arrays, strict=True):
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, _little(array), version=(1, 0), allow_pickle=False)
@@ -273,7 +273,9 @@ def _read(data: bytes) -> TrainingState:
         if _METADATA not in contents:
             raise CorruptDataError(f"it holds {_arguments.listed(list(contents))}")
         metadata = parsed(bytes(contents.pop(_METADATA)).decode("ascii"))
-        _check_version(metadata)
+        if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+            raise CorruptDataError("its metadata are of something else")
+        check_version("checkpoint", metadata, FORMAT, VERSION)
         expected = _names(len(contents) - 1)
         if list(contents) != expected or metadata.get("arrays") != len(contents) - 1:
             raise CorruptDataError(f"it holds {_arguments.listed(list(contents))}")
@@ -286,37 +288,21 @@ def _read(data: bytes) -> TrainingState:
         raise CorruptDataError(_arguments.shown(error)) from error
 
 
-def _check_version(metadata: Any) -> None:
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
-        raise CorruptDataError("its metadata are of something else")
-    check_version("checkpoint", metadata, FORMAT, VERSION)
-
-
 def _state(metadata: dict[str, Any], arrays: list[Array]) -> TrainingState:
-    match metadata:
-        case {
-            "format": str(),
-            "version": int(),
-            "round": round_number,
-            "plan": dict(plan),
-            "structure": structure,
-            "optimizer": dict(optimizer),
-            "arrays": int(),
-            "ledger": ledger,
-            "extra": dict(extra),
-            **rest,
-        } if not rest:
-            return TrainingState(
-                plan=plan,
-                structure=Structure.from_dict(structure),
-                parameters=arrays[0],
-                optimizer=optimizer,
-                optimizer_state=arrays[1:],
-                round=round_number,
-                ledger=None if ledger is None else PrivacyLedger.from_dict(ledger),
-                extra=extra,
-            )
-    raise CorruptDataError(f"its metadata are {_arguments.shown(metadata)}")
+    ledger = metadata.get("ledger")
+    state = TrainingState(
+        plan=metadata["plan"],
+        structure=Structure.from_dict(metadata["structure"]),
+        parameters=arrays[0],
+        optimizer=metadata["optimizer"],
+        optimizer_state=arrays[1:],
+        round=metadata["round"],
+        ledger=None if ledger is None else PrivacyLedger.from_dict(ledger),
+        extra=metadata["extra"],
+    )
+    if metadata.keys() != state._metadata().keys():
+        raise CorruptDataError(f"its metadata are {_arguments.shown(metadata)}")
+    return state
 
 
 def _little(array: Array) -> Array:
@@ -337,7 +323,3 @@ def _check_json(name: str, value: Any) -> None:
         raise _arguments.invalid(
             f"{name} must be in terms of JSON (lists, and keys that are text)", value
         )
-
-
-def _canonical(description: dict[str, Any]) -> bytes:
-    return json.dumps(description, sort_keys=True, separators=(",", ":")).encode("ascii")

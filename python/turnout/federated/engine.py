@@ -330,11 +330,6 @@ def _sizes(sizes: Any, clients: int | None, bound: int | None) -> tuple[int | In
         raise _arguments.invalid(
             f"clients must be {array.size}, the number of entries of sizes, or left out", clients
         )
-    wrong = (array < 0) | (array > most)
-    if wrong.any():
-        position = int(np.flatnonzero(wrong)[0])
-        named = "" if bound is None else _BOUND
-        raise InvalidValueError(
-            f"sizes[{position}] must be from 0 to {most}{named}, got {array[position]}"
-        )
+    expected = f"from 0 to {most}{'' if bound is None else _BOUND}"
+    _arguments.refuse_entries("sizes", array, (array < 0) | (array > most), expected)
     return array.astype(np.int64), int(array.size)

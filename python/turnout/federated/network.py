@@ -208,10 +208,7 @@ class ConvolutionalNetwork:
 
     def _gradients(self, values: Any, pixels: Any, classes: Any) -> Parameters:
         number = len(pixels)
-        batch = next(size for size in _BATCHES if size >= number)
-        found = self._compiled.gradients(
-            values, _padded(pixels, batch), _padded(classes[:number], batch)
-        )
+        found = self._batch(self._compiled.gradients, values, pixels, classes[:number])
         return {name: np.asarray(found[name])[:number] for name in self.shapes}
 
     def _average(self, function: Any, parameters: Any, images: Any, labels: Any) -> float:
@@ -222,11 +219,15 @@ class ConvolutionalNetwork:
         total = 0.0
         for start in range(0, len(classes), _FORWARD_BATCH):
             part = slice(start, start + _FORWARD_BATCH)
-            number = len(classes[part])
-            batch = next(size for size in _BATCHES if size >= number)
-            found = function(values, _padded(pixels[part], batch), _padded(classes[part], batch))
-            total += float(np.asarray(found, np.float64)[:number].sum())
+            found = self._batch(function, values, pixels[part], classes[part])
+            total += float(np.asarray(found, np.float64)[: len(classes[part])].sum())
         return total / len(classes)
+
+    @staticmethod
+    def _batch(function: Any, values: Any, pixels: Any, classes: Any) -> Any:
+        """Call a function with so many examples that it is compiled for them."""
+        batch = next(size for size in _BATCHES if size >= len(pixels))
+        return function(values, _padded(pixels, batch), _padded(classes, batch))
 
     def _checked(self, parameters: Any) -> Parameters:
         shapes = self.shapes
@@ -260,11 +261,7 @@ class ConvolutionalNetwork:
                 f"{classes.shape}"
             )
         wrong = (classes < 0) | (classes >= self._classes)
-        if wrong.any():
-            position = int(np.flatnonzero(wrong)[0])
-            raise InvalidValueError(
-                f"labels[{position}] must be from 0 to {self._classes - 1}, got {classes[position]}"
-            )
+        _arguments.refuse_entries("labels", classes, wrong, f"from 0 to {self._classes - 1}")
         return pixels, classes.astype(np.int32)
 
     def __repr__(self) -> str:

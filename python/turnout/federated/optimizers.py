@@ -258,20 +258,14 @@ class SGD(Optimizer):
         CorruptDataError
             If it describes none, or its schedule is none of turnout's.
         """
-        match description:
-            case {
-                "optimizer": "SGD",
-                "learning_rate": rate,
-                "momentum": momentum,
-                "nesterov": nesterov,
-                **rest,
-            } if not rest:
-                try:
-                    return cls(schedule_from_dict(rate), momentum, nesterov)
-                except (InvalidTypeError, InvalidValueError) as error:
-                    raise CorruptDataError(
-                        f"not the description of an optimizer: {error}"
-                    ) from error
+        if isinstance(description, dict) and description.get("optimizer") == "SGD":
+            rate = schedule_from_dict(description.get("learning_rate"))
+            try:
+                found = cls(rate, description.get("momentum"), description.get("nesterov"))  # type: ignore[arg-type]
+            except (InvalidTypeError, InvalidValueError) as error:
+                raise CorruptDataError(f"not the description of an optimizer: {error}") from error
+            if description.keys() == found.to_dict().keys():
+                return found
         raise CorruptDataError(
             f"not the description of an optimizer: {_arguments.shown(description)}"
         )

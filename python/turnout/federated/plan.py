@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from turnout import _arguments
-from turnout._documents import check_version
+from turnout._documents import check_version, digest
 from turnout._rounding import rounded_down, rounded_up
 from turnout._types import Self
 from turnout._values import settle
@@ -353,23 +351,14 @@ class TrainingPlan:
     @functools.cached_property
     def fingerprint(self) -> str:
         """A short text that differs between plans: 32 hexadecimal digits of SHA-256."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
+        return digest(self.to_dict())[:32]
 
     def __repr__(self) -> str:
         """Show the parameters that differ from plan to plan."""
-        shown = {
-            "noise_multiplier": self.noise_multiplier,
-            "local_size": self.local_size,
-            "mode": self.mode,
-            "noise": self.noise,
-            "seed": self.seed,
-        }
-        rest = ", ".join(f"{name}={value!r}" for name, value in shown.items())
-        return (
-            f"{type(self).__name__}({self.client_rate!r}, {self.sample_rate!r}, "
-            f"{self.clip!r}, {rest})"
-        )
+        names = ("noise_multiplier", "local_size", "mode", "noise", "seed")
+        rest = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        rates = f"{self.client_rate!r}, {self.sample_rate!r}, {self.clip!r}"
+        return f"{type(self).__name__}({rates}, {rest})"
 
 
 #: A smaller clip is beside numbers that floating point rounds away.

@@ -10,6 +10,7 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._values import settle
+from turnout.accounting.values import positive
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 _MOST_ROUNDS = 10**9
@@ -31,7 +32,7 @@ class Schedule(abc.ABC):
     ...
     ...     def __call__(self, round):
     ...         return self.initial / (round + 1) ** 0.5
-    >>> SGD(InverseSquareRoot(0.5)).learning_rate(3)
+    >>> SGD(InverseSquareRoot(0.5)).learningpositive(3)
     0.25
     """
 
@@ -71,7 +72,7 @@ class Constant(Schedule):
     value: float
 
     def __post_init__(self) -> None:
-        settle(self, value=_rate("value", self.value))
+        settle(self, value=positive("value", self.value))
 
     def __call__(self, round: int) -> float:  # noqa: A002
         """Give the learning rate of a round, which counts from 0."""
@@ -108,7 +109,7 @@ class StepDecay(Schedule):
     factor: float
 
     def __post_init__(self) -> None:
-        initial, every = _rate("initial", self.initial), _rounds("every", self.every)
+        initial, every = positive("initial", self.initial), _rounds("every", self.every)
         factor = _arguments.number("factor", self.factor)
         if not 0.0 < factor <= 1.0:
             raise InvalidValueError(f"factor must be above 0 and at most 1, got {factor}")
@@ -149,7 +150,7 @@ class CosineDecay(Schedule):
     final: float = 0.0
 
     def __post_init__(self) -> None:
-        initial, rounds = _rate("initial", self.initial), _rounds("rounds", self.rounds)
+        initial, rounds = positive("initial", self.initial), _rounds("rounds", self.rounds)
         final = _arguments.number("final", self.final)
         if not 0.0 <= final <= initial:
             raise InvalidValueError(f"final must be from 0 to initial, got {final}")
@@ -243,13 +244,6 @@ def schedule_from_dict(description: Any) -> Schedule:
     raise CorruptDataError(f"not the description of a schedule: {_arguments.shown(description)}")
 
 
-def _rate(argument: str, value: object) -> float:
-    rate = _arguments.number(argument, value)
-    if not 0.0 < rate < math.inf:
-        raise InvalidValueError(f"{argument} must be a finite number above 0, got {rate}")
-    return rate
-
-
 def _rounds(argument: str, value: object) -> int:
     return _arguments.integer(argument, value, least=1, most=_MOST_ROUNDS)
 
@@ -262,4 +256,4 @@ def schedule_of(argument: str, value: object) -> Schedule:
         raise _arguments.mistyped(
             f"{argument} must be a number or a schedule such as CosineDecay(0.1, 1000)", value
         )
-    return Constant(_rate(argument, value))
+    return Constant(positive(argument, value))

@@ -187,8 +187,7 @@ class Server:
             or numbers that are not finite; or if ``client`` cannot be told from others. The sum is
             as before.
         """
-        if self._open is None:
-            raise ProtocolError("no round is open: an update has nowhere to go")
+        opened = self._opened("an update has nowhere to go")
         try:
             known = client is not None and hash(client) is not None
         except TypeError:
@@ -198,7 +197,7 @@ class Server:
                 "client must be a number or a name that is the client's alone", client
             )
         if update is not None:
-            self._open.take(update, client)
+            opened.take(update, client)
 
     def put(self, values: Array) -> None:
         """Add what was computed in this process, of any number of clients.
@@ -216,9 +215,7 @@ class Server:
         ProtocolError
             If no round is open.
         """
-        if self._open is None:
-            raise ProtocolError("no round is open: values have nowhere to go")
-        self._open.put(values)
+        self._opened("values have nowhere to go").put(values)
 
     def close(self) -> Any:
         """Add noise if the server is trusted with it, scale, and make a step.
@@ -238,12 +235,9 @@ class Server:
         OSError
             If the checkpoint cannot be written. The step was made.
         """
-        if self._open is None:
-            raise ProtocolError("no round is open: open one first")
+        gradient = self._opened("open one first").gradient()
         with np.errstate(over="ignore", invalid="ignore"):
-            moved, state = self._optimizer.step(
-                self._vector, self._open.gradient(), self._state, self._round
-            )
+            moved, state = self._optimizer.step(self._vector, gradient, self._state, self._round)
         model = self._finite(moved)
         if model is None:
             self.abandon()
@@ -266,8 +260,7 @@ class Server:
         ProtocolError
             If no round is open.
         """
-        if self._open is None:
-            raise ProtocolError("no round is open: nothing to abandon")
+        self._opened("nothing to abandon")
         self._round += 1
         self._open = None
 
@@ -333,6 +326,11 @@ class Server:
             self._take_journal(self._ledger, self._checkpoint, found)
         self._resumed = True
         return found
+
+    def _opened(self, otherwise: str) -> Round:
+        if self._open is None:
+            raise ProtocolError(f"no round is open: {otherwise}")
+        return self._open
 
     def _pay(self, ledger: PrivacyLedger) -> None:
         """Pay for the round that is opened, and write that down where a crash would forget it."""

@@ -102,17 +102,12 @@ class ParticipationStudy(Tabular):
         list of dict
             With ``scenario``, ``arm``, ``seed``, ``rounds`` (that had passed) and ``accuracy``.
         """
-        return [
-            {
-                "scenario": curve.scenario,
-                "arm": curve.arm,
-                "seed": curve.seed,
-                "rounds": rounds,
-                "accuracy": accuracy,
-            }
+        rows = (
+            (curve.scenario, curve.arm, curve.seed, *measured)
             for curve in self.curves
-            for rounds, accuracy in curve.accuracies.items()
-        ]
+            for measured in curve.accuracies.items()
+        )
+        return [dict(zip(self._columns, row, strict=True)) for row in rows]
 
     def table(self, scenario: str, arm: str) -> tuple[list[int], Any, Any]:
         """Give rounds, mean accuracies over the seeds, and their standard errors.
@@ -137,12 +132,9 @@ class ParticipationStudy(Tabular):
             raise InvalidValueError(f"the study has no curve of {arm!r} in {scenario!r}")
         rounds = sorted(set.intersection(*(set(curve.accuracies) for curve in chosen)))
         values = np.array([[curve.accuracies[after] for after in rounds] for curve in chosen])
-        number = len(values)
-        errors = (
-            values.std(axis=0, ddof=1) / math.sqrt(number)
-            if number > 1
-            else np.full(len(rounds), np.nan)
-        )
+        errors = np.full(len(rounds), np.nan)
+        if len(values) > 1:
+            errors = values.std(axis=0, ddof=1) / math.sqrt(len(values))
         return rounds, values.mean(axis=0), errors
 
     def to_dict(self) -> dict[str, Any]:
@@ -355,7 +347,15 @@ class _Training:
 
     def _begin(self) -> None:
         scenario, arm, train = self._scenario, self._arm, self._common.data.train
-        self._model = self._common.model(_seeds.derived(self._seed, _MODEL))
+        model = self._model = self._common.model(_seeds.derived(self._seed, _MODEL))
+        shares = self._shares(train)
+
+        def gradients(parameters: Any, clients: Any, elements: Integers) -> Any:
+            chosen = shares[clients, elements]
+            return model.per_example_gradients(
+                parameters, train.images[chosen], train.labels[chosen]
+            )
+
         plan = RandomParticipationSGD(
             scenario.client_rate,
             scenario.sample_rate,
@@ -367,8 +367,8 @@ class _Training:
         )
         self._engine = InProcessEngine(
             plan,
-            self._model.initial_parameters(),
-            _Gradients(self._model, train, self._shares(train)),
+            model.initial_parameters(),
+            gradients,
             scenario.local_size,
             SGD(arm.learning_rate, momentum=self._common.momentum),
             clients=scenario.clients,
@@ -420,18 +420,3 @@ class _Training:
                 f"{self._file} is of a study with other settings: use another folder"
             )
         return found
-
-
-class _Gradients:
-    """Gradients of the examples of clients, as the engine asks for them in batches."""
-
-    def __init__(self, model: Model, train: Images, shares: Integers) -> None:
-        self._model = model
-        self._train = train
-        self._shares = shares
-
-    def __call__(self, parameters: Any, clients: Any, elements: Integers) -> Any:
-        chosen = self._shares[clients, elements]
-        return self._model.per_example_gradients(
-            parameters, self._train.images[chosen], self._train.labels[chosen]
-        )

@@ -6,8 +6,7 @@ what does not fit, and is then as it was before; it never opens a connection and
 and forgets everything.
 """
 
-from turnout.distributed.roles.collecting import Aggregator, ReportingServer
-from turnout.distributed.roles.server import AggregatingServer
+from turnout.distributed.roles.servers import AggregatingServer, Aggregator, ReportingServer
 from turnout.distributed.roles.user import User
 
 __all__ = ["AggregatingServer", "Aggregator", "ReportingServer", "User"]

@@ -7,6 +7,9 @@ import enum
 from collections.abc import Collection, Iterable, Mapping
 from typing import NoReturn, Protocol
 
+import numpy as np
+
+from turnout._types import Array, Integers
 from turnout.distributed.aggregation import Aggregation
 from turnout.distributed.costs import Costs
 from turnout.distributed.deployment import Electing
@@ -208,6 +211,15 @@ class Participant(abc.ABC):
         election = Election.unpack(message.payload, users, size, user)
         election.check(mechanism)
         return election
+
+    def _total(self, bundles: Iterable[tuple[Integers, Array]]) -> Array:
+        """Add up elements of some items each: one sum for every item."""
+        mechanism = self._round.mechanism
+        totals = np.zeros(mechanism.domain.size, mechanism.field.dtype)
+        for items, elements in bundles:
+            totals[items] = mechanism.field.add(totals[items], elements)
+            self._costs.additions += len(items)
+        return totals
 
     def _check_open(self) -> None:
         if self._state is not State.COLLECTING:

@@ -120,17 +120,19 @@ class User(Participant):
         elements, report = field.reduce(vector), payloads.new_report()
         if mechanism.compressed:
             seeds, packed = field.share_compressed(elements, parties)
-            forms = [payloads.pack_seed_share(report, seed) for seed in seeds]
-            forms.append(payloads.pack_packed_share(report, packed))
+            shares = [*seeds, packed]
         else:
-            shares = field.share(elements, parties)
-            forms = [payloads.pack_packed_share(report, field.pack(share)) for share in shares]
+            shares = [field.pack(share) for share in field.share(elements, parties)]
         self._costs.draws += (parties - 1) * len(vector)
         self._costs.additions += (parties - 1) * len(vector)
         self._state = State.DONE
         return [
-            self._send(Kind.SHARE, Party(Role.AGGREGATOR, index), payload)
-            for index, payload in enumerate(forms)
+            self._send(
+                Kind.SHARE,
+                Party(Role.AGGREGATOR, index),
+                payloads.pack_share(report, share, mechanism.seeded(index)),
+            )
+            for index, share in enumerate(shares)
         ]
 
     # Two-stage sampling.
@@ -171,7 +173,12 @@ class User(Participant):
                 self._expected.setdefault(user, []).append(item)
         self._waited = set(self._expected)
         self._elected = election.elected
-        self._drop_unexpected()
+        # What came before the election and does not fit is as if it had never come.
+        self._shares = {
+            sender: found
+            for sender, found in self._shares.items()
+            if found[0].tolist() == self._expected.get(sender)
+        }
         messages = self._share_items(election)
         self._waited -= self._shares.keys()
         return messages + self._finish()
@@ -216,12 +223,6 @@ class User(Participant):
         self._shares[sender] = (items, elements)
         self._waited.discard(sender)
 
-    def _drop_unexpected(self) -> None:
-        """Check what came before the election: what does not fit is as if it had never come."""
-        for sender in list(self._shares):
-            if self._shares[sender][0].tolist() != self._expected.get(sender):
-                del self._shares[sender]
-
     def _finish(self) -> list[Message]:
         if self._duties is None or self._waited:
             return []
@@ -230,12 +231,8 @@ class User(Participant):
             self._forget()
             return []
         mechanism, field = self._mechanism, self._mechanism.field
-        totals = np.zeros(mechanism.domain.size, field.dtype)
-        for items, elements in self._shares.values():
-            totals[items] = field.add(totals[items], elements)
-            self._costs.additions += len(items)
         duties = np.array(sorted(self._duties), np.int64)
-        sums = totals[duties]
+        sums = self._total(self._shares.values())[duties]
         contributes = np.array(
             [
                 self._party.index in self._elected[item][: mechanism.contributors]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from logging import ERROR, INFO, WARNING
 from typing import Any
 
@@ -98,11 +99,10 @@ class RandomParticipationStrategy(Strategy):
         self._plan = _arguments.instance(
             "plan", plan, RandomParticipationSGD, "a RandomParticipationSGD"
         )
-        self._optimizer = _arguments.instance(
-            "optimizer", optimizer, Optimizer, "an optimizer of turnout.federated, such as SGD(0.1)"
-        )
-        self._ledger, self._checkpoint = ledger, checkpoint
-        self._checkpoint_every = checkpoint_every
+        expected = "an optimizer of turnout.federated, such as SGD(0.1)"
+        _arguments.instance("optimizer", optimizer, Optimizer, expected)
+        options: Any = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+        self._begin = partial(plan.server, optimizer=optimizer, ledger=ledger, **options)
         self._structure = structure
         self._least_nodes = _arguments.integer("least_nodes", least_nodes, least=1)
         self._patience = positive_seconds("patience", patience)
@@ -170,28 +170,14 @@ class RandomParticipationStrategy(Strategy):
         InvalidTypeError, InvalidValueError, PlanMismatchError, CorruptDataError
             If the model is not of floating-point numbers, or a checkpoint does not fit.
         """
-        tree = records.unpack(initial_arrays, self._structure)
-        self._server = self._plan.server(
-            tree,
-            self._optimizer,
-            ledger=self._ledger,
-            checkpoint=self._checkpoint,
-            checkpoint_every=self._checkpoint_every,
-        )
-        if self._checkpoint is not None and self._server.resume():
+        self._server = self._begin(parameters=records.unpack(initial_arrays, self._structure))
+        if self._server.checkpoint is not None and self._server.resume():
             log(INFO, "turnout: going on from round %s", self._server.round)
         done = self._server.round
         arrays = records.pack(self._server.parameters)
         shifted = None if evaluate_fn is None else lambda at, now: evaluate_fn(done + at, now)
-        result = super().start(
-            grid,
-            arrays,
-            max(0, num_rounds - done),
-            timeout,
-            train_config,
-            evaluate_config,
-            shifted,
-        )
+        left = max(0, num_rounds - done)
+        result = super().start(grid, arrays, left, timeout, train_config, evaluate_config, shifted)
         if not result.arrays:
             result.arrays = arrays
         return result
@@ -204,7 +190,7 @@ class RandomParticipationStrategy(Strategy):
         nodes = connected_nodes(grid, least, self._patience)
         number = self.server.open(available=len(nodes))
         log(INFO, "turnout: round %s of the plan is paid, %s nodes are asked", number, len(nodes))
-        config["server-round"] = number + 1
+        config["server-round"], group = number + 1, str(number + 1)
         content = RecordDict(
             {
                 records.ARRAYS: arrays,
@@ -213,12 +199,7 @@ class RandomParticipationStrategy(Strategy):
             }
         )
         return [
-            Message(
-                content,
-                dst_node_id=node,
-                message_type=MessageType.TRAIN,
-                group_id=str(number + 1),
-            )
+            Message(content, dst_node_id=node, message_type=MessageType.TRAIN, group_id=group)
             for node in nodes
         ]
 
@@ -279,13 +260,8 @@ def connected_nodes(grid: Grid, least: int, patience: float) -> list[int]:
         if now - begin >= _QUIET and (len(nodes) != shown or now - last >= _REPEAT):
             last, shown = now, len(nodes)
             left = patience - (now - begin)
-            log(
-                INFO,
-                "turnout: %s of at least %s nodes are connected, waiting %.0f s more at most",
-                shown,
-                least,
-                left,
-            )
+            text = "turnout: %s of at least %s nodes are connected, waiting %.0f s more at most"
+            log(INFO, text, shown, least, left)
         time.sleep(_POLL)
     return nodes
 
