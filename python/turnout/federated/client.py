@@ -215,11 +215,9 @@ class Client:
             self._ledger.spend(self._plan.mechanism, label=LABEL)
         self._next = number + 1
         part = draws.takes_part(self._plan, self._index, number)
-        elements = (
-            draws.elements(self._plan, self._size, self._index, number)
-            if part
-            else np.empty(0, np.int64)
-        )
+        elements = np.empty(0, np.int64)
+        if part:
+            elements = draws.elements(self._plan, self._size, self._index, number)
         self._open = Draw(number, part, elements)
         return self._open
 

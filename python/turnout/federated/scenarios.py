@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from turnout import _arguments
 from turnout.accounting import (
     LocalSampling,
+    Mechanism,
     RandomParticipation,
     WeakClientSampling,
     calibrate_noise,
@@ -135,36 +136,33 @@ def arms_of(
     only local sampling 22.497
     """
     p, q = scenario.client_rate, scenario.sample_rate
-    known: dict[str, tuple[str, Callable[[], float | None]]] = {
-        "none": ("no privacy", lambda: 0.0),
-        "unsound": ("unsound: Theorem 4.1", lambda: _claimed(scenario, epsilon, delta)),
-        "sound": (
-            "sound bound",
-            lambda: calibrate_noise(
-                RandomParticipation(p, q, scenario.local_size, 1.0), epsilon=epsilon, delta=delta
-            ),
-        ),
-        "wcs": (
-            "weak client sampling",
-            lambda: calibrate_noise(WeakClientSampling(p, q, 1.0), epsilon=epsilon, delta=delta),
-        ),
-        "ols": (
-            "only local sampling",
-            lambda: calibrate_noise(LocalSampling(q, 1.0), epsilon=epsilon, delta=delta),
-        ),
+    labels = {
+        "none": "no privacy",
+        "unsound": "unsound: Theorem 4.1",
+        "sound": "sound bound",
+        "wcs": "weak client sampling",
+        "ols": "only local sampling",
     }
-    unknown = sorted(set(learning_rates) - set(known))
+    sound: dict[str, Mechanism] = {
+        "sound": RandomParticipation(p, q, scenario.local_size, 1.0),
+        "wcs": WeakClientSampling(p, q, 1.0),
+        "ols": LocalSampling(q, 1.0),
+    }
+    unknown = sorted(set(learning_rates) - set(labels))
     if unknown:
         raise _arguments.invalid(
-            f"learning_rates must have keys among {', '.join(known)}", unknown[0]
+            f"learning_rates must have keys among {', '.join(labels)}", unknown[0]
         )
     chosen = []
-    for name, (label, noise) in known.items():
-        multiplier = noise() if name in learning_rates else None
-        if multiplier is not None:
+    for name in [name for name in labels if name in learning_rates]:
+        noise: float | None = 0.0
+        if name in sound:
+            noise = float(calibrate_noise(sound[name], epsilon=epsilon, delta=delta))
+        elif name == "unsound":
+            noise = _claimed(scenario, epsilon, delta)
+        if noise is not None:
             rate = _arguments.number(f"learning_rates[{name!r}]", learning_rates[name])
-            keeps = name in ("sound", "wcs", "ols")
-            chosen.append(Arm(name, label, float(multiplier), rate, keeps))
+            chosen.append(Arm(name, labels[name], noise, rate, keeps_target=name in sound))
     return chosen
 
 
