@@ -123,12 +123,7 @@ class PrimeField:
                 f"{array.dtype}"
             )
         wrong = (array < 0) | (array >= self.modulus)
-        if wrong.any():
-            position = tuple(int(index) for index in np.argwhere(wrong)[0])
-            raise InvalidValueError(
-                f"{argument}{list(position)} must be from 0 to {self.modulus - 1}, got "
-                f"{array[position]}"
-            )
+        _arguments.refuse_entries(argument, array, wrong, f"from 0 to {self.modulus - 1}")
         return np.ascontiguousarray(array, self.dtype)
 
     def reduce(self, values: npt.ArrayLike) -> Array:

@@ -233,7 +233,8 @@ class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
     def _check_sums(self, sums: Integers, received: int) -> None:
         super()._check_sums(sums, received)
         below = (sums > 0) & (sums < (self.threshold or 0))
-        _arguments.refuse_entries("sums", sums, below, f"0 or at least the threshold {self.threshold}")
+        expected = f"0 or at least the threshold {self.threshold}"
+        _arguments.refuse_entries("sums", sums, below, expected)
 
     def variances(self, frequencies: npt.ArrayLike) -> Floats:
         """Compute the exact variances of the estimated frequencies.

@@ -32,7 +32,7 @@ class Schedule(abc.ABC):
     ...
     ...     def __call__(self, round):
     ...         return self.initial / (round + 1) ** 0.5
-    >>> SGD(InverseSquareRoot(0.5)).learningpositive(3)
+    >>> SGD(InverseSquareRoot(0.5)).learning_rate(3)
     0.25
     """
 
