@@ -138,6 +138,8 @@ def test_shares_among_others_need_a_joint_table(tmp_path: Path, turnout: Run) ->
     result = turnout("estimate", tally, "--given", "sex")
     assert result.exit_code == 1
     assert "needs the tally of a joint table" in " ".join(result.stderr.split())
+    alone = " ".join(turnout("estimate", tally, "--marginal", "sex").stderr.split())
+    assert "--marginal needs the tally of several questions, got one of Direct" in alone
     three = tn.JointTable(1.0, {"a": 2, "b": 2, "c": 2}).simulate([5] * 8)
     tally.write_bytes(three.to_bytes())
     for options, message in (
@@ -151,6 +153,13 @@ def test_shares_among_others_need_a_joint_table(tmp_path: Path, turnout: Run) ->
         ),
         (("--of", "a"), "belongs to --given"),
         (("--given", "a", "--shrink"), "takes no --shrink"),
+        (("--given", "a", "--marginal", "b"), "--given shows other shares: take one of them"),
+        (("--consistent",), "--consistent needs the tally of tables of two questions (PairTables)"),
+        (("--marginal", "z"), "--marginal must be one of 'a', 'b', 'c', got 'z'"),
+        (
+            ("--marginal", "a", "--marginal", "b", "--marginal", "c"),
+            "--marginal must leave out a question, got 'a', 'b', 'c'",
+        ),
     ):
         result = turnout("estimate", tally, *options)
         assert result.exit_code != 0
@@ -204,7 +213,8 @@ def test_tables_of_joint_shares_and_of_shares_given_others_by_group_too(
         "--plot", tmp_path / "x.png",
     )  # fmt: skip
     assert drawn.exit_code == 1
-    assert "a picture of shares given others shows one group" in " ".join(drawn.stderr.split())
+    refused = " ".join(drawn.stderr.split())
+    assert "a picture of some of several questions shows one group (--plot)" in refused
     assert table.read_bytes() == before
 
 
@@ -224,3 +234,170 @@ def test_tables_of_two_come_back_from_a_plan_file(tmp_path: Path, turnout: Run) 
     page = tmp_path / "page.html"
     assert turnout("report", tally, "-o", page).exit_code == 0
     assert "age × vote" in page.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> tuple[Path, Any]:
+    """A tally of tables of two, and the tally."""
+    columns = {"sex": ["f", "m"], "age": 3, "vote": ["no", "yes"]}
+    people = {name: [labels[place // step % len(labels)] for place in range(3000)]
+              for step, (name, labels) in enumerate(
+                  {"sex": "fm", "age": range(3), "vote": ["no", "yes"]}.items(), 1)}  # fmt: skip
+    tally = tn.PairTables(2.0, columns).collect(people, seed=3)
+    path = tmp_path / "pairs.tally"
+    path.write_bytes(tally.to_bytes())
+    return path, tally
+
+
+def test_tables_of_two_are_shown_in_agreement_and_in_part(
+    pairs: tuple[Path, Any], tmp_path: Path, turnout: Run
+) -> None:
+    path, tally = pairs
+    estimate = tally.estimate()
+
+    def found(*options: object) -> Any:
+        result = turnout("estimate", path, "--json", "--sort", "domain", *options)
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    for options, made in (
+        (["--consistent"], estimate.consistent()),
+        (["--consistent", "--shrink"], estimate.consistent().shrink()),
+        (["--consistent", "--project", "simplex"], estimate.consistent().project("simplex")),
+    ):
+        answer = found(*options)
+        shares = [row["frequency"] for row in answer["estimates"]]
+        assert shares == [row["frequency"] for row in made.to_records()]
+        assert answer["postprocessing"] == made.postprocessing
+        two = found(*options, "--marginal", "vote", "--marginal", "sex")
+        assert [row["frequency"] for row in two["estimates"]] == made[
+            "sex", "vote"
+        ].frequencies.tolist()
+        assert two["marginal"] == ["sex", "vote"]
+    for options, one in (
+        ([], estimate.marginal("vote")),
+        (["--shrink"], estimate.marginal("vote").shrink()),
+    ):
+        answer = found("--marginal", "vote", *options)
+        assert answer["marginal"] == ["vote"]
+        assert [row["frequency"] for row in answer["estimates"]] == one.frequencies.tolist()
+        assert [row["low"] for row in answer["estimates"]] == one.interval().low.tolist()
+    given = found("--given", "sex", "--of", "vote")
+    shares = estimate.conditional("vote", given="sex")
+    assert [row["share"] for row in given["estimates"]] == shares.shares.ravel().tolist()
+    assert [row["high"] for row in given["estimates"]] == shares.interval().high.ravel().tolist()
+    picture, table = tmp_path / "x.png", tmp_path / "x.csv"
+    shown = turnout("estimate", path, "--consistent", "--shrink", "--plot", picture, "-o", table)
+    assert picture.exists()
+    assert "tables agree (intervals are from before it)" in shown.stdout
+    assert "empirical Bayes (intervals are from before it)" in shown.stdout
+    assert table.read_text(encoding="utf-8").count("\n") == 1 + 6 + 4 + 6
+    assert (
+        "of vote, whatever is answered to the others"
+        in turnout("estimate", path, "--marginal", "vote", "--plot", picture).stdout
+    )
+    for wrong, message in (
+        (("--marginal", "vote", "--consistent"), "changes nothing in the shares of one question"),
+        (("--marginal", "age", "--marginal", "age"), "one question, or two different ones"),
+        (("--given", "sex", "--given", "age"), "--given must name one question, got 'sex', 'age'"),
+        (("--given", "sex"), "--of must say which question is meant: one of 'age', 'vote'"),
+        (("--given", "sex", "--of", "age", "--consistent"), "takes no --shrink, --project or"),
+    ):
+        refused = turnout("estimate", path, *wrong)
+        assert refused.exit_code != 0
+        assert message in " ".join(refused.stderr.replace("│", " ").split()), wrong
+
+
+def test_some_of_several_questions_by_group(
+    pairs: tuple[Path, Any], tmp_path: Path, turnout: Run
+) -> None:
+    _, tally = pairs
+    oracle = tally.plan.oracle
+    few = oracle.collect({"sex": ["f"], "age": [0], "vote": ["no"]}, seed=1)
+    groups = {"A": tally, "B": few, "C": tally}
+    grouped = tn.GroupedTally(["place"], groups)
+    path, table = tmp_path / "groups.tally", tmp_path / "x.csv"
+    path.write_bytes(grouped.to_bytes())
+    made = tally.estimate()
+    for options, expected in (
+        (["--marginal", "vote"], made.marginal("vote")),
+        (["--marginal", "vote", "--project", "simplex"], made.marginal("vote").project("simplex")),
+        (
+            ["--marginal", "sex", "--marginal", "vote", "--consistent", "--shrink"],
+            made.consistent().shrink()["sex", "vote"],
+        ),
+    ):
+        result = turnout("estimate", path, "--json", "--sort", "domain", *options, "-o", table)
+        assert result.exit_code == 0, result.stderr
+        rows = json.loads(result.stdout)["estimates"]
+        size = expected.domain.size
+        assert [row["frequency"] for row in rows[:size]] == expected.frequencies.tolist()
+        assert rows[-1]["group"] == {"place": "C"}
+        assert rows[size]["reason"] == "the group has no reports of some questions"
+        assert rows[size]["frequency"] is None
+        assert table.read_text(encoding="utf-8").count("\n") == 1 + 3 * size
+    # Two answers in each of two groups with an estimate.
+    options = ("--marginal", "vote", "--simultaneous", "bonferroni")
+    rows = json.loads(turnout("estimate", path, "--json", *options).stdout)["estimates"]
+    place = made.domain.columns["vote"].labels.index(rows[0]["label"])
+    alone = made.marginal("vote").interval(1 - 0.05 / 4)
+    assert rows[0]["low"] == pytest.approx(alone.low[place], abs=1e-12)
+    whole = turnout("estimate", path, "--given", "sex", "--of", "vote", "--top", 1)
+    assert "no reports of" in " ".join(whole.stdout.split())
+    for wrong, message in (
+        (("--consistent",), "do not apply to groups of several questions"),
+        (("--marginal", "vote", "--shrink", "--across"), "--across does not apply"),
+        (("--marginal", "vote", "--plot", tmp_path / "x.png"), "shows one group (--plot)"),
+    ):
+        refused = turnout("estimate", path, *wrong)
+        assert refused.exit_code == 1
+        assert message in " ".join(refused.stderr.split())
+
+
+def test_one_question_of_several_that_were_sampled(tmp_path: Path, turnout: Run) -> None:
+    sampled = tn.SampledAttribute(2.0, {"sex": ["f", "m"], "age": 3})
+    tally = sampled.collect({"sex": ["f", "m"] * 600, "age": [0, 1, 2] * 400}, seed=1)
+    path = tmp_path / "one.tally"
+    path.write_bytes(tally.to_bytes())
+    answer = json.loads(turnout("estimate", path, "--json", "--marginal", "sex").stdout)
+    assert answer["estimates"][0]["frequency"] == max(tally["sex"].estimate().frequencies)
+    refused = turnout("estimate", path, "--marginal", "sex", "--marginal", "age")
+    assert "must name one question, got 'sex', 'age'" in " ".join(refused.stderr.split())
+    refused = turnout("estimate", path, "--given", "sex")
+    assert "--given needs the tally of a joint table" in " ".join(refused.stderr.split())
+
+
+def test_a_report_has_sections_on_some_of_several_questions(
+    pairs: tuple[Path, Any], tmp_path: Path, turnout: Run
+) -> None:
+    path, tally = pairs
+    page, folder = tmp_path / "page.html", tmp_path / "pictures"
+    options = ("--given", "sex", "--of", "vote", "--marginal", "age", "--consistent")
+    result = turnout("report", path, "-o", page, "--pictures", folder, *options)
+    assert result.exit_code == 0, result.stderr
+    text = page.read_text(encoding="utf-8")
+    assert "Vote given sex" in text
+    assert "Answers to age alone" in text
+    names = {file.stem for file in folder.iterdir()}
+    assert names == {"estimate", "marginal", "conditional"}
+    share = tally.estimate().conditional("vote", given="sex")["f", "no"].share
+    assert f"{100 * share:.1f} %" in text
+    agreeing = tally.estimate().consistent()["sex", "vote"].frequencies[0]
+    assert f"{100 * agreeing:.1f} %" in text
+    for wrong, message in (
+        (("--of", "vote"), "--of belongs to --given"),
+        (("--given", "sex"), "--of must say which question is meant"),
+        (("--marginal", "nobody"), "--marginal must be one of"),
+    ):
+        refused = turnout("report", path, "-o", page, *wrong)
+        assert refused.exit_code == 1
+        assert message in " ".join(refused.stderr.split())
+    table = turnout("report", path, "-o", tmp_path / "x.csv", "--given", "sex")
+    assert table.exit_code == 2
+    assert "turnout estimate has these options" in " ".join(table.stderr.replace("│", "").split())
+    plain = tmp_path / "plain.tally"
+    plain.write_bytes(tn.DirectEncoding(1.0, 2).simulate([3, 4]).to_bytes())
+    for option in (("--consistent",), ("--marginal", "sex"), ("--given", "sex")):
+        refused = turnout("report", plain, "-o", page, *option)
+        assert refused.exit_code == 1
+        assert f"{option[0]} needs the tally of" in " ".join(refused.stderr.split())

@@ -12,11 +12,24 @@ from turnout import GroupedTally
 from turnout.cli.options import AsJson, Level, PictureFile, TableFile
 from turnout.cli.running import refuse_if, refuse_overwriting_inputs, refusing, was_given
 from turnout.cli.showing import showing
-from turnout.cli.showing.joint import estimate_conditional
-from turnout.cli.showing.shown import Clip, Method, Order, Over, Projection, Simultaneous, Wish
+from turnout.cli.showing.joint import estimate_conditional, estimate_marginal
+from turnout.cli.showing.shown import (
+    Clip,
+    Consistent,
+    Given,
+    Marginal,
+    Method,
+    Of,
+    Order,
+    Over,
+    Projection,
+    Simultaneous,
+    Wish,
+)
 from turnout.cli.tallies import read_tally
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
+from turnout.frequency.joint.chosen import check_consistent
 
 
 def top_of(text: str) -> int | None:
@@ -57,8 +70,10 @@ def estimate(
     order: Annotated[Order, typer.Option("--sort")] = "frequency",
     top: Top = "20",
     by: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
-    given: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
-    of: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
+    given: Given = None,
+    of: Of = None,
+    marginal: Marginal = None,
+    consistent: Consistent = False,
     over: Over = "all",
 ) -> None:
     """Estimate how often each answer is given, or the mean of numbers, with honest intervals.
@@ -86,7 +101,11 @@ def estimate(
 
         turnout estimate week.tally -o shares.csv
 
-        turnout estimate joint.tally --given sex
+        turnout estimate joint.tally --given sex --plot shares.png
+
+        turnout estimate joint.tally --marginal vote
+
+        turnout estimate pairs.tally --consistent --shrink
 
         turnout estimate week.tally --json | jq '.estimates[0]'
 
@@ -109,10 +128,6 @@ def estimate(
         Order of the labels.
     by
         Of a grouped tally: the columns to group by; repeatable. All by default.
-    given
-        Of a joint table: shares among those who gave each answer to it; repeatable.
-    of
-        With --given: the question of the shares.
     over
         Of a grouped tally: what --simultaneous holds for at once.
     """
@@ -124,7 +139,17 @@ def estimate(
             f"--project {project} makes another distribution",
         ),
         (of is not None and not given, "--of", "belongs to --given"),
-        (bool(given) and (made or bool(by)), "--given", "takes no --shrink, --project or --by"),
+        (
+            bool(given) and (made or consistent),
+            "--given",
+            "takes no --shrink, --project or --consistent: these shares are made before any",
+        ),
+        (bool(given and marginal), "--marginal", "--given shows other shares: take one of them"),
+        (
+            consistent and len(marginal or "ab") < 2,
+            "--consistent",
+            "changes nothing in the shares of one question: they are those that tables agree on",
+        ),
         (across and not shrink, "--across", "belongs to --shrink"),
     )
     tally = read_tally(source)
@@ -138,17 +163,28 @@ def estimate(
     )
     chosen = method or tally.plan.oracle.tally_type.default_method
     processing = project if not shrink else ACROSS if across else SHRUNK
-    wish = Wish(chosen, level, simultaneous, over, processing, order, top, named, clip)
+    wish = Wish(chosen, level, simultaneous, over, processing, order, top, named, clip, consistent)
     kind = showing(tally.plan)
     kind.check(wish)
+    if across and not isinstance(tally, GroupedTally):
+        raise InvalidValueError(f"{source}: is not grouped, so --across has no groups")
+    if consistent:
+        check_consistent(tally.plan.oracle)
+    if by:
+        tally = _over(source, tally, by)
     if given:
         shown = estimate_conditional(tally, wish, given, of)
+    elif marginal:
+        shown = estimate_marginal(tally, wish, marginal)
     elif isinstance(tally, GroupedTally):
-        shown = kind.estimate_groups(tally.over(*by) if by else tally, wish)
-    elif across:
-        raise InvalidValueError(f"{source}: is not grouped, so --across has no groups")
-    elif by:
-        raise InvalidValueError(f"{source}: is not grouped, so it has no column {by[0]!r}")
+        shown = kind.estimate_groups(tally, wish)
     else:
         shown = kind.estimate(tally, wish)
     shown.deliver(f"Estimates from {source}", plot=plot, target=target, as_json=as_json)
+
+
+def _over(source: Path, tally: Any, by: list[str]) -> Any:
+    """Group by fewer columns."""
+    if not isinstance(tally, GroupedTally):
+        raise InvalidValueError(f"{source}: is not grouped, so it has no column {by[0]!r}")
+    return tally.over(*by)

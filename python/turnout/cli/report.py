@@ -13,7 +13,17 @@ from turnout._files import read_bytes
 from turnout.cli.estimate import Top
 from turnout.cli.options import TABLE_SUFFIXES, Level, write_table
 from turnout.cli.running import ending_in, refuse_overwriting_inputs, refusing
-from turnout.cli.showing.shown import Clip, Method, Order, Over, Simultaneous
+from turnout.cli.showing.shown import (
+    Clip,
+    Consistent,
+    Given,
+    Marginal,
+    Method,
+    Of,
+    Order,
+    Over,
+    Simultaneous,
+)
 from turnout.cli.tables import file_size, tell
 from turnout.cli.tallies import AllowEqual, merged_tallies
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
@@ -40,6 +50,10 @@ def report(
     simultaneous: Simultaneous | None = None,
     over: Over = "all",
     clip: Clip = False,
+    given: Given = None,
+    of: Of = None,
+    marginal: Marginal = None,
+    consistent: Consistent = False,
     time: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
     order: Annotated[Order, typer.Option("--sort")] = "frequency",
     top: Top = "20",
@@ -57,6 +71,8 @@ def report(
         turnout report week.tally -o week.html --title "How often do you travel?"
 
         turnout report north.tally south.tally -o shares.csv
+
+        turnout report joint.tally -o joint.html --given sex
 
     Parameters
     ----------
@@ -94,10 +110,19 @@ def report(
         "over": over,
         "time": time,
         "clip": clip,
+        "given": given or (),
+        "of": of,
+        "marginal": marginal or (),
+        "consistent": consistent,
     }
     known = None if facts is None else _read_facts(facts)
     rows = [("nodes", f"{tally.nodes:,}"), ("reports", f"{tally.received:,}")]
     if target is not None and target.suffix.lower() in TABLE_SUFFIXES:
+        if given or of or marginal or consistent:
+            raise typer.BadParameter(
+                f"{target} would hold one table: turnout estimate has these options and --output",
+                param_hint="--given, --of, --marginal or --consistent",
+            )
         scope: dict[str, Any] = {"simultaneous": simultaneous}
         if isinstance(tally, GroupedTally):
             scope["over"] = over

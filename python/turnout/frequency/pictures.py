@@ -128,6 +128,8 @@ def _title(estimate: Any) -> str:
 
 def _privacy(plan: Any) -> str:
     """Say which epsilon a plan has; of a plan without an oracle, which class it is of."""
+    if (whole := getattr(plan, "plan", None)) is not None:
+        return f"{', '.join(plan.names)} alone, {_privacy(whole)}"
     oracle = getattr(plan, "oracle", None)
     return type(plan).__name__ if oracle is None else f"ε = {oracle.epsilon:g}"
 

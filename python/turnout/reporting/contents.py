@@ -16,6 +16,13 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.answer import ORDERS
+from turnout.frequency.joint.chosen import (
+    check_consistent,
+    conditional_of,
+    marginal_of,
+    question_of,
+)
+from turnout.products import questions_of
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,52 @@ class CollectionFacts:
         return cls(**{name: description[name] for name in names})
 
 
+@dataclass(frozen=True)
+class SomeQuestions:
+    """What is shown of several questions beside all of them.
+
+    Attributes
+    ----------
+    given, wanted
+        The questions that say among whom, and the one whose shares are shown.
+    marginal
+        The questions that are shown alone.
+    consistent
+        Whether tables are made to agree.
+    """
+
+    given: tuple[str, ...]
+    wanted: str | None
+    marginal: tuple[str, ...]
+    consistent: bool
+
+    @classmethod
+    def of(
+        cls, oracle: Any, given: Any, of: str | None, marginal: Any, *, consistent: bool
+    ) -> SomeQuestions:
+        """Check the names of questions."""
+        given, marginal = _named("given", given), _named("marginal", marginal)
+        if of is not None and not given:
+            raise InvalidValueError("of (--of) belongs to given (--given)")
+        wanted = question_of(oracle, given, of) if given else None
+        if consistent:
+            check_consistent(oracle)
+        return cls(given, wanted, marginal, consistent)
+
+    def agreeing(self, estimate: Any) -> Any:
+        """Make tables agree, if that is asked for."""
+        return estimate.consistent() if self.consistent else estimate
+
+    def shares(self, estimate: Any, clip: bool) -> tuple[Any, Any]:
+        """Take the shares given others, and those of questions alone; None where not asked for."""
+        conditional = alone = None
+        if self.wanted is not None:
+            conditional = cut(conditional_of(estimate, self.given, self.wanted), clip)
+        if self.marginal:
+            alone = cut(marginal_of(estimate, self.marginal), clip)
+        return conditional, alone
+
+
 @dataclass(frozen=True, eq=False)
 class Contents:
     """The estimates that a report shows.
@@ -129,6 +182,10 @@ class Contents:
         How the intervals are made.
     top, order
         How many answers are in tables, and in which order; None for all of them.
+    conditional
+        Of several questions: the shares of one among those who answered others, if they are shown.
+    marginal, alone
+        Those of some whatever is answered to the others, and the names of these questions.
     """
 
     tally: BaseTally
@@ -144,6 +201,9 @@ class Contents:
     over: str
     top: int | None
     order: str
+    conditional: Any = None
+    marginal: Any = None
+    alone: tuple[str, ...] = ()
 
     @property
     def plan(self) -> Plan:
@@ -179,6 +239,10 @@ class Contents:
         top: int | None = None,
         order: str = "frequency",
         clip: bool = False,
+        given: Sequence[str] = (),
+        of: str | None = None,
+        marginal: Sequence[str] = (),
+        consistent: bool = False,
     ) -> Contents:
         """Estimate what a report shows.
 
@@ -202,9 +266,12 @@ class Contents:
         total = tally.total if isinstance(tally, GroupedTally) else tally
         if method is None:
             method = total.default_method
-        estimate, reason = None, None
+        some = SomeQuestions.of(total.oracle, given, of, marginal, consistent=consistent)
+        estimate = conditional = alone = reason = None
         try:
-            estimate = cut(total.estimate(method), clip)
+            estimate = some.agreeing(total.estimate(method))
+            conditional, alone = some.shares(estimate, clip)
+            estimate = cut(estimate, clip)
         except EstimatorError as error:
             if total.received:
                 raise
@@ -235,7 +302,18 @@ class Contents:
             over,
             top,
             order,
+            conditional,
+            alone,
+            () if alone is None else questions_of(alone.domain) or some.marginal,
         )
+
+
+def _named(argument: str, names: Any) -> tuple[str, ...]:
+    """Take the name of a question, or those of several."""
+    found = (names,) if isinstance(names, str) else tuple(names)
+    for name in found:
+        _arguments.instance(argument, name, str, "the name of a question, or several")
+    return found
 
 
 def cut(estimate: Any, clip: bool) -> Any:

@@ -7,7 +7,7 @@ import contextlib
 import io
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from turnout._extras import require
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.tally import BaseTally
 from turnout.reporting.contents import Contents
-from turnout.reporting.kinds import wording
+from turnout.reporting.kinds import SHARES, wording
 
 #: The formats of a set of pictures: for print, for the web, for everything else.
 FORMATS = ("pdf", "svg", "png")
@@ -59,6 +59,18 @@ def pictures(contents: Contents) -> list[Picture]:
             "with its interval; the numbers are in the table",
             lambda: _of_all(kind.draw(estimate, contents.level, contents.simultaneous), contents),
         )
+    marginal, conditional = contents.marginal, contents.conditional
+    how = {"level": contents.level, "simultaneous": contents.simultaneous}
+    if marginal is not None:
+        add(
+            "marginal",
+            "with its interval; the numbers are in the table",
+            lambda: _of_all(SHARES.draw(marginal, contents.level, contents.simultaneous), contents),
+        )
+    if conditional is not None:
+        among = f"{conditional.of} given {', '.join(conditional.given)}"
+        words = f"to {among}, with intervals; the numbers are in the table"
+        add("conditional", words, lambda: conditional.plot(**how).figure)
     if groups is not None and len(groups) and kind.draws_groups(contents.plan):
         words = f"by {', '.join(groups.names)}, with intervals; the numbers are in the table"
         add("groups", words, lambda: groups.plot(**scope).figure)
@@ -96,6 +108,10 @@ def save_pictures(
     over: str = "all",
     time: str | None = None,
     clip: bool = False,
+    given: str | Sequence[str] = (),
+    of: str | None = None,
+    marginal: str | Sequence[str] = (),
+    consistent: bool = False,
 ) -> list[Path]:
     """Write the pictures of a report as files, each as PDF, SVG and PNG.
 
@@ -105,14 +121,14 @@ def save_pictures(
         What was collected: a tally of shares or means, or a grouped one.
     folder
         Where to write; made if it is not there. Files of the same names are replaced.
-    method, level, simultaneous, over, time, clip
+    method, level, simultaneous, over, time, clip, given, of, marginal, consistent
         As for :func:`report`.
 
     Returns
     -------
     list of pathlib.Path
-        The files: ``estimate``, and of a grouped tally ``groups`` and ``series``, each with
-        ``.pdf``, ``.svg`` and ``.png``.
+        The files: ``estimate``, ``conditional`` and ``marginal`` where they are asked for, and of a
+        grouped tally ``groups`` and ``series``, each with ``.pdf``, ``.svg`` and ``.png``.
 
     Raises
     ------
@@ -140,6 +156,10 @@ def save_pictures(
         over=over,
         time=time,
         clip=clip,
+        given=given,
+        of=of,
+        marginal=marginal,
+        consistent=consistent,
     )
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)

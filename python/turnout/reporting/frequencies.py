@@ -258,3 +258,30 @@ class AttributeWording(FrequencyWording):
     def fingerprints(self, plan: Plan) -> list[tuple[str, str]]:
         """Give the fingerprint of all questions with their answers."""
         return [("questions and answers (SHA-256)", plan.domain.fingerprint)]
+
+
+def given_others(contents: Contents) -> Content:
+    """Tell the shares of the answers to one question among those who gave each of others."""
+    shares, level = contents.conditional, contents.level
+    records = shares.to_records(level, simultaneous=contents.simultaneous)
+    digits = digits_of(record["standard_error"] for record in records)
+    rows = [
+        (
+            *group_key(record),
+            record["label"],
+            "none" if math.isnan(record["share"]) else percent(record["share"], digits),
+            shown_limits(record["low"], record["high"], digits),
+        )
+        for record in records
+    ]
+    given = list(shares.given)
+    scope = "each share by itself" if contents.simultaneous is None else "all of them at once"
+    return Content(
+        f"{shares.of.capitalize()} given {', '.join(given)}",
+        (*given, shares.of, "share", f"{percent(level)} interval"),
+        rows,
+        names=len(given) + 1,
+        words=f"How those who gave an answer to {', '.join(given)} answered {shares.of}. Of "
+        f"intervals made like these (Fieller's), {percent(level)} hold the true share, for "
+        f"{scope}. Where hardly anybody gave the answer they reach from 0 to 100 %.",
+    )

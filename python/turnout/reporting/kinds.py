@@ -15,9 +15,12 @@ from turnout.reporting.contents import Wording
 from turnout.reporting.frequencies import AttributeWording, FrequencyWording, OrderedWording
 from turnout.reporting.means import DistributionWording, MeanWording
 
+#: How the shares of one question are told, whatever it was asked with.
+SHARES: Final = FrequencyWording()
+
 _KINDS: Final[dict[type[Any], Wording]] = {
     DistributionTally: DistributionWording(),
-    Tally: FrequencyWording(),
+    Tally: SHARES,
     HierarchicalTally: OrderedWording(),
     AttributeTally: AttributeWording(),
     MeanTally: MeanWording(),

@@ -6,6 +6,7 @@ import contextlib
 import os
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.reporting.contents import CollectionFacts, Content, Contents
 from turnout.reporting.figures import Picture, pictures
-from turnout.reporting.kinds import wording
+from turnout.reporting.frequencies import given_others
+from turnout.reporting.kinds import SHARES, wording
 from turnout.reporting.markup import Markup, definitions, join, paragraph, section, table, tag, void
 from turnout.reporting.words import (
     METHODS,
@@ -101,6 +103,34 @@ def results(contents: Contents, pictures: Sequence[Picture]) -> Markup:
         paragraph(wanted.words, class_="note"),
         name="estimates",
     )
+
+
+def some_questions(contents: Contents, pictures: Sequence[Picture]) -> Markup:
+    """Show the shares of some of several questions, and of one among those who answered others."""
+    pieces = []
+    if contents.marginal is not None:
+        alone = SHARES.estimate(replace(contents, estimate=contents.marginal))
+        pieces.append(
+            section(
+                f"Answers to {', '.join(contents.alone)} alone",
+                figures(pictures, "marginal"),
+                _cut(contents, alone),
+                paragraph(alone.words, class_="note"),
+                name="marginal",
+            )
+        )
+    if contents.conditional is not None:
+        told = given_others(contents)
+        pieces.append(
+            section(
+                told.caption,
+                figures(pictures, "conditional"),
+                _cut(contents, told),
+                paragraph(told.words, class_="note"),
+                name="conditional",
+            )
+        )
+    return join(pieces)
 
 
 def groups(contents: Contents, pictures: Sequence[Picture]) -> Markup:
@@ -265,6 +295,10 @@ def report(
     order: str = "frequency",
     facts: CollectionFacts | Mapping[str, Any] | None = None,
     clip: bool = False,
+    given: str | Sequence[str] = (),
+    of: str | None = None,
+    marginal: str | Sequence[str] = (),
+    consistent: bool = False,
 ) -> None:
     """Write the report of a collection as a self-contained HTML page.
 
@@ -294,6 +328,13 @@ def report(
         How many rows were read and left out: :class:`CollectionFacts`, or the summary of a job.
     clip
         Whether intervals of shares are cut to [0, 1].
+    given, of
+        Of questions that were asked together: also show how those who gave each answer to the
+        questions ``given`` answered ``of``, which need not be said if one question is left.
+    marginal
+        Of several questions: also show the shares of these, whatever is answered to the others.
+    consistent
+        Whether the tables of :class:`turnout.PairTables` are made to agree.
 
     Raises
     ------
@@ -337,6 +378,10 @@ def report(
         top=top,
         order=order,
         clip=clip,
+        given=given,
+        of=of,
+        marginal=marginal,
+        consistent=consistent,
     )
     text = page(contents, title or "Report of a collection", facts)
     with atomic_write(path) as temporary:
@@ -362,6 +407,7 @@ def page(contents: Contents, title: str, facts: CollectionFacts | None) -> str:
     main = tag(
         "main",
         results(contents, drawn),
+        some_questions(contents, drawn),
         groups(contents, drawn),
         promise(contents),
         facts_section(contents, facts),

@@ -23,13 +23,14 @@ from turnout.cli.showing.shown import (
     group_table,
     in_words,
     json_record,
+    processed,
     rows_of,
 )
 from turnout.cli.tables import percent, print_estimates, printable
 from turnout.collecting.keys import shown_key
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.answer import ordered, sorted_records
-from turnout.frequency.estimation.estimate import ACROSS, SHRUNK, postprocessed
+from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 from turnout.reporting.frequencies import digits_of
 
 #: From so many labels on it is said what intervals of many do together.
@@ -94,7 +95,7 @@ def show_estimate(
     estimate: FrequencyEstimate, wish: Wish, head: Sequence[tuple[str, str]]
 ) -> Shown:
     """Show an estimate; ``head`` is what is said of it before its intervals."""
-    result = cut(postprocessed(estimate, wish.postprocessing), wish)
+    result = cut(processed(estimate, wish), wish)
     shrinkage = result.shrinkage
     for sentence in shrinkage.cautions if shrinkage else ():
         note(sentence)
@@ -162,13 +163,17 @@ def _interval_rows(result: FrequencyEstimate, interval: dict[str, Any]) -> list[
 
 def projection_rows(postprocessing: str) -> list[tuple[str, str]]:
     """Say what was done to the frequencies."""
-    if postprocessing == "none":
-        return []
+    said = []
+    if postprocessing.startswith("consistent"):
+        said.append(("consistent", "tables agree (intervals are from before it)"))
+        postprocessing = postprocessing.partition("_")[2] or "none"
     if postprocessing == SHRUNK:
-        return [("shrunk", "empirical Bayes (intervals are from before it)")]
-    if postprocessing == ACROSS:
-        return [("shrunk", "empirical Bayes, groups too (intervals are from before it)")]
-    return [("projected", f"{postprocessing} (intervals are from before it)")]
+        said.append(("shrunk", "empirical Bayes (intervals are from before it)"))
+    elif postprocessing == ACROSS:
+        said.append(("shrunk", "empirical Bayes, groups too (intervals are from before it)"))
+    elif postprocessing != "none":
+        said.append(("projected", f"{postprocessing} (intervals are from before it)"))
+    return said
 
 
 def sorted_within(records: list[dict[str, Any]], wish: Wish, every: int) -> list[dict[str, Any]]:
@@ -292,11 +297,7 @@ class Attributes(Frequencies):
     def estimate(self, tally: Any, wish: Wish) -> Shown:
         """Estimate the frequencies of the answers to each question."""
         result = tally.estimate(wish.method)
-        if wish.postprocessing == SHRUNK:
-            result = result.shrink()
-        else:
-            result = result.project(wish.postprocessing)
-        result = cut(result, wish)
+        result = cut(processed(result.consistent() if wish.consistent else result, wish), wish)
         level, simultaneous = wish.level, wish.simultaneous
         interval = result.interval(level, simultaneous=simultaneous)
         scope = "each label by itself"
@@ -329,9 +330,9 @@ class Attributes(Frequencies):
 
     def estimate_groups(self, grouped: GroupedTally[Any], wish: Wish) -> Shown:
         """Estimate the answers to each question in each group."""
-        if wish.postprocessing != "none":
+        if wish.postprocessing != "none" or wish.consistent:
             raise InvalidValueError(
-                "--project and --shrink do not apply to groups of several questions"
+                "--project, --shrink and --consistent do not apply to groups of several questions"
             )
         result = cut(grouped.estimate(wish.method), wish)
         interval, _ = group_interval(result, wish)

@@ -19,6 +19,7 @@ from turnout.cli.options import print_json, save_picture, write_table
 from turnout.cli.tables import number, percent, printable, tell
 from turnout.collecting.keys import shown_part, time_column, to_json
 from turnout.errors import EstimatorError
+from turnout.frequency.estimation.estimate import SHRUNK
 
 #: The words of ``--method``, and what the estimators are called in Python, after the papers.
 METHODS: Final = {
@@ -72,6 +73,31 @@ Clip = Annotated[
     bool,
     typer.Option("--clip", help="Cut intervals of shares to 0 and 1, where no share is outside."),
 ]
+Given = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Of questions asked together: shares among those who gave each answer to it; "
+        "repeatable.",
+    ),
+]
+Of = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="With --given: the question of the shares.")
+]
+Marginal = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Of several questions: the shares of this one, whatever is answered to the others; "
+        "repeatable.",
+    ),
+]
+Consistent = Annotated[
+    bool,
+    typer.Option(
+        "--consistent", help="Make tables of two questions agree on what they have in common."
+    ),
+]
 #: What is said of intervals that are cut.
 CUT: Final = ", cut to 0 and 1"
 
@@ -95,6 +121,8 @@ class Wish:
         The options that were given, as they are written.
     clip
         Whether intervals of shares are cut to [0, 1].
+    consistent
+        Whether tables of two questions are made to agree.
     """
 
     method: str
@@ -106,6 +134,7 @@ class Wish:
     top: int | None
     given: frozenset[str]
     clip: bool = False
+    consistent: bool = False
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -198,6 +227,15 @@ class Shown:
             print_json(self.record)
         else:
             tell(title, self.rows, *self.below, table=target, picture=plot)
+
+
+def processed(estimate: Any, wish: Wish) -> Any:
+    """Project or shrink an estimate, if that is wished for."""
+    if wish.postprocessing == "none":
+        return estimate
+    if wish.postprocessing == SHRUNK:
+        return estimate.shrink()
+    return estimate.project(wish.postprocessing)
 
 
 def cut(estimate: Any, wish: Wish) -> Any:

@@ -18,6 +18,7 @@ from turnout._types import Floats, Unsigned
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.intervals import checked_level, tail_probability
 from turnout.collecting.keys import Key, plain_key, shown_key
+from turnout.collecting.parted import PartedTally
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError, InvalidValueError
 
@@ -28,6 +29,17 @@ _SHOWN = 3
 OVER = ("labels", "groups", "all")
 
 E = TypeVar("E")
+
+
+def _reason(tally: Any) -> str | None:
+    """Say what a group lacks for an estimate; None if it lacks nothing."""
+    if not tally.nodes:
+        return "the group has no nodes"
+    if not tally.received:
+        return "the group has no reports"
+    if isinstance(tally, PartedTally) and not all(part.received for part in tally.parts):
+        return "the group has no reports of some questions"
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,12 +148,11 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
             try:
                 self._estimates[key] = self._estimated(group)
             except EstimatorError:
-                if group.received:
+                reason = _reason(group)
+                if reason is None:
                     # Nothing is missing: the method does not apply.
                     raise
-                self._reasons[key] = (
-                    "the group has no reports" if group.nodes else "the group has no nodes"
-                )
+                self._reasons[key] = reason
 
     def _estimated(self, tally: Any) -> E:
         """Make the estimate of one tally."""

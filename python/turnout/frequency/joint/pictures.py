@@ -11,6 +11,8 @@ from turnout._types import Axes
 
 #: More cells have no numbers in them.
 _WRITTEN = 150
+#: Longer names do not stand side by side.
+_WIDE = 10
 
 
 def plot_table(estimate: Any, ax: Any, level: float, simultaneous: str | None) -> Axes:
@@ -21,7 +23,10 @@ def plot_table(estimate: Any, ax: Any, level: float, simultaneous: str | None) -
     axes = new_axes(ax, width=min(14.0, 3.0 + 0.9 * across.size))
     drawn = axes.imshow(100 * estimate.table, cmap="Blues", vmin=0.0, aspect="auto")
     axes.figure.colorbar(drawn, ax=axes, label="share of all people, %")
-    axes.set_xticks(range(across.size), [short(str(label)) for label in across.labels])
+    names = [short(str(label)) for label in across.labels]
+    wide = max(map(len, names)) > _WIDE
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if wide else {}
+    axes.set_xticks(range(across.size), names, **turned)
     axes.set_yticks(range(down.size), [short(str(label)) for label in down.labels])
     axes.set_xlabel(columns)
     axes.set_ylabel(rows)

@@ -1,0 +1,126 @@
+"""Which of several questions are shown: of one alone, or of one among those who answered others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from turnout import _arguments
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.attributes.estimate import AttributeEstimate
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.joint.conditional import ConditionalShares
+from turnout.frequency.joint.estimate import JointEstimate
+from turnout.frequency.joint.pair_tally import PairEstimate
+from turnout.frequency.joint.pairs import PairTables
+from turnout.frequency.joint.table import JointTable
+
+
+def conditional_of(estimate: Any, given: Sequence[str], of: str) -> ConditionalShares:
+    """Estimate the shares of the answers to one question among those who gave each of others."""
+    if isinstance(estimate, PairEstimate):
+        return estimate.conditional(of, given=given[0])
+    found: ConditionalShares = estimate.conditional(of, given=tuple(given))
+    return found
+
+
+def question_of(oracle: Any, given: Sequence[str], of: str | None) -> str:
+    """Find the question whose shares are wanted among those who gave each answer to others.
+
+    Raises
+    ------
+    InvalidTypeError
+        If the oracle asks no questions together.
+    InvalidValueError
+        If it is not clear which question is meant, or one is not in the table.
+
+    Examples
+    --------
+    >>> question_of(JointTable(1.0, {"sex": 2, "vote": 2}), ["sex"], None)
+    'vote'
+    """
+    if not isinstance(oracle, (JointTable, PairTables)):
+        raise InvalidTypeError(
+            f"given (--given) needs the tally of a joint table, got one of {oracle!r}"
+        )
+    questions = tuple(oracle.columns)
+    for name in given:
+        _arguments.choice("given", name, questions)
+    if isinstance(oracle, PairTables) and len(given) > 1:
+        raise InvalidValueError(
+            "given (--given) must name one question, got "
+            f"{_arguments.listed(given)}: tables of two know nothing of three together"
+        )
+    others = [name for name in questions if name not in given]
+    if not others:
+        raise InvalidValueError(
+            "given (--given) must leave out a question, whose shares are wanted, got all of "
+            f"{_arguments.listed(questions)}"
+        )
+    if of is not None:
+        return _arguments.choice("of", of, others)
+    if len(others) > 1:
+        raise InvalidValueError(
+            f"of (--of) must say which question is meant: one of {', '.join(map(repr, others))}"
+        )
+    return others[0]
+
+
+def marginal_of(estimate: Any, names: Sequence[str]) -> FrequencyEstimate:
+    """Take the shares of some questions, whatever is answered to the others.
+
+    Raises
+    ------
+    InvalidTypeError
+        If the estimate is of one question.
+    InvalidValueError
+        If a question is not in it, is named twice, or too many are named.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> pairs = tn.PairTables(1.0, {"sex": 2, "vote": 2, "age": 4})
+    >>> estimate = pairs.collect({"sex": [0, 1], "vote": [1, 1], "age": [3, 2]}, seed=1)
+    >>> marginal_of(estimate.estimate(), ["age"]).domain.size
+    4
+    """
+    if isinstance(estimate, JointEstimate):
+        for name in names:
+            _arguments.choice("marginal", name, tuple(estimate.questions))
+        if len(names) >= len(estimate.questions):
+            raise InvalidValueError(
+                f"marginal (--marginal) must leave out a question, got {_arguments.listed(names)}"
+            )
+        return estimate.marginal(*names)
+    if not isinstance(estimate, AttributeEstimate):
+        raise InvalidTypeError(
+            "marginal (--marginal) needs the tally of several questions, got one of "
+            f"{estimate.plan.oracle!r}"
+        )
+    for name in names:
+        _arguments.choice("marginal", name, tuple(estimate.domain.columns))
+    pairs = isinstance(estimate, PairEstimate)
+    if pairs and len(names) == 2 and names[0] != names[1]:
+        return estimate[names[0], names[1]]  # type: ignore[index]
+    if len(names) > 1:
+        most = "one question, or two different ones" if pairs else "one question"
+        raise InvalidValueError(
+            f"marginal (--marginal) must name {most}, got {_arguments.listed(names)}: more are "
+            "not known together"
+        )
+    return estimate.marginal(names[0]) if isinstance(estimate, PairEstimate) else estimate[names[0]]
+
+
+def check_consistent(oracle: Any) -> None:
+    """Refuse what has no tables that can be made to agree.
+
+    Raises
+    ------
+    InvalidTypeError
+        If these are no tables of two.
+    """
+    if not isinstance(oracle, PairTables):
+        raise InvalidTypeError(
+            "consistent (--consistent) needs the tally of tables of two questions (PairTables), "
+            f"got one of {oracle!r}"
+        )
