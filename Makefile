@@ -25,7 +25,7 @@ help:
 	@echo 'make wheel       source distribution and wheel in build/'
 	@echo 'make docs        the documentation in build/docs-html'
 	@echo 'make slow-tests  every test, and the list of the slow ones anew'
-	@echo 'make public-api  the list of public names and signatures anew'
+	@echo 'make public-api  the lists of public names, signatures and options of commands anew'
 	@echo 'make clean       remove build/ and target/'
 
 needs:
@@ -153,9 +153,11 @@ $(FUZZ_PYTHON:%=fuzz-%): fuzz-%:
 slow-tests: needs $(TESTING)/.made
 	$(PYTEST) --write-slow tests README.md docs
 
-# tests/public_api.txt, after a change of names, parameters or defaults that is meant.
+# tests/public_api.txt and the options of commands, after a change of names, parameters or defaults
+# that is meant.
 public-api: $(TESTING)/.made
 	$(TESTING)/bin/python tests/public_api.py
+	$(TESTING)/bin/python tests/usage.py
 
 $(BUILD)/bench/.made: $(WHEEL) benches/requirements.txt
 	$(call install,bench,cli)

@@ -63,7 +63,7 @@ def test_groups_have_all_questions_and_pictures_of_one(by_country: Path, turnout
     assert [record["group"]["country"] for record in answer["estimates"]] == ["A"] * 5 + ["B"] * 5
     refused = turnout("estimate", by_country, "--shrink")
     assert refused.exit_code != 0
-    assert "--shrink do not apply" in refused.stderr.replace("\n", " ")
+    assert "do not apply to groups" in refused.stderr.replace("\n", " ")
     estimate = tn.GroupedTally.from_bytes(by_country.read_bytes()).estimate()
     assert estimate.attribute("age")["A"].frequencies.size == 3
     with pytest.raises(InvalidValueError, match=r"estimate\.attribute\(name\)"):

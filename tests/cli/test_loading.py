@@ -6,7 +6,9 @@ import inspect
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from importlib.resources import files
+from pathlib import Path
 
 import click
 import pytest
@@ -90,6 +92,47 @@ def test_help_and_usage_errors_of_commands_import_nothing_heavy() -> None:
     assert "turnout.cli.demo" in loaded
     assert HEAVY.isdisjoint(loaded)
     assert "turnout.reproduce" not in loaded
+
+
+@pytest.mark.parametrize(
+    "line", [["plan", "--no-such-option"], ["report", "x.tally", "--titel=x"], ["estimate", "-o"]]
+)
+def test_options_that_a_command_has_not_are_refused_without_it(line: list[str]) -> None:
+    loaded = loaded_after(line)
+    assert ours(loaded) == SKELETON
+    assert {"numpy", *HEAVY}.isdisjoint(loaded)
+
+
+def said(refuse: Callable[[], object]) -> tuple[str, str | None]:
+    with pytest.raises(click.UsageError) as refused:
+        refuse()
+    context = refused.value.ctx
+    return refused.value.format_message(), context and context.get_usage()
+
+
+@pytest.mark.parametrize("words", ALL)
+def test_they_are_refused_in_the_words_of_the_command(words: str) -> None:
+    command = ALL[words]
+    real = command.command()
+    options = [one for one in real.params if one.param_type_name == "option"]
+    lines = [["--no-such-option"], ["-%"], ["x", "--jsom"], ["--helpp"]]
+    lines += [[one.opts[0]] for one in options if not one.is_flag]
+    for line in lines:
+        early = said(lambda line=line: command._refuse_unknown_options(words, list(line), None))
+        assert early == said(lambda line=line: real.make_context(words, list(line)))
+    command._refuse_unknown_options(words, ["--help"], None)
+    for one in options:
+        right = [one.opts[-1]] if one.is_flag else [one.opts[-1], "--json"]
+        command._refuse_unknown_options(words, ["x", *right], None)
+
+
+def test_the_list_of_options_is_that_of_the_commands() -> None:
+    place = Path(__file__).parents[1] / "usage.py"
+    program = f"import runpy; print(runpy.run_path({str(place)!r})['usage'](), end='')"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    kept = files("turnout.cli").joinpath("usage.json").read_text("utf-8")
+    assert kept == done.stdout, "options of commands changed: make public-api writes them"
 
 
 def test_help_of_the_reproductions_imports_nothing_heavy() -> None:

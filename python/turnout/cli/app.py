@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import signal
 import sys
 from collections.abc import Callable
+from importlib.resources import files
 from types import FrameType
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
 from turnout import __version__
@@ -41,14 +43,8 @@ class Later(TyperCommand):
         found: Callable[..., None] = getattr(importlib.import_module(self.module), self.name or "")
         return found
 
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: Any = None,
-        **extra: Any,
-    ) -> Any:
-        """Begin to run the command itself: its options, its help, and what it does."""
+    def command(self) -> Any:
+        """Make the command itself, with the options and the help of the function."""
         alone = typer.Typer(
             add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False
         )
@@ -64,7 +60,46 @@ class Later(TyperCommand):
             # Some releases of Click forget the help of arguments, so it is given here.
             if parameter.name in documented:
                 parameter.help = documented[parameter.name]
-        return command.make_context(info_name, args, parent, **extra)
+        return command
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: Any = None,
+        **extra: Any,
+    ) -> Any:
+        """Begin to run the command itself: its options, its help, and what it does."""
+        if not extra.get("resilient_parsing"):
+            self._refuse_unknown_options(info_name, args, parent)
+        return self.command().make_context(info_name, args, parent, **extra)
+
+    def _refuse_unknown_options(self, info_name: str | None, args: list[str], parent: Any) -> None:
+        """Refuse an option that the command has not, or without its value, before it is imported.
+
+        The command refuses them in the same words.
+        """
+        known = json.loads(files("turnout.cli").joinpath("usage.json").read_text("utf-8"))
+        usage = known[f"{self.module}.{self.name}"]
+        params: list[Any] = [
+            *(TyperOption(param_decls=_named(each), is_flag=True) for each in usage["flags"]),
+            *(TyperOption(param_decls=_named(each)) for each in usage["options"]),
+        ]
+        if usage["arguments"]:
+            params.append(
+                TyperArgument(
+                    param_decls=["_"], nargs=-1, metavar=usage["arguments"], required=True
+                )
+            )
+        alone = TyperCommand(self.name, params=params)
+        with alone.context_class(alone, info_name=info_name, parent=parent) as context:
+            alone.make_parser(context).parse_args(list(args))
+
+
+def _named(options: str) -> list[str]:
+    """Give the words of an option, and a name that no other has."""
+    words = options.split()
+    return [*words, words[0].lstrip("-").replace("-", "_")]
 
 
 def _documented(command: Callable[..., None]) -> tuple[str, dict[str, str]]:
