@@ -86,6 +86,10 @@ def estimate(
     and high, lists of them if each person gave several numbers. Of a tally of a distribution the
     mean and quantiles are shown; --json has the share of each bin too.
 
+    Of several questions --marginal shows one alone, --given the shares of one among those who gave
+    each answer to another (--json: a list of objects with group, label, share, standard_error, low
+    and high), and --consistent makes tables of two agree before --project or --shrink.
+
     Of a grouped tally each group is estimated by itself, and --plot draws lines over time if a
     column of the groups holds dates.
 
