@@ -104,6 +104,8 @@ def test_a_label_is_no_group_unless_it_is_stated_of_its_column(
         rules = {"vote": "none", "region": "N"}
         found = tn.survey(path, "vote", epsilon=1.0, by="region", missing=rules)
         assert found.tally["N"].nodes == 42 + gaps.count("\n")
+    left = tn.survey(path, "vote", epsilon=1.0, by="region", missing={**rules, "region": "drop"})
+    assert "Rows without an answer or a group were left out" in str(left)
 
 
 def test_the_group_of_who_has_none_is_a_value_of_its_column(tmp_path: Path, turnout: Any) -> None:

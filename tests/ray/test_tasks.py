@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from turnout.errors import UnknownLabelError, WorkerLostError
-from turnout.ray.tasks import MergeTree, completed, get, prepare_worker, results
+from turnout.ray.tasks import MergeTree, get, prepare_worker, results
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 9, 28])
@@ -121,7 +121,7 @@ def test_no_task_goes_on_after_the_end(
     task = ray.remote(slow)
     start = time.monotonic()
     with contextlib.closing(
-        completed(ray, lambda number: task.remote(number, str(tmp_path)), range(50), 3)
+        results(ray, lambda number: task.remote(number, str(tmp_path)), range(50), 3)
     ) as each:
         next(each)
         if seconds > patience:

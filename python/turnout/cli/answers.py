@@ -163,13 +163,6 @@ def check_labels(labels: str | Sequence[str] | None, labels_file: Path | None) -
         raise typer.BadParameter("give --labels or --labels-file, not both")
 
 
-def read_labels(labels: str | None, labels_file: Path | None) -> list[str] | None:
-    """Read the labels of a domain from an option or a file; None if in neither."""
-    if labels is not None:
-        return _listed(labels)
-    return None if labels_file is None else _lines(labels_file)
-
-
 def _listed(labels: str) -> list[str]:
     return [label.strip() for label in labels.split(",")]
 
@@ -193,7 +186,9 @@ def asked_domain(size: int | None, labels: str | None, labels_file: Path | None)
         If they contradict each other.
     """
     check_labels(labels, labels_file)
-    stated = read_labels(labels, labels_file)
+    stated = None if labels_file is None else _lines(labels_file)
+    if labels is not None:
+        stated = _listed(labels)
     if stated is None:
         if size is None:
             raise typer.BadParameter(

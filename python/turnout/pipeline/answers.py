@@ -91,6 +91,12 @@ class Answers(AskedColumns):
         return tuple(dict.fromkeys([*self.asked, *(name for name in others if name is not None)]))
 
     @property
+    def drops(self) -> bool:
+        """Whether somebody can be left out because an answer or a group is missing."""
+        rules = (*self.rules.values(), *map(self._group_rule, self.group_by))
+        return "drop" in rules
+
+    @property
     def fingerprint(self) -> str | None:
         """The fingerprint of the source."""
         return self.source.fingerprint
@@ -382,7 +388,7 @@ class Answers(AskedColumns):
         stated = self.missing if isinstance(self.missing, Mapping) else {}
         if column in stated:
             return stated[column]  # type: ignore[no-any-return]
-        return "drop" if self.drops or stated.get(None) == "drop" else None
+        return "drop" if "drop" in (*self.rules.values(), stated.get(None)) else None
 
     def _groups(self, rows: Rows) -> GroupIndex | None:
         if not self.group_by:

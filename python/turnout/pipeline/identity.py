@@ -71,9 +71,7 @@ class RepeatFinder:
 
     def add(self, found: Digests, first_row: int) -> None:
         """Take the digests of consecutive rows."""
-        records = np.empty(len(found), _RECORD)
-        records["high"], records["low"] = found[:, 0], found[:, 1]
-        records["row"] = np.arange(first_row, first_row + len(found))
+        records = _recorded(found, first_row)
         self._held.append(records)
         self._bytes += records.nbytes
         if self._bytes > self._memory:
@@ -149,6 +147,13 @@ class RepeatFinder:
         return np.memmap(final, np.int64, "r")
 
 
+def _recorded(found: Digests, first_row: int) -> Array:
+    records = np.empty(len(found), _RECORD)
+    records["high"], records["low"] = found[:, 0], found[:, 1]
+    records["row"] = np.arange(first_row, first_row + len(found))
+    return records
+
+
 def _append(path: Path, records: Array) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     # Not tofile, whose error of a full disk has neither number nor name.
@@ -200,11 +205,8 @@ class StreamPersons:
         InvalidValueError
             If there are too many persons for the memory.
         """
-        records = np.empty(len(found), _RECORD)
-        records["high"], records["low"] = found[:, 0], found[:, 1]
-        records["row"] = np.arange(len(found))
         again = np.zeros(len(found), bool)
-        again[_repeats(records)[1]] = True
+        again[_repeats(_recorded(found, 0))[1]] = True
         for run in self._runs:
             again |= _contains(run, found)
         fresh = found[~again]

@@ -184,10 +184,11 @@ class LeftOut:
     folder: Any
 
 
+@dataclass(frozen=True)
 class Counter:
     """Counts one file after another.
 
-    Parameters
+    Attributes
     ----------
     names
         The groups that are wanted; none for one tally.
@@ -199,15 +200,10 @@ class Counter:
         How many stretches of a file are counted at once, if the memory allows it.
     """
 
-    def __init__(
-        self,
-        names: tuple[str, ...],
-        left_out: LeftOut | None,
-        max_memory: int = MAX_MEMORY,
-        threads: int = 1,
-    ) -> None:
-        self._names, self._left_out, self._max_memory = names, left_out, max_memory
-        self._threads = threads
+    names: tuple[str, ...]
+    left_out: LeftOut | None
+    max_memory: int = MAX_MEMORY
+    threads: int = 1
 
     def count(self, file: PlacedFile, start: int) -> tuple[Header, AnyTally]:
         """Count the reports of a file, of which ``start`` is the number of the first.
@@ -230,9 +226,9 @@ class Counter:
 
     def _counted(self, file: PlacedFile, start: int) -> tuple[Header, AnyTally]:
         began = time.perf_counter()
-        with ReportFile(file.path, max_memory=self._max_memory) as opened:
+        with ReportFile(file.path, max_memory=self.max_memory) as opened:
             header = opened.header
-            wanted = [name for name in self._names if name not in dict(file.partitions)]
+            wanted = [name for name in self.names if name not in dict(file.partitions)]
             known = header.groups.names if header.groups is not None else ()
             for name in wanted:
                 if name not in known:
@@ -243,8 +239,8 @@ class Counter:
             groups = header.groups if wanted else None
             counted = self._stretches(opened, start, groups)
             tally = _under(header, counted) if groups is None else _grouped(header, groups, counted)
-        if self._names:
-            tally = _regrouped(tally, self._names, dict(file.partitions))
+        if self.names:
+            tally = _regrouped(tally, self.names, dict(file.partitions))
         metrics.observe("file_tallied", reports=header.reports, seconds=time.perf_counter() - began)
         return header, tally
 
@@ -252,7 +248,7 @@ class Counter:
         """Tally the reports of a file, or each group of them, as if all their nodes reported."""
         plan, stretches = opened.header.plan, opened.stretches()
         # First: a tally, be it an empty one, has room for all answers that the file names.
-        threads = min(self._threads, len(stretches), _memory_for(opened, stretches, groups))
+        threads = min(self.threads, len(stretches), _memory_for(opened, stretches, groups))
         empty = of_nobody(plan, () if groups is None else groups.names)
         of_batch: Callable[[ReportBatch], Any] = partial(_of_batch, plan)
         if groups is not None:
@@ -262,7 +258,7 @@ class Counter:
             improbable, total, first = 0, empty, start + stretch.start
             for batch in opened.batches(stretch=stretch):
                 end = first + len(batch)
-                kept = _without(batch, self._left_out, first, end)
+                kept = _without(batch, self.left_out, first, end)
                 improbable += int(np.count_nonzero(plan.oracle.improbable(kept.reports)))
                 total, first = total.merge(of_batch(kept)), end
             return improbable, total

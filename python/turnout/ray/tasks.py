@@ -47,10 +47,10 @@ def prepare_worker(version: str) -> None:
         )
 
 
-def completed(
+def results(
     ray: Any, submit: Callable[[T], Any], items: Iterable[T], limit: int
 ) -> Generator[tuple[T, Any], None, None]:
-    """Submit a task for each item, at most ``limit`` at a time, and give each when it is done.
+    """Submit a task for each item, at most ``limit`` at a time, and give each with its result.
 
     When the iteration ends early, by an error or by Ctrl-C, tasks in hand are waited for: each
     is a few blocks, and what it writes appears whole. What has not ended after a minute is
@@ -61,7 +61,7 @@ def completed(
     ray
         The module, connected.
     submit
-        Submits the task of an item and returns the reference that says that it is done.
+        Submits the task of an item and returns the reference of its value.
     items
         What is done; taken only as tasks end.
     limit
@@ -70,7 +70,14 @@ def completed(
     Yields
     ------
     tuple
-        An item and its reference, in the order in which tasks end.
+        An item and the value of its reference, in the order in which tasks end.
+
+    Raises
+    ------
+    WorkerLostError
+        If the worker of a task died time and again.
+    Exception
+        What a task raised, as it was raised.
     """
     waiting = iter(items)
     running: dict[Any, T] = {}
@@ -82,31 +89,9 @@ def completed(
                 return
             done, _ = ray.wait(list(running), num_returns=1, fetch_local=False)
             for reference in done:
-                yield running.pop(reference), reference
+                yield running.pop(reference), get(ray, reference)
     finally:
         _end(ray, list(running))
-
-
-def results(
-    ray: Any, submit: Callable[[T], Any], items: Iterable[T], limit: int
-) -> Generator[tuple[T, Any], None, None]:
-    """Do as :func:`completed` does, and get what the tasks returned.
-
-    Yields
-    ------
-    tuple
-        An item and the value of its reference.
-
-    Raises
-    ------
-    WorkerLostError
-        If the worker of a task died time and again.
-    Exception
-        What a task raised, as it was raised.
-    """
-    with contextlib.closing(completed(ray, submit, items, limit)) as each:
-        for item, reference in each:
-            yield item, get(ray, reference)
 
 
 def get(ray: Any, reference: Any) -> Any:
