@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -41,7 +41,7 @@ class _UnaryEncoding(BitRowOracle):
     """The bit of the own answer is one with probability p*, every other with q*, independently."""
 
     #: Makes the kernel of an epsilon and a number of answers.
-    _compiled: ClassVar[Callable[[float, int], _core.UnaryEncoding]]
+    _compiled: ClassVar[staticmethod[[float, int], _core.UnaryEncoding]]
 
     def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         super().__init__(epsilon, domain)
@@ -117,7 +117,7 @@ class SymmetricUnaryEncoding(_UnaryEncoding):
 
     name = "symmetric_unary_encoding"
 
-    _compiled = _core.UnaryEncoding.symmetric
+    _compiled = staticmethod(_core.UnaryEncoding.symmetric)
 
 
 class OptimizedUnaryEncoding(_UnaryEncoding):
@@ -162,7 +162,7 @@ class OptimizedUnaryEncoding(_UnaryEncoding):
 
     name = "optimized_unary_encoding"
 
-    _compiled = _core.UnaryEncoding.optimized
+    _compiled = staticmethod(_core.UnaryEncoding.optimized)
 
 
 class ThresholdHistogramEncoding(_UnaryEncoding):
@@ -208,7 +208,7 @@ class ThresholdHistogramEncoding(_UnaryEncoding):
 
     name = "threshold_histogram_encoding"
 
-    _compiled = _core.UnaryEncoding.threshold_histogram
+    _compiled = staticmethod(_core.UnaryEncoding.threshold_histogram)
 
     @property
     def threshold(self) -> float:
