@@ -23,6 +23,7 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 from turnout.federated import Grid, RandomParticipationSGD
+from turnout.federated import plan as plan_module
 
 
 def plan_of(**changes: Any) -> RandomParticipationSGD:
@@ -146,6 +147,13 @@ def test_a_description_is_not_calibrated_again() -> None:
 def test_altered_descriptions_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(CorruptDataError, match="not a plan of federated training"):
         RandomParticipationSGD.from_dict({**plan_of().to_dict(), **change})
+
+
+def test_no_noise_is_looked_for_in_what_others_describe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "calibrate_noise", lambda *a, **b: pytest.fail("looked for"))
+    asked = {"noise_multiplier": None, "epsilon": 1.0, "delta": 1e-5, "rounds": 10**9}
+    with pytest.raises(CorruptDataError, match="expected the fields"):
+        RandomParticipationSGD.from_dict({**plan_of().to_dict(), **asked})
 
 
 @pytest.mark.parametrize("value", [None, 3, "plan", [], {}])
