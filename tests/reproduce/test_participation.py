@@ -19,7 +19,7 @@ from turnout.reproduce import (
     chosen,
     participation,
     participation_curves,
-    participation_noise,
+    participation_training,
 )
 from turnout.reproduce.participation_curves import real_delta, real_epsilon
 
@@ -236,11 +236,11 @@ def test_noise_levels(noise_levels: Outcome) -> None:
 
 
 def test_noise_that_is_enough_would_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = participation_noise.SECTIONS
+    first, second = participation_training.SECTIONS
     enough = dataclasses.replace(
         first, noise={"proposed": (2.3715, 1e-4), "WCS": (7.6652, 1e-4), "OLS": (22.4975, 1e-4)}
     )
-    monkeypatch.setattr(participation_noise, "SECTIONS", (enough, second))
+    monkeypatch.setattr(participation_training, "SECTIONS", (enough, second))
     outcome = run("noise-levels")
     assert verdicts(outcome, "6.1, proposed: noise that equation") == ["agrees"]
     assert (

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from turnout.reproduce import Outcome, Scale, chosen, participation_training
-from turnout.reproduce.participation_noise import SECTIONS
+from turnout.reproduce.participation_training import SECTIONS
 
 SHARED = Path(os.environ.get("TURNOUT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 

@@ -22,14 +22,7 @@ from turnout.accounting.ledger_entries import (
     written,
 )
 from turnout.accounting.mechanism import Mechanism, compose
-from turnout.accounting.proofs import (
-    Parts,
-    Proofs,
-    composed,
-    extended,
-    largest_within,
-    proofs_for,
-)
+from turnout.accounting.proofs import Parts, Proofs, composed, extended, largest_within, proofs_for
 from turnout.accounting.values import MOST_ROUNDS, Bracket, positive
 from turnout.errors import BudgetExceededError, CorruptDataError, InvalidValueError, TurnoutError
 

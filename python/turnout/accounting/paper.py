@@ -359,8 +359,7 @@ def theorem_3_2_delta(
     size = 2 * math.pi * users * half**2 * np.exp(-extra - levels)
     joint = size * (1 + np.exp(-levels / 2)) ** 2
     return _largest(
-        levels,
-        ((2 * math.pi, joint, (number + 1) / 2), (4 * math.pi, size, number / 2)),
+        levels, ((2 * math.pi, joint, (number + 1) / 2), (4 * math.pi, size, number / 2))
     )
 
 

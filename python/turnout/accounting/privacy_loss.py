@@ -178,11 +178,7 @@ def dots(
 
 
 def connect(
-    profile: Profile,
-    pair: tuple[str, str],
-    step: float,
-    ends: tuple[float, float],
-    density: int,
+    profile: Profile, pair: tuple[str, str], step: float, ends: tuple[float, float], density: int
 ) -> Loss:
     """Connect the dots of a profile.
 
@@ -218,10 +214,7 @@ def connect(
     index = np.concatenate([-left[:0:-1], right])
     mass = np.concatenate([lower[:0:-1], upper])
     kept = mass > 0.0
-    sides = (
-        _cells(ahead.first, ahead.second, after),
-        _cells(behind.second, behind.first, before),
-    )
+    sides = (_cells(ahead.first, ahead.second, after), _cells(behind.second, behind.first, before))
     cells = Cells(*(np.concatenate(pair) for pair in zip(*sides, strict=True)))
     return Loss(index[kept], mass[kept], float(above[-1]), step, cells)
 

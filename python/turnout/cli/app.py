@@ -146,14 +146,22 @@ ACCOUNT = _group(
     "accounts for shuffled reports, [bold]counts[/] for counts of sampled people, "
     "[bold]batches[/] for the ways in which trainings draw them. Printed numbers are rounded to "
     "the safe side.",
-    _later(
-        "account.{}",
-        participation="Account for federated learning with random participation.",
-        calibrate="Find what random participation needs to meet an epsilon and a delta.",
-        shuffle="Account for shuffled reports of direct encoding.",
-        counts="Account for counts of sampled people, published without noise.",
-        batches="Account for training on batches, in every way in which batches are drawn.",
-    ),
+    [
+        *_later(
+            "account.training",
+            participation="Account for federated learning with random participation.",
+            calibrate="Find what random participation needs to meet an epsilon and a delta.",
+        ),
+        *_later(
+            "account.crowd",
+            shuffle="Account for shuffled reports of direct encoding.",
+            counts="Account for counts of sampled people, published without noise.",
+        ),
+        *_later(
+            "account.training",
+            batches="Account for training on batches, in every way in which batches are drawn.",
+        ),
+    ],
 )
 
 KEY = _group(

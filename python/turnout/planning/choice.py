@@ -48,15 +48,7 @@ class OracleChoice(Listing):
     report_bits: int | None
     reports: int
 
-    _columns = (
-        "name",
-        "variance",
-        "relative_variance",
-        "report_bits",
-        "p",
-        "q",
-        "refused",
-    )
+    _columns = ("name", "variance", "relative_variance", "report_bits", "p", "q", "refused")
 
     def _listed(self) -> Iterable[Any]:
         return self.candidates

@@ -124,15 +124,7 @@ class PlanProposal(Listing):
     candidates: tuple[PlanCandidate, ...] = field(repr=False)
     population: Population = field(repr=False)
 
-    _columns = (
-        "name",
-        "epsilon",
-        "rate",
-        "cost",
-        "error",
-        "report_bits",
-        "remark",
-    )
+    _columns = ("name", "epsilon", "rate", "cost", "error", "report_bits", "remark")
 
     def _listed(self) -> Iterable[Any]:
         return sorted(self.candidates, key=self._rank)

@@ -12,8 +12,7 @@ True
 
 from turnout._public import listing
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
-from turnout.reproduce.registry import EXPERIMENTS, chosen
-from turnout.reproduce.running import reproduce
+from turnout.reproduce.registry import EXPERIMENTS, chosen, reproduce
 
 __all__ = [
     "EXPERIMENTS",

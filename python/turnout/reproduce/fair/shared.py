@@ -231,10 +231,7 @@ def load(scale: Scale) -> Datasets:
 
 
 def _real(
-    scale: Scale,
-    names: tuple[str, ...],
-    read: Callable[[Path], Integers],
-    items: int,
+    scale: Scale, names: tuple[str, ...], read: Callable[[Path], Integers], items: int
 ) -> tuple[Integers | None, str]:
     """Count the items in files; None if one of them is not there."""
     places = []

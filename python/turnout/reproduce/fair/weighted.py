@@ -171,10 +171,7 @@ def _table(scale: Scale) -> Outcome:
     even, bell = _studies(uniform, scale, (6, 0)), _studies(normal, scale, (6, 1))
     findings = [
         Finding.compared(
-            f"{name}: weight of group {group + 1}",
-            ours,
-            printed,
-            tolerance=0.5e-4 + 1e-9,
+            f"{name}: weight of group {group + 1}", ours, printed, tolerance=0.5e-4 + 1e-9
         )
         for name, weights in _WEIGHTS.items()
         for group, (ours, printed) in enumerate(
@@ -491,9 +488,6 @@ EXPERIMENTS: Final = (
         ),
     ),
     experiment(
-        "Table 2",
-        "Weights and errors of groups with different privacy levels",
-        _table,
-        _draw_table,
+        "Table 2", "Weights and errors of groups with different privacy levels", _table, _draw_table
     ),
 )

@@ -1,0 +1,469 @@
+"""``turnout account participation``, ``calibrate`` and ``batches``: what trainings cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+
+from turnout._progress import doing
+from turnout._types import Axes
+from turnout.accounting import (
+    FixedSizeBatches,
+    LocalSampling,
+    Mechanism,
+    RandomCheckIns,
+    ShuffledBatches,
+)
+from turnout.accounting import calibrate as calibrated_value
+from turnout.accounting.batches import MOST_SLOTS, share_of
+from turnout.accounting.pictures import plot as plot_mechanisms
+from turnout.cli.account.shared import (
+    Adjacency,
+    Delta,
+    Epsilon,
+    LocalSize,
+    Scheme,
+    Setting,
+    bounds_table,
+    check_delta,
+    given_of,
+    one_of,
+    schemes,
+    up,
+)
+from turnout.cli.options import AsJson, PictureFile, print_json, save_picture
+from turnout.cli.running import check_positive, check_rate, note, refusing
+from turnout.cli.tables import number, table, tell
+from turnout.errors import InvalidValueError
+from turnout.mean.pictures import draw_means
+
+#: Pictures over rounds are drawn at no smaller delta.
+_SMALLEST_DELTA = 1e-12
+
+Parameter = Literal["noise", "client-rate", "sample-rate", "local-size", "rounds"]
+
+_FIELDS = {
+    "noise": "noise_multiplier",
+    "client-rate": "client_rate",
+    "sample-rate": "sample_rate",
+    "local-size": "local_size",
+    "rounds": "rounds",
+}
+_MOST = {"client-rate": 1.0, "sample-rate": 1.0, "local-size": 2**53, "rounds": 10**9}
+_DIGITS = 6
+
+_RECORDS = {"replace": "one record is another", "add_or_remove": "one record more or less"}
+_SHORT = {"replace": "another", "add_or_remove": "more or less"}
+
+
+@refusing
+def participation(
+    *,
+    client_rate: Annotated[float, typer.Option("--client-rate", "-p", callback=check_rate)],
+    sample_rate: Annotated[float, typer.Option("--sample-rate", "-q", callback=check_rate)],
+    noise: Annotated[float, typer.Option(callback=check_positive)],
+    local_size: LocalSize = None,
+    rounds: Annotated[int, typer.Option(min=1)] = 1,
+    delta: Delta = None,
+    epsilon: Epsilon = None,
+    adjacency: Adjacency = "add_or_remove",
+    plot: PictureFile = None,
+    as_json: AsJson = False,
+) -> None:
+    r"""Account for federated learning with random participation.
+
+    In each round a client takes part at random, unseen, and samples its elements. The guarantee is
+    for one element of one client. Beside it stand weak client sampling (whoever takes part is
+    seen), only local sampling (everyone takes part), and central shuffling, which treats a round as
+    sampling at the product of both rates: a lower bound of the loss, [bold]not a guarantee[/].
+
+    Give --delta to get epsilon, or --epsilon to get delta. "At least" is what data that can exist
+    lose, which shows how tight the value is; the line below the table names the data. The local
+    size must be a public upper bound; without it weak client sampling is the guarantee.
+
+    --json prints client_rate, sample_rate, local_size, noise_multiplier, rounds, adjacency; bound
+    (the scheme that is the guarantee) with its epsilon, delta, lower_epsilon and lower_delta (null
+    where not computed or infinite) and reached, the data that lose at least the latter, in words;
+    and schemes, a list of objects with scheme, guarantee and the same.
+
+    --plot draws delta against epsilon for one round, and epsilon against rounds for more.
+
+    [bold]Examples:[/]
+
+        turnout account participation --client-rate .001 --sample-rate .1 \
+            --local-size 30 --noise 2.5 --rounds 1000 --delta 1e-5
+
+        turnout account participation -p .1 -q .001 --noise .9 --epsilon .015 --json
+
+    Parameters
+    ----------
+    client_rate
+        Probability that a client takes part.
+    sample_rate
+        Probability that an element of a client that takes part is sampled.
+    noise
+        Noise multiplier: standard deviation of the noise over the clipping norm.
+    rounds
+        How many rounds there are.
+    adjacency
+        What neighbouring data sets are.
+    """
+    one_of(delta, epsilon)
+    listed = schemes(client_rate, sample_rate, local_size, noise)
+    records = [
+        {
+            "scheme": scheme.key,
+            "guarantee": scheme.guarantee,
+            **scheme.bounds(rounds, adjacency, delta, epsilon),
+        }
+        for scheme in listed
+    ]
+    first, _, *bound = records[0].items()
+    save_picture(plot, lambda: _draw(listed, rounds, records[0]["delta"], adjacency))
+    setting = Setting(client_rate, sample_rate, local_size, noise, rounds, adjacency)
+    if as_json:
+        print_json({**vars(setting), "bound": first[1], **dict(bound), "schemes": records})
+        return
+    wanted = "epsilon" if epsilon is None else "delta"
+    reached = records[0]["reached"]
+    tell(
+        "Random participation",
+        [*setting.rows(), given_of(delta, epsilon)],
+        bounds_table(listed, records, wanted, "scheme", "guarantee"),
+        *([f"At least: {reached}."] if reached else []),
+        picture=plot,
+    )
+
+
+def _draw(listed: list[Scheme], rounds: int, delta: float, adjacency: str) -> Axes:
+    mechanisms = [scheme.mechanism for scheme in listed]
+    if rounds == 1:
+        return plot_mechanisms(mechanisms, adjacency=adjacency)
+    points = np.unique(np.geomspace(1, rounds, min(7, rounds)).round())
+    at = max(delta, _SMALLEST_DELTA)
+    return plot_mechanisms(
+        mechanisms, "rounds", "epsilon", at=at, points=points, adjacency=adjacency, lower=False
+    )
+
+
+@refusing
+def calibrate(
+    *,
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_positive)],
+    delta: Annotated[float, typer.Option("--delta", "-d", callback=check_delta)],
+    parameter: Annotated[Parameter | None, typer.Option("--calibrate")] = None,
+    client_rate: Annotated[
+        float | None, typer.Option("--client-rate", "-p", callback=check_rate)
+    ] = None,
+    sample_rate: Annotated[
+        float | None, typer.Option("--sample-rate", "-q", callback=check_rate)
+    ] = None,
+    local_size: LocalSize = None,
+    noise: Annotated[float | None, typer.Option(callback=check_positive)] = None,
+    rounds: Annotated[int | None, typer.Option(min=1)] = None,
+    adjacency: Adjacency = "add_or_remove",
+    as_json: AsJson = False,
+) -> None:
+    r"""Find what random participation needs to meet an epsilon and a delta.
+
+    The least noise, or the largest rate, local size or number of rounds. Leave out the one that is
+    wanted, or name it with --calibrate. The value is rounded to the safe side, and the delta that
+    it reaches is computed for the rounded value.
+
+    --json prints calibrated (its name) and value; epsilon and delta, the target; delta_there, the
+    delta at the value; bound, the scheme that is the guarantee; client_rate, sample_rate,
+    local_size, noise_multiplier, rounds and adjacency, the value among them. For the noise of one
+    round also schemes: a list of objects with scheme, guarantee and noise_multiplier.
+
+    [bold]Examples:[/]
+
+        turnout account calibrate --client-rate .001 --sample-rate .1 \
+            --local-size 30 --epsilon .015 --delta 1e-6
+
+        turnout account calibrate -p .001 -q .1 --local-size 30 --noise 2.5 \
+            --calibrate rounds --epsilon .5 --delta 1e-5
+
+    Parameters
+    ----------
+    epsilon
+        The target.
+    delta
+        The target.
+    parameter
+        What to find; without it, what is left out.
+    client_rate
+        Probability that a client takes part.
+    sample_rate
+        Probability that an element of a client that takes part is sampled.
+    noise
+        Noise over the clipping norm.
+    rounds
+        How many rounds there are; 1 if left out.
+    adjacency
+        What neighbouring data sets are.
+    """
+    given: dict[str, Any] = {
+        "noise": noise,
+        "client-rate": client_rate,
+        "sample-rate": sample_rate,
+        "local-size": local_size,
+        "rounds": rounds,
+    }
+    wanted = _wanted(given, parameter)
+    times = 1 if rounds is None else rounds
+    size = 0 if wanted == "local-size" else local_size
+    # What is searched for has no value yet; any will do.
+    listed = schemes(client_rate or 0.5, sample_rate or 0.5, size, noise or 1.0)
+    with doing(f"looking for the {wanted}"):
+        value, there = checked(
+            listed[0].mechanism,
+            _FIELDS[wanted],
+            epsilon=epsilon,
+            delta=delta,
+            rounds=times,
+            adjacency=adjacency,
+        )
+    _note_extremes(wanted, value)
+    known = None if wanted == "rounds" else times
+    setting = Setting(client_rate, sample_rate, local_size, noise, known, adjacency)
+    compared = None
+    if wanted == "noise" and times == 1:
+        compared = _compared(listed, value, epsilon, delta, adjacency)
+    if as_json:
+        answer = {
+            "calibrated": _FIELDS[wanted],
+            "value": value,
+            "epsilon": epsilon,
+            "delta": delta,
+            "delta_there": there,
+            "bound": listed[0].key,
+            **vars(setting),
+            _FIELDS[wanted]: value,
+        }
+        print_json(answer if compared is None else {**answer, "schemes": compared})
+        return
+    written = f"{value:,}" if isinstance(value, int) else number(value)
+    rows = [
+        *(row for row in setting.rows() if (wanted, row[0]) != ("local-size", "local size")),
+        ("target", f"epsilon {number(epsilon)} at delta {number(delta)}"),
+        (wanted.replace("-", " "), f"{written}: {_direction(wanted)}"),
+        ("delta there", up(there)),
+    ]
+    below = []
+    if compared is not None:
+        cells = [
+            [scheme.name, up(record["noise_multiplier"], _DIGITS), scheme.remark]
+            for scheme, record in zip(listed, compared, strict=True)
+        ]
+        below.append(table(["scheme", "noise", "guarantee"], cells, right=(1,)))
+    tell("Random participation, calibrated", rows, *below)
+
+
+def checked(
+    mechanism: Mechanism,
+    field: str,
+    *,
+    epsilon: float,
+    delta: float,
+    rounds: int = 1,
+    adjacency: str | None = None,
+) -> tuple[float | int, float]:
+    """Calibrate, round to the safe side and give delta at the rounded value."""
+    found = calibrated_value(mechanism, field, epsilon, delta, rounds=rounds, adjacency=adjacency)
+
+    def there(value: float | int) -> float:
+        if field == "rounds":
+            return mechanism.compose(int(value), adjacency).delta(epsilon)
+        changed = mechanism.replace(**{field: value})
+        return changed.compose(rounds, adjacency).delta(epsilon)
+
+    if isinstance(found, float):
+        protects = mechanism.calibrated[field]
+        context = Context(prec=_DIGITS, rounding=ROUND_CEILING if protects else ROUND_FLOOR)
+        rounded = float(context.plus(Decimal(repr(found))))
+        reached = there(rounded)
+        if reached <= delta:
+            return rounded, reached
+    return found, there(found)
+
+
+def _wanted(given: dict[str, Any], parameter: str | None) -> str:
+    """Say what is to be calibrated, and refuse what lacks or is too much."""
+    if parameter is None:
+        missing = [name for name in ("noise", "client-rate", "sample-rate") if given[name] is None]
+        if len(missing) != 1:
+            listed = " and ".join(f"--{name}" for name in missing) or "nothing"
+            raise typer.BadParameter(
+                f"{listed} left out: leave out one of --noise, --client-rate and --sample-rate, or "
+                "name what to find with --calibrate"
+            )
+        return missing[0]
+    if given[parameter] is not None:
+        raise typer.BadParameter(f"leave out --{parameter}: it is what --calibrate looks for")
+    for name in ("client-rate", "sample-rate", "noise"):
+        if given[name] is None and name != parameter:
+            raise typer.BadParameter(f"--{name} is needed to calibrate {parameter}")
+    return parameter
+
+
+def _direction(wanted: str) -> str:
+    return "the least, rounded up" if wanted in ("noise", "floor") else "the largest, rounded down"
+
+
+def _note_extremes(wanted: str, value: float | int) -> None:
+    if wanted in _MOST and value >= _MOST[wanted]:
+        note(f"the target is met by every {wanted.replace('-', ' ')} up to {value:,}")
+
+
+def _compared(
+    listed: list[Scheme], value: float | int, epsilon: float, delta: float, adjacency: str
+) -> list[dict[str, Any]]:
+    """Calibrate the noise of the other schemes."""
+    records = []
+    for scheme in listed:
+        noise: float = value
+        if scheme is not listed[0]:
+            try:
+                noise, _ = checked(
+                    scheme.mechanism,
+                    "noise_multiplier",
+                    epsilon=epsilon,
+                    delta=delta,
+                    adjacency=adjacency,
+                )
+            except InvalidValueError:
+                noise = math.inf
+        records.append(
+            {"scheme": scheme.key, "guarantee": scheme.guarantee, "noise_multiplier": noise}
+        )
+    return records
+
+
+@refusing
+def batches(
+    *,
+    records: Annotated[int, typer.Option("--records", "-n", min=2)],
+    batch_size: Annotated[int, typer.Option("--batch-size", "-b", min=1)],
+    noise: Annotated[float, typer.Option(callback=check_positive)],
+    passes: Annotated[int, typer.Option(min=1)] = 1,
+    delta: Delta = None,
+    epsilon: Epsilon = None,
+    plot: PictureFile = None,
+    as_json: AsJson = False,
+) -> None:
+    r"""Account for training on batches, in every way in which batches are drawn.
+
+    The same number of batches and the same noise, and each record in a batch by a coin of its own
+    (Poisson sampling), in batches of a fixed size drawn without replacement, in one random order
+    that is cut into batches (how most programs read their data), or dealt to a batch of its own
+    chance (as in random check-ins). They do not cost the same: who draws in one way and accounts
+    for another says too little.
+
+    Give --delta to get epsilon, or --epsilon to get delta. "At least" is what data that can exist
+    lose.
+
+    --json prints records, batch_size, batches (of one pass; what is left over is not used),
+    noise_multiplier, passes; and ways, a list of objects with way, neighbours, epsilon, delta,
+    lower_epsilon and lower_delta (null where not computed or infinite) and reached, the data that
+    lose at least the latter, in words.
+
+    --plot draws the values beside each other, each as far down as what data can lose.
+
+    [bold]Example:[/]
+
+        turnout account batches --records 60000 --batch-size 256 --noise 1 --passes 10 \
+            --delta 1e-5
+
+    Parameters
+    ----------
+    records
+        How many records there are.
+    batch_size
+        How many records a batch has, or has in the mean.
+    noise
+        Noise multiplier: standard deviation of the noise on a sum over the clipping norm.
+    passes
+        How many times all records are gone through.
+    """
+    one_of(delta, epsilon)
+    if batch_size >= records:
+        raise typer.BadParameter(
+            f"must be less than the {records} records", param_hint="--batch-size"
+        )
+    count = records // batch_size
+    if count > MOST_SLOTS:
+        raise typer.BadParameter(
+            f"must be so large that a pass has at most {MOST_SLOTS:,} batches, and has {count:,}",
+            param_hint="--batch-size",
+        )
+    listed = _ways(records, batch_size, noise, passes, count)
+    found = [
+        {"way": way.key, "neighbours": neighbours, **way.bounds(times, neighbours, delta, epsilon)}
+        for way, times, neighbours in listed
+    ]
+    ways = [way for way, _, _ in listed]
+    wanted = "epsilon" if epsilon is None else "delta"
+    save_picture(plot, lambda: _draw_batches(listed, found, wanted, given_of(delta, epsilon)))
+    if as_json:
+        setting = {
+            "records": records,
+            "batch_size": batch_size,
+            "batches": count,
+            "noise_multiplier": noise,
+            "passes": passes,
+        }
+        print_json({**setting, "ways": found})
+        return
+    rows = [
+        ("records", f"{records:,}, in {count:,} batches of {batch_size:,}"),
+        ("passes", f"{passes:,}"),
+        ("noise", f"{number(noise)} times the clipping norm, on the sum of a batch"),
+        given_of(delta, epsilon),
+    ]
+    drawn = bounds_table(ways, found, wanted, "batches", "neighbours")
+    tell("Batches", rows, drawn, picture=plot)
+
+
+def _ways(
+    records: int, batch_size: int, noise: float, passes: int, count: int
+) -> list[tuple[Scheme, int, str]]:
+    """List the ways to draw batches, how often each is done, and for which neighbours."""
+    fixed = FixedSizeBatches(batch_size, records, noise)
+    listed: list[tuple[str, str, Mechanism, int, str]] = [
+        (
+            "poisson",
+            "Poisson sampling",
+            LocalSampling(share_of(batch_size, records), noise),
+            count * passes,
+            "add_or_remove",
+        ),
+        ("fixed_size", "fixed size", fixed, count * passes, "add_or_remove"),
+        ("fixed_size", "fixed size", fixed, count * passes, "replace"),
+        ("shuffled", "shuffled", ShuffledBatches(count, noise), passes, "replace"),
+        ("dealt", "dealt at random", RandomCheckIns(1.0, count, noise), passes, "add_or_remove"),
+    ]
+    return [
+        (Scheme(key, name, mechanism, _RECORDS[neighbours]), times, neighbours)
+        for key, name, mechanism, times, neighbours in listed
+    ]
+
+
+def _draw_batches(
+    listed: Sequence[tuple[Scheme, int, str]],
+    found: Sequence[dict[str, Any]],
+    wanted: str,
+    given: tuple[str, str],
+) -> Any:
+    """Draw the values of all ways as far down as what is known to be lost."""
+    upper = np.array([record[wanted] for record in found], np.float64)
+    lower = np.array([record[f"lower_{wanted}"] for record in found], np.float64)
+    # Longer names are cut: the title says what it is that is more, less or another.
+    names = [f"{way.name}, {_SHORT[neighbours]}" for way, _, neighbours in listed]
+    title = f"{wanted} at {' '.join(given)}, of one record more or less, or another"
+    below = "guarantee, and down to what data can lose"
+    return draw_means(names, upper, (lower, upper), title=title, note=below, quantity=wanted)
