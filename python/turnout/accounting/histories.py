@@ -170,12 +170,8 @@ def _round(method: str, clients: int, population: int, noise: float) -> Mechanis
     return GaussianMechanism(0.5 * noise)
 
 
-def _mapping(given: Mapping[Any, Any], key: str, name: str) -> Mapping[Any, Any]:
-    found: Any = given.get(key)
-    mapping: Mapping[Any, Any] = _arguments.instance(
-        f"{name}[{key!r}]", found, Mapping, "a dictionary"
-    )
-    return mapping
+def _mapping(given: Any, key: str, name: str) -> Any:
+    return _arguments.instance(f"{name}[{key!r}]", given.get(key), Mapping, "a dictionary")
 
 
 @contextlib.contextmanager

@@ -178,13 +178,10 @@ class Item(Continuous):
         count = np.searchsorted(-loss, -epsilon, side="left")
         one, other = first[count], second[count]
         paid = np.where(other > 0.0, np.exp(np.minimum(epsilon, _LARGEST_EPSILON)) * other, 0.0)
-        errors = [_error(size + 1, self.rate, self.threshold) for size in self._sizes]
+        sizes = self.others + 1, self.elsewhere + 1
+        errors = [_error(size, self.rate, self.threshold) for size in sizes]
         slack = _SLACK + 4.0 * sum(errors) + loss.size * _UNIT
         return Divergence(np.maximum(0.0, one * (1.0 - slack) - paid - _LEAST), one, other)
-
-    @property
-    def _sizes(self) -> tuple[int, int]:
-        return self.others, self.elsewhere
 
 
 @functools.lru_cache(maxsize=32)
