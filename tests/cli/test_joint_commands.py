@@ -123,6 +123,10 @@ def test_columns_that_do_not_go_together_are_refused(
         result = turnout(*start, *columns, "--plan", plan)
         assert result.exit_code == 1
         assert message in " ".join(result.stderr.split())
+    for more in (("--epsilon", 1), ("--plan", plan, "--joint", "vote")):
+        result = turnout("randomize", table, "-o", target, *more)
+        assert result.exit_code == 2
+        assert "--column: must name the column of answers" in " ".join(result.stderr.split())
     tn.Plan(tn.SplitBudget(1.0, {"sex": ["f", "m"], "vote": ["no", "yes"]}), tn.Everyone()).write(
         plan
     )

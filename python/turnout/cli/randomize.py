@@ -10,7 +10,6 @@ import typer
 
 from turnout import Bernoulli, Bounds, Everyone, Participation, Plan, _arguments
 from turnout.cli.answers import (
-    ColumnName,
     Duplicates,
     GroupBy,
     IdColumn,
@@ -131,7 +130,7 @@ class _Wish:
 def randomize(
     sources: Sources,
     *,
-    column: ColumnName,
+    column: Annotated[str | None, typer.Option("--column", "-c", metavar="COLUMN")] = None,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="OUT")],
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", "-e", callback=check_positive)
@@ -209,6 +208,9 @@ def randomize(
 
     Parameters
     ----------
+    column
+        Column with the answers; no other is read. By default the columns that have the names of
+        the questions, under a --plan of several.
     target
         A report file (.parquet or .arrow), or a folder for a job that can be resumed.
     epsilon
@@ -237,10 +239,16 @@ def randomize(
     wish.check()
     name = _checked_name(oracle_name, numbers)
     single = _is_file(target)
-    columns = [column, *(joint or ())]
+    plan = None if plan_file is None else Plan.read(plan_file, public_key=public_key)
+    columns = [column, *(joint or ())] if column is not None else _questions(plan)
     refuse_if(
         (single and resume, "--resume", "needs a folder as --output"),
         (overwrite and not single, "--overwrite", "needs a file as --output"),
+        (
+            column is None and (joint is not None or not columns),
+            "--column",
+            "must name the column of answers",
+        ),
         (len(set(columns)) < len(columns), "--joint", "names a column twice"),
     )
     # A folder or a pattern stands for its files: none of them may be lost to the output.
@@ -258,7 +266,7 @@ def randomize(
         group_by=group_by,
         probability_column=probability_column,
     )
-    answers, plan = _plan(answers, wish, name)
+    answers, plan = _settled(answers, plan, wish, name)
     _warn_of_size(plan, answers)
     who = None if probability_column is not None else plan.participation
     if single:
@@ -306,10 +314,14 @@ def _checked_name(name: str | None, numbers: Bounds | None) -> str:
     return oracle_names([name or "auto"], ("auto", *known), of)[0]
 
 
-def _plan(answers: Answers, wish: _Wish, name: str) -> tuple[Answers, Plan]:
+def _questions(plan: Plan | None) -> list[str]:
+    """Name the questions of a plan that has several."""
+    return [] if plan is None else list(getattr(plan.domain, "columns", ()))
+
+
+def _settled(answers: Answers, plan: Plan | None, wish: _Wish, name: str) -> tuple[Answers, Plan]:
     """Settle the plan, and what answers mean under it."""
-    if wish.plan_file is not None:
-        plan = Plan.read(wish.plan_file, public_key=wish.public_key)
+    if wish.plan_file is not None and plan is not None:
         _check_plan(plan, wish.plan_file, answers)
         return in_domain(answers, plan.domain), plan
     assert wish.epsilon is not None
@@ -352,8 +364,8 @@ def _check_plan(plan: Plan, file: Path, answers: Answers) -> None:
             "oracle.client(...).message(plan, answer), and count them with turnout tally "
             "day.jsonl --plan FILE"
         )
-    questions = tuple(getattr(plan.domain, "columns", ()))
-    if questions and questions != answers.asked:
+    questions = _questions(plan)
+    if questions and questions != list(answers.asked):
         raise InvalidValueError(
             f"{file}: --column and --joint must name the questions of the plan in their order, "
             f"{_arguments.listed(questions)}, got {_arguments.listed(answers.asked)}"
