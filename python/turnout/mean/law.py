@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout._types import Floats
 from turnout.bounds import Bounds
+from turnout.collecting.randomizer import Randomizer
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,13 @@ class SecondMoment:
         return 1.0 + self.excess
 
 
-class MeanLaw(ABC):
+class MeanLaw(Randomizer):
     """The law of the reports of a mechanism: what plans, reports, tallies and estimates know of it.
 
     It is immutable and holds no randomness: it may be shared by threads, and every call
     draws from streams of its own. Reports are cells of an integer grid, never floating-point
     numbers, whose digits would leak.
     """
-
-    #: The word for this mechanism.
-    name: ClassVar[str]
 
     _core: _core.MeanKernel
 
@@ -61,11 +59,6 @@ class MeanLaw(ABC):
         self._domain = Bounds.from_pair(bounds, dimensions)
         limits = (self._domain.low, self._domain.high)
         self._core = _core.MeanKernel(self.name, self._epsilon, limits, self._domain.dimensions)
-
-    @property
-    def epsilon(self) -> float:
-        """The privacy parameter that was asked for, in nats: of a whole report."""
-        return self._epsilon
 
     @property
     def domain(self) -> Bounds:

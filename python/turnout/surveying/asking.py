@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from turnout import _arguments
-from turnout.accounting.values import unit_interval
+from turnout.accounting.values import positive, unit_interval
 from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.domain import Domain, domain_of
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.attributes.base import checked_epsilon
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
 from turnout.participation import Participation, taking_part_in
@@ -418,7 +417,7 @@ def _quantiles(quantiles: Sequence[float] | None, method: str) -> tuple[float, .
 
 def _checked_target(epsilon: Any, delta: Any) -> tuple[float, float | None]:
     """Check what is asked of all columns together, before it is shared out."""
-    whole = checked_epsilon(epsilon)
+    whole = positive("epsilon", epsilon)
     if delta is None:
         return whole, None
     return whole, float(unit_interval("delta", _arguments.number("delta", delta)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -13,6 +12,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Array, Floats
+from turnout.accounting.values import positive
 from turnout.collecting.parted import PartedKind
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
@@ -31,12 +31,14 @@ OracleChoice = Callable[[float, Domain], FrequencyOracle] | str
 SCALE = 2**62
 
 
-def checked_epsilon(epsilon: Any) -> float:
-    """Return a finite epsilon above 0."""
-    whole = _arguments.number("epsilon", epsilon)
-    if not 0.0 < whole < math.inf:
-        raise _arguments.invalid("epsilon must be a finite number above 0", whole)
-    return whole
+def _check_names(
+    argument: str, given: Mapping[str, Any], names: Mapping[str, Any], what: str = "an entry"
+) -> None:
+    if set(given) != set(names):
+        raise InvalidValueError(
+            f"{argument} must have {what} for each of the attributes "
+            f"{_arguments.listed(tuple(names))}, got {_arguments.listed(tuple(given))}"
+        )
 
 
 def checked_weights(weights: Any, names: Mapping[str, Any]) -> dict[str, int]:
@@ -44,17 +46,8 @@ def checked_weights(weights: Any, names: Mapping[str, Any]) -> dict[str, int]:
     if weights is None:
         return dict.fromkeys(names, 1)
     _arguments.instance("weights", weights, Mapping, "a mapping from names to numbers, or None")
-    if set(weights) != set(names):
-        raise InvalidValueError(
-            f"weights must have a number for each of the attributes "
-            f"{_arguments.listed(tuple(names))}, got {_arguments.listed(tuple(weights))}"
-        )
-    numbers = {}
-    for name in names:
-        number = _arguments.number(f"weights[{name!r}]", weights[name])
-        if not 0.0 < number < math.inf:
-            raise _arguments.invalid(f"weights[{name!r}] must be a finite number above 0", number)
-        numbers[name] = Fraction(number)
+    _check_names("weights", weights, names, "a number")
+    numbers = {name: Fraction(positive(f"weights[{name!r}]", weights[name])) for name in names}
     total = sum(numbers.values())
     scaled = {
         name: int(number * (SCALE - len(numbers)) / total) for name, number in numbers.items()
@@ -69,11 +62,7 @@ def oracles_for(
 ) -> dict[str, FrequencyOracle]:
     """Make the randomizer of each attribute."""
     if isinstance(oracle, Mapping):
-        if set(oracle) != set(domains):
-            raise InvalidValueError(
-                f"oracle must have an entry for each of the attributes "
-                f"{_arguments.listed(tuple(domains))}, got {_arguments.listed(tuple(oracle))}"
-            )
+        _check_names("oracle", oracle, domains)
         return {
             name: make_oracle(f"oracle[{name!r}]", oracle[name], epsilons[name], domain)
             for name, domain in domains.items()
@@ -277,11 +266,7 @@ class AttributeCollection(PartedKind):
 
     def _by_attribute(self, argument: str, given: Any) -> dict[str, Any]:
         _arguments.instance(argument, given, Mapping, "a mapping from the names of the attributes")
-        if set(given) != set(self._oracles):
-            raise InvalidValueError(
-                f"{argument} must have an entry for each of the attributes "
-                f"{_arguments.listed(tuple(self._oracles))}, got {_arguments.listed(tuple(given))}"
-            )
+        _check_names(argument, given, self._oracles)
         return {name: given[name] for name in self._oracles}
 
     def _portion(self, name: str) -> Fraction:
@@ -291,7 +276,7 @@ class AttributeCollection(PartedKind):
         self, epsilon: float, oracles: dict[str, FrequencyOracle], weights: dict[str, int]
     ) -> None:
         """Set the fields, checked again: they may come from a file."""
-        self._epsilon = checked_epsilon(epsilon)
+        self._epsilon = positive("epsilon", epsilon)
         self._domain = Questions({name: oracle.domain for name, oracle in oracles.items()})
         self._oracles = oracles
         self._weights = weights
@@ -333,7 +318,7 @@ class AttributeCollection(PartedKind):
                 collection._set_options(dict(options))
                 made = zip(domain.columns, map(oracle_from_dict, oracles), strict=True)
                 numbers = dict(zip(domain.columns, weights, strict=True))
-                collection._set(checked_epsilon(epsilon), dict(made), numbers)
+                collection._set(epsilon, dict(made), numbers)
                 if collection.domain == domain:
                     return collection
         raise CorruptDataError(

@@ -15,13 +15,13 @@ from turnout._rounding import rounded_down, rounded_up
 from turnout._seeds import derived
 from turnout._tables import Tabular
 from turnout._types import Array
+from turnout.accounting.values import positive
 from turnout.collecting.drawing import Noise
 from turnout.collecting.parted import PartReports
 from turnout.domain import Domain
 from turnout.frequency.attributes.base import (
     AttributeCollection,
     OracleChoice,
-    checked_epsilon,
     checked_weights,
     oracles_for,
 )
@@ -101,7 +101,7 @@ class SampledAttribute(AttributeCollection):
         weights: Mapping[str, float] | None = None,
         padding: str | None = None,
     ) -> None:
-        whole = checked_epsilon(epsilon)
+        whole = positive("epsilon", epsilon)
         checked = domains_of("domains", domains)
         numbers = checked_weights(weights, checked)
         self._set_options({"padding": padding})
@@ -215,7 +215,7 @@ class SplitBudget(AttributeCollection):
         oracle: OracleChoice | Mapping[str, OracleChoice] = "auto",
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        whole = checked_epsilon(epsilon)
+        whole = positive("epsilon", epsilon)
         checked = domains_of("domains", domains)
         numbers = checked_weights(weights, checked)
         total = sum(numbers.values())

@@ -12,6 +12,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._tables import Tabular, records_of
 from turnout._types import Floats, Integers
+from turnout.accounting.values import positive
 from turnout.collecting.intervals import critical_value, normal_interval
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
@@ -292,9 +293,7 @@ def maximum_likelihood(
     True
     """
     _arguments.instance("reports", reports, Reports, "a Reports object")
-    tolerance = _arguments.number("tolerance", tolerance)
-    if not 0.0 < tolerance < np.inf:
-        raise InvalidValueError(f"tolerance must be a finite number above 0, got {tolerance}")
+    tolerance = positive("tolerance", tolerance)
     max_iterations = _arguments.integer("max_iterations", max_iterations, least=1)
     _arguments.instance("acceleration", acceleration, bool, "True or False")
     if len(reports) == 0:

@@ -12,6 +12,7 @@ from turnout import _arguments
 from turnout._seeds import derived
 from turnout._types import Integers
 from turnout._values import settle
+from turnout.accounting.values import positive
 from turnout.collecting.kind import collected
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
@@ -279,9 +280,7 @@ class HeavyHitters:
         family_wise_error: float = 0.05,
         confirm: bool = True,
     ) -> None:
-        total = _arguments.number("epsilon", epsilon)
-        if not 0.0 < total < math.inf:
-            raise _arguments.invalid("epsilon must be a finite number above 0", total)
+        total = positive("epsilon", epsilon)
         if (bits is None) == (length is None):
             raise InvalidValueError(
                 "exactly one of bits, for whole numbers, and length, for texts, must be given"

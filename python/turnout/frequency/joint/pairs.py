@@ -9,9 +9,9 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._types import Array
+from turnout.accounting.values import positive
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.frequency.attributes.base import checked_epsilon
 from turnout.frequency.attributes.schemes import SampledAttribute
 from turnout.frequency.joint.pair_tally import PairTally
 from turnout.frequency.joint.table import JointTable
@@ -79,7 +79,7 @@ class PairTables(SampledAttribute):
     ) -> None:
         checked = domains_of("columns", columns)
         pairs = _pairs(checked)
-        self._put(checked_epsilon(epsilon), checked, [oracle] * len(pairs))
+        self._put(positive("epsilon", epsilon), checked, [oracle] * len(pairs))
 
     def _put(self, epsilon: float, columns: dict[str, Domain], oracles: Sequence[Any]) -> None:
         tables: dict[str, FrequencyOracle] = {
@@ -122,7 +122,7 @@ class PairTables(SampledAttribute):
             ):
                 if len(oracles) == len(_pairs(domain.columns)):
                     made = cls.__new__(cls)
-                    made._put(checked_epsilon(epsilon), dict(domain.columns), oracles)
+                    made._put(positive("epsilon", epsilon), dict(domain.columns), oracles)
                     return made
         raise CorruptDataError(f"not the parameters of tables: {_arguments.shown(parameters)}")
 

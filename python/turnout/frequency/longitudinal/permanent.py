@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any, Protocol, cast
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout._rounding import logarithm_up, rounded_up
 from turnout._types import Array, Integers, Truths
+from turnout.accounting.values import positive
 from turnout.accounting.variation import VariationRatio
 from turnout.collecting.drawing import rates_of
 from turnout.collecting.kernel import Kernel
@@ -95,11 +95,7 @@ class PermanentAnswers(FrequencyOracle):
         super().__init__(epsilon, domain)
         self._permanent = permanent
         self._instantaneous = _arguments.choice("instantaneous", second, matching)
-        self._first = _arguments.number("first_epsilon", first_epsilon)
-        if not 0.0 < self._first < math.inf:
-            raise InvalidValueError(
-                f"first_epsilon must be a finite number above 0, got {self._first}"
-            )
+        self._first = positive("first_epsilon", first_epsilon)
         self._question = _arguments.instance("question", question, str, "a text")
         self._per = _arguments.choice("permanent_per", permanent_per, PER)
         size = self._domain.size
