@@ -15,7 +15,6 @@ from turnout._types import Array, Floats, Integers, Truths
 from turnout.collecting.drawing import Counts, Drawn, Noise, common_rate
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
-from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
 from turnout.errors import CodeOutsideDomainError, InvalidValueError
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized
@@ -52,27 +51,17 @@ class PartedTally(BaseTally):
 
     __slots__ = ("_parts",)
 
-    def __init__(
-        self,
-        plan: Plan,
-        sums: Any,
-        received: int,
-        nodes: int,
-        *,
-        weights: Any = None,
-        design: DesignSums | None = None,
-    ) -> None:
-        super().__init__(plan, sums, received, nodes, weights=weights, design=design)
+    def _completed(self) -> None:
         oracle, made = self.oracle, []
         for number, part in enumerate(oracle.parts):
             counts, here = self._sums[number]
             tally = part.tally_type(
-                _part_plan(plan, number),
+                _part_plan(self._plan, number),
                 counts,
                 here,
-                nodes,
+                self._nodes,
                 weights=None if self._weights is None else self._weights[number],
-                design=None if design is None else design.scaled(oracle.shares()[number]),
+                design=self._design and self._design.scaled(oracle.shares()[number]),
             )
             made.append(tally)
         self._parts: tuple[Any, ...] = tuple(made)

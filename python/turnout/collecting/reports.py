@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Generic
 
 import numpy as np
@@ -172,8 +173,8 @@ class Reports(Generic[R_co]):
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         """Copy and pickle what the constructor takes; the copy is read-only too."""
-        made = (self.oracle, self.participation, self._codes, self._nodes)
-        return _rebuild, (*made, self._probabilities, self._design)
+        made = partial(Reports, probabilities=self._probabilities, design=self._design)
+        return made, (self.oracle, self.participation, self._codes, self._nodes)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -233,17 +234,6 @@ class Reports(Generic[R_co]):
             probabilities=np.concatenate(known),
             design=design,
         )
-
-
-def _rebuild(
-    oracle: Any,
-    participation: Participation,
-    codes: Array,
-    nodes: int,
-    *personal: Any,
-) -> Reports:
-    probabilities, design = personal
-    return Reports(oracle, participation, codes, nodes, probabilities=probabilities, design=design)
 
 
 def _checked(oracle: Randomizer, codes: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:

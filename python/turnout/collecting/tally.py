@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -97,6 +98,10 @@ class BaseTally(ABC):
             self._check_weights()
             design.check_nodes(self._nodes)
         self._design = design
+        self._completed()
+
+    def _completed(self) -> None:  # noqa: B027, most have nothing to add
+        """Make what follows from sums that are checked."""
 
     @abstractmethod
     def _taken_sums(self, sums: Any) -> Any:
@@ -286,8 +291,8 @@ class BaseTally(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what the constructor takes; the copy is read-only too."""
-        made = (type(self), self._plan, self._sums, self._received, self._nodes)
-        return _rebuild, (*made, self._weights, self._design)
+        made = partial(type(self), weights=self._weights, design=self._design)
+        return made, (self._plan, self._sums, self._received, self._nodes)
 
     def __repr__(self) -> str:
         """Show how many reports there are and their plan."""
@@ -379,11 +384,6 @@ def tally_of(
         )
     sums, weights = kind._from_arrays(plan, arrays)
     return kind(plan, sums, received, nodes, weights=weights, design=design)
-
-
-def _rebuild(kind: type[T], *made: Any) -> T:
-    *numbers, weights, design = made
-    return kind(*numbers, weights=weights, design=design)
 
 
 class CountedTally(BaseTally):
