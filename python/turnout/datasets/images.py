@@ -111,11 +111,7 @@ class Images:
         expected = f"whole numbers from 0 to {len(self) - 1}"
         chosen = _arguments.vector("indices", indices, expected, "whole numbers", "iu")
         wrong = (chosen < 0) | (chosen >= len(self))
-        if wrong.any():
-            place = int(np.flatnonzero(wrong)[0])
-            raise InvalidValueError(
-                f"indices[{place}] must be from 0 to {len(self) - 1}, got {chosen[place]}"
-            )
+        _arguments.refuse_entries("indices", chosen, wrong, f"from 0 to {len(self) - 1}")
         return Images(self.images[chosen], self.labels[chosen])
 
 

@@ -402,23 +402,29 @@ def training_points(X: Any) -> Floats:
     """Return a person's records as points that may be written into, none too large to square."""
     records = points("X", X)
     wrong = np.abs(records) > LARGEST_NUMBER
-    if wrong.any():
-        row, column = (int(place) for place in np.argwhere(wrong)[0])
-        raise InvalidValueError(
-            f"X[{row}, {column}] must be between -1e100 and 1e100, got {records[row, column]}"
-        )
+    _arguments.refuse_entries("X", records, wrong, "between -1e100 and 1e100")
     return records.copy()
 
 
-def random_state_of(value: Any) -> int | None:
-    """Return the seed of what is not released: of training."""
+def random_state_of(value: Any, argument: str = "random_state") -> int | None:
+    """Return a seed that is a parameter."""
     if value is None:
         return None
-    return _arguments.integer("random_state", value, least=0, most=2**64 - 1)
+    return _arguments.integer(argument, value, least=0, most=2**64 - 1)
 
 
-def points(argument: str, value: Any, *, least: int = 1) -> Floats:
-    """Return points as a C-contiguous float64 array of shape (n, d) with finite entries."""
+def points(argument: str, value: Any, *, least: int = 1, columns: int | None = None) -> Floats:
+    """Return points as a C-contiguous float64 array of shape (n, d) with finite entries.
+
+    Parameters
+    ----------
+    argument, value
+        What is converted.
+    least
+        How many points there must be.
+    columns
+        How many columns there must be; None for one or more.
+    """
     if hasattr(value, "toarray"):
         raise InvalidTypeError(
             f"{argument} must be a dense array of real numbers, got a sparse matrix or array of "
@@ -456,13 +462,11 @@ def points(argument: str, value: Any, *, least: int = 1) -> Floats:
             f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is "
             f"required: {argument} must have at least one column"
         )
+    if columns is not None and array.shape[1] != columns:
+        raise InvalidValueError(f"{argument} must have {columns} column(s), got {array.shape[1]}")
     result = np.ascontiguousarray(array, dtype=np.float64)
-    if not np.isfinite(result).all():
-        row, column = (int(place) for place in np.argwhere(~np.isfinite(result))[0])
-        raise InvalidValueError(
-            f"{argument}[{row}, {column}] must be finite, not NaN or infinity, got "
-            f"{result[row, column]}"
-        )
+    wrong = ~np.isfinite(result)
+    _arguments.refuse_entries(argument, result, wrong, "finite, not NaN or infinity")
     return result
 
 

@@ -18,7 +18,7 @@ from turnout._seeds import derived
 from turnout._types import Array, Floats
 from turnout.samplers.adapters import as_reference, log_density_of
 from turnout.samplers.base import PointSampler, random_state_of
-from turnout.samplers.drawing import automatic_proposals
+from turnout.samplers.drawing import usable_proposals
 from turnout.samplers.mollifier import Projection
 from turnout.samplers.normalizer import LogNormalizer
 from turnout.samplers.reference import Reference, check_support
@@ -59,9 +59,7 @@ class ProjectedSampler(PointSampler):
         return None
 
     def _fit(self, records: Floats) -> None:
-        proposals = self.proposals
-        if proposals is not None:
-            proposals = _arguments.integer("proposals", proposals, least=2, most=2**30)
+        self._seen = usable_proposals(self.proposals, self.epsilon_)
         self.reference_ = as_reference(self.reference, records.shape[1])
         check_support("X", records, self.reference_)
         # The mixture that is chosen takes small steps; how others compute is their own matter.
@@ -71,7 +69,6 @@ class ProjectedSampler(PointSampler):
             )
         found = log_density_of("density", self.estimator_)
         self.projection_ = Projection(self.reference_, found, self.epsilon_, base=self._base())
-        self._seen = proposals or automatic_proposals(self.epsilon_)
 
     def _draw(self, count: int, seed: int | None) -> Array:
         return self.projection_.sample(count, proposals=self._seen, seed=seed)

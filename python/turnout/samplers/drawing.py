@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from turnout import _core
+from turnout import _arguments, _core
 from turnout._seeds import derived
 from turnout._types import Floats
 from turnout.samplers.reference import Reference
@@ -41,6 +42,19 @@ def automatic_proposals(epsilon: float) -> int:
     Up to epsilon = 16 a weight is at most 1/256 of their sum, whatever the data.
     """
     return int(min(MOST, max(1024, math.ceil(256.0 * math.exp(min(epsilon, 64.0) / 2.0)))))
+
+
+def usable_proposals(proposals: Any, epsilon: float) -> int:
+    """Return a number of proposals: what was asked for, or what epsilon needs.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If it is no number of proposals.
+    """
+    if proposals is None:
+        return automatic_proposals(epsilon)
+    return _arguments.integer("proposals", proposals, least=2, most=2**30)
 
 
 def rejection(

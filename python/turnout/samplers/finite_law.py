@@ -68,9 +68,7 @@ def values_of(domain: Domain, codes: Integers) -> Array:
 def probabilities_of(argument: str, value: Any, size: int) -> Floats:
     """Give a distribution over the codes, which adds up to one up to rounding."""
     shares = _arguments.frequencies(argument, value, size)
-    if (shares < 0.0).any():
-        place = int(np.flatnonzero(shares < 0.0)[0])
-        raise InvalidValueError(f"{argument}[{place}] must not be negative, got {shares[place]}")
+    _arguments.refuse_entries(argument, shares, shares < 0.0, "at least 0")
     total = float(shares.sum())
     if not abs(total - 1.0) <= 1e-6:
         raise InvalidValueError(f"{argument} must add up to 1, got {total}")

@@ -16,7 +16,7 @@ from turnout._types import Floats
 from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import LogDensity, as_reference, log_density_of
 from turnout.samplers.base import points, usable_epsilon
-from turnout.samplers.drawing import automatic_proposals, log_ratios, resampling
+from turnout.samplers.drawing import log_ratios, resampling, usable_proposals
 from turnout.samplers.finite_law import clipped, positive_probabilities, probabilities_of
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
 from turnout.samplers.reference import Reference, shares_of
@@ -145,11 +145,7 @@ class RelativeMollifier:
             given = probabilities_of("density", density, self.reference.size)
             with np.errstate(divide="ignore"):
                 return self.half_width - float(np.abs(np.log(given / self.reference)).max())
-        where = points("at", at)
-        if where.shape[1] != self.reference.dimension:
-            raise InvalidValueError(
-                f"at must have {self.reference.dimension} column(s), got {where.shape[1]}"
-            )
+        where = points("at", at, columns=self.reference.dimension)
         found = log_density_of("density", density)(where)
         base = self.reference.log_density(where)
         # Where neither has a density there is nothing to compare.
@@ -350,15 +346,11 @@ class Projection:
             If an argument is of the wrong type or out of range.
         """
         count = _arguments.integer("n_samples", n_samples, least=1)
-        if proposals is None:
-            seen = automatic_proposals(self.epsilon)
-        else:
-            seen = _arguments.integer("proposals", proposals, least=2, most=2**30)
         return resampling(
             self.reference,
             self._target,
             band=self._band(),
-            proposals=seen,
+            proposals=usable_proposals(proposals, self.epsilon),
             count=count,
             seed=_arguments.seed(seed),
         )

@@ -137,7 +137,7 @@ class DenseNetwork:
         InvalidTypeError, InvalidValueError
             If the points are not finite real numbers of that shape.
         """
-        return _core.network_logits(self._parts, _checked(X, self.sizes[0]))
+        return _core.network_logits(self._parts, points("X", X, least=0, columns=self.sizes[0]))
 
     def __call__(self, X: Any) -> Floats:
         """Give the output at points, as :meth:`logits`."""
@@ -227,7 +227,7 @@ class DenseNetworks:
         InvalidTypeError, InvalidValueError
             If the points are not finite real numbers of that shape.
         """
-        checked = _checked(X, self.networks[0].sizes[0])
+        checked = points("X", X, least=0, columns=self.networks[0].sizes[0])
         parts = [network._parts for network in self.networks]
         return _core.network_scores(parts, self.weights.tolist(), self.clip, checked)
 
@@ -280,10 +280,3 @@ def _affine(argument: str, value: Any, default: float, inputs: int) -> Floats:
             f"{argument} must be one finite number for each of the {inputs} input(s)", value
         )
     return array
-
-
-def _checked(X: Any, inputs: int) -> Floats:
-    checked = points("X", X, least=0)
-    if checked.shape[1] != inputs:
-        raise InvalidValueError(f"X must have {inputs} column(s), got {checked.shape[1]}")
-    return checked

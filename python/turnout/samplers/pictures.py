@@ -88,7 +88,7 @@ def plot_density(
     values = _log_density_of("density", density, 1)
     known = None if truth is None else _log_density_of("truth", truth, 1)
     base, band = _band_of(density, reference, epsilon)
-    drawn = None if draws is None else _column(points("draws", draws))
+    drawn = None if draws is None else points("draws", draws, columns=1)[:, 0]
     if bounds is None and base is None and isinstance(density, PrivateSampler):
         bounds = getattr(density, "bounds", None)
     low, high = interval_of(bounds, base, drawn)
@@ -183,9 +183,7 @@ def plot_heatmap(
         one.set_xlabel("first feature")
         one.set_ylabel("second feature" if one is axes[0] else "")
     if draws is not None:
-        placed = points("draws", draws)
-        if placed.shape[1] != 2:
-            raise InvalidValueError(f"draws must have 2 columns, got {placed.shape[1]}")
+        placed = points("draws", draws, columns=2)
         axes[0].plot(placed[:, 0], placed[:, 1], ".", color="white", markersize=2.5, alpha=0.7)
         axes[0].set_xlim(low[0], high[0])
         axes[0].set_ylim(low[1], high[1])
@@ -258,13 +256,6 @@ def _band_of(
         return base, Band(low, high, label)
     label = rf"band $Q_0\,e^{{\pm\varepsilon/2}}$, ε = {width:g}"
     return base, Band(-width / 2.0, width / 2.0, label)
-
-
-def _column(drawn: Floats) -> Floats:
-    if drawn.shape[1] != 1:
-        raise InvalidValueError(f"draws must have 1 column, got {drawn.shape[1]}")
-    result: Floats = drawn[:, 0]
-    return result
 
 
 def interval_of(bounds: Any, base: Reference | None, drawn: Floats | None) -> tuple[float, float]:

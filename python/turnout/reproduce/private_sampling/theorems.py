@@ -18,7 +18,7 @@ from turnout._progress import track
 from turnout._seeds import derived
 from turnout._types import Figure, Floats
 from turnout.reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
-from turnout.reproduce.pictures import panels, readable
+from turnout.reproduce.pictures import legend_beside, panels, readable
 from turnout.reproduce.private_sampling.shared import SOURCE
 from turnout.samplers.boosting import MollifiedBoosting, boosting_weights, score_bound
 from turnout.samplers.mollifier import Projection
@@ -276,22 +276,12 @@ def _run_theorem_4(scale: Scale) -> Outcome:
     )
 
 
-def _draw_theorem_4(outcome: Outcome) -> Figure:
-    figure = panels(
-        outcome,
-        "Private-sampling paper, Theorem 4: with clipped scores, and without",
-        x="epsilon",
-        y="largest |log Q/Q0|",
-        log=True,
-        caption="Bars: two standard errors.",
-    )
+def _finish_theorem_4(figure: Figure) -> None:
     axes = figure.axes[0]
     axes.set_xscale("log")
     readable(axes.xaxis)
-    axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figure.set_size_inches(9.2, 4.6)
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
-    return figure
+    legend_beside(figure)
 
 
 # Theorems 5 to 7
@@ -441,13 +431,7 @@ def _findings(
     return result
 
 
-def _draw_theorem_6(outcome: Outcome) -> Figure:
-    figure = panels(
-        outcome,
-        "Private-sampling paper, Theorem 6: how much closer than Q0",
-        x="rounds T",
-        y="Delta(Q_T) over epsilon/2",
-    )
+def _finish_theorem_6(figure: Figure) -> None:
     for ax in figure.axes:
         if (legend := ax.get_legend()) is not None:
             legend.remove()
@@ -460,7 +444,6 @@ def _draw_theorem_6(outcome: Outcome) -> Figure:
         handles, names, frameon=False, fontsize="small", ncols=2, loc="lower center",
         bbox_to_anchor=(0.5, 0.04),
     )  # fmt: skip
-    return figure
 
 
 EXPERIMENTS: Final = (
@@ -469,13 +452,27 @@ EXPERIMENTS: Final = (
         "What a draw of MBDE gives away, with clipped scores and without",
         f"{SOURCE}, Theorem 4",
         _run_theorem_4,
-        _draw_theorem_4,
+        functools.partial(
+            panels,
+            title="Private-sampling paper, Theorem 4: with clipped scores, and without",
+            x="epsilon",
+            y="largest |log Q/Q0|",
+            log=True,
+            caption="Bars: two standard errors.",
+            finish=_finish_theorem_4,
+        ),
     ),
     Experiment(
         "private-sampling/theorem-6",
         "How much closer than Q0 the rounds of MBDE get, exactly, and Theorems 5 to 7",
         f"{SOURCE}, Theorems 5, 6 and 7",
         _run_theorem_6,
-        _draw_theorem_6,
+        functools.partial(
+            panels,
+            title="Private-sampling paper, Theorem 6: how much closer than Q0",
+            x="rounds T",
+            y="Delta(Q_T) over epsilon/2",
+            finish=_finish_theorem_6,
+        ),
     ),
 )

@@ -17,7 +17,7 @@ from turnout import _arguments, _core
 from turnout._types import Floats, Integers, Truths
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.projection import simplex
-from turnout.samplers.base import PointSampler
+from turnout.samplers.base import PointSampler, random_state_of
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.reference import box
 
@@ -158,9 +158,7 @@ class ReleasedSampler(PointSampler):
         public = Box(self.bounds, records.shape[1])
         public.check(records)
         self._box = public
-        seed = self.noise_seed
-        if seed is not None:
-            seed = _arguments.integer("noise_seed", seed, least=0, most=2**64 - 1)
+        seed = random_state_of(self.noise_seed, "noise_seed")
         noisy, strength = self._release(records, seed)
         self.delta_, self.unit_ = float(self.delta), self.unit
         share = self._share(strength)

@@ -13,7 +13,7 @@ from turnout import _arguments
 from turnout._drawing import new_axes
 from turnout._types import Array, Axes, Floats
 from turnout.collecting.intervals import StatisticModel, critical_value, exact_interval
-from turnout.errors import EstimatorError, InvalidValueError
+from turnout.errors import EstimatorError
 from turnout.samplers.adapters import as_reference, log_density_of
 from turnout.samplers.base import PrivateSampler, points
 from turnout.samplers.minimax import MinimaxSampler
@@ -164,7 +164,7 @@ class PopulationEstimate:
         InvalidTypeError, InvalidValueError
             If the points cannot be used.
         """
-        where = self._points(at)
+        where = points("at", at, columns=self.reference.dimension)
         base = self._base(where)
         return base * self._clipped(self._ratio(where, base)[0])
 
@@ -186,7 +186,7 @@ class PopulationEstimate:
         InvalidTypeError, InvalidValueError
             If the points cannot be used.
         """
-        where = self._points(at)
+        where = points("at", at, columns=self.reference.dimension)
         base = self._base(where)
         result: Floats = base * self._ratio(where, base)[1]
         return result
@@ -213,7 +213,7 @@ class PopulationEstimate:
             If an argument cannot be used.
         """
         level = _arguments.confidence("level", level)
-        where = self._points(at)
+        where = points("at", at, columns=self.reference.dimension)
         base = self._base(where)
         if self.method == "histogram":
             low, high = self._cell_limits(level)
@@ -307,14 +307,6 @@ class PopulationEstimate:
             f"PopulationEstimate({self.users} users, {self.method!r}, {self.reference!r}, "
             f"band=({low:.3g}, {high:.3g}))"
         )
-
-    def _points(self, value: Any) -> Floats:
-        where = points("at", value)
-        if where.shape[1] != self.reference.dimension:
-            raise InvalidValueError(
-                f"at must have {self.reference.dimension} column(s), got {where.shape[1]}"
-            )
-        return where
 
     def _base(self, where: Floats) -> Floats:
         result: Floats = np.exp(self.reference.log_density(where))
