@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from turnout import _arguments, _core
-from turnout._types import Floats, Integers, Truths
+from turnout._types import Floats, Integers
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.projection import simplex
 from turnout.samplers.base import PointSampler, random_state_of
 from turnout.samplers.budget import PrivacyBudget
-from turnout.samplers.reference import box
+from turnout.samplers.reference import Uniform, box
 
 UNITS = ("dataset", "record")
 CORRECTIONS = ("projection", "clipping")
@@ -28,8 +28,8 @@ CORRECTIONS = ("projection", "clipping")
 _AT_ONCE = 2**21
 
 
-class Box:
-    """A public box: an interval for each feature.
+class Box(Uniform):
+    """A public box: an interval for each feature, and the uniform distribution on it.
 
     Parameters
     ----------
@@ -52,13 +52,8 @@ class Box:
     """
 
     def __init__(self, bounds: Any, dimension: int) -> None:
-        self.low, self.high = box(bounds, dimension)
+        super().__init__(*box(bounds, dimension))
         self.widths = self.high - self.low
-
-    @property
-    def log_volume(self) -> float:
-        """The logarithm of the volume of the box."""
-        return float(np.log(self.widths).sum())
 
     def check(self, records: Floats) -> None:
         """Refuse records outside the box."""
@@ -70,17 +65,9 @@ class Box:
                 f"{self.high[column]:g}], got {records[row, column]}"
             )
 
-    def inside(self, points: Floats) -> Truths:
-        """Tell which points are in the box."""
-        return np.asarray(((points >= self.low) & (points <= self.high)).all(axis=1))
-
     def to_unit(self, points: Floats) -> Floats:
         """Map points of the box to the unit cube."""
         return np.asarray(np.clip((points - self.low) / self.widths, 0.0, 1.0))
-
-    def from_unit(self, positions: Floats) -> Floats:
-        """Map points of the unit cube to the box."""
-        return np.asarray(np.clip(self.low + positions * self.widths, self.low, self.high))
 
     def cells(self, points: Floats, shape: tuple[int, ...]) -> Integers:
         """Give the cell of a regular grid that each point is in, one index for each feature."""
@@ -202,16 +189,16 @@ class ReleasedSampler(PointSampler):
         total = np.cumsum(self.weights_)
         found = np.searchsorted(total, words[:, 0] * total[-1], side="right")
         components = np.minimum(found, self.weights_.size - 1).astype(np.int64)
-        return self._box.from_unit(self._place(components, words[:, 1:]))
+        return self._box.transform(self._place(components, words[:, 1:]))
 
     def _log_density(self, records: Floats) -> Floats:
-        result = np.full(len(records), -np.inf)
-        inside = np.flatnonzero(self._box.inside(records))
+        result = self._box.log_density(records)
+        inside = np.flatnonzero(np.isfinite(result))
         step = max(1, _AT_ONCE // self.weights_.size)
         for start in range(0, inside.size, step):
             rows = inside[start : start + step]
-            result[rows] = self._unit_log_density(self._box.to_unit(records[rows]))
-        return result - self._box.log_volume
+            result[rows] += self._unit_log_density(self._box.to_unit(records[rows]))
+        return result
 
     @abc.abstractmethod
     def _unit_log_density(self, positions: Floats) -> Floats:
