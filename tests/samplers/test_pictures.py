@@ -255,7 +255,7 @@ def test_bad_input_is_refused() -> None:
     plane = Normal([0.0, 0.0], [1.0, 1.0])
     with pytest.raises(InvalidValueError, match="two pairs"):
         plot_heatmap(plane, bounds=(-1, 1))
-    with pytest.raises(InvalidValueError, match="2 columns"):
+    with pytest.raises(InvalidValueError, match=r"2 column\(s\)"):
         plot_heatmap(plane, bounds=[(-1, 1)] * 2, draws=np.zeros((3, 1)))
     with pytest.raises(InvalidTypeError, match="2 matplotlib axes"):
         plot_heatmap(plane, plane, bounds=[(-1, 1)] * 2, ax=[3])
