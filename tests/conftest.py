@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 from hypothesis import settings
+from tests.devices import Device, built
 
 # What passes for a tree passes for it again. New examples each time: --hypothesis-profile explore.
 settings.register_profile("check", derandomize=True)
@@ -36,3 +37,15 @@ def statistical() -> ModuleType:
 def kinds() -> ModuleType:
     """One randomizer of every kind, and the page of their verbs: ``kinds.py``."""
     return beside("kinds")
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    """The device of ``examples/device``."""
+    return built()
+
+
+@pytest.fixture
+def device(program: Path, tmp_path: Path) -> Device:
+    """What runs it on a plan."""
+    return Device(program, tmp_path)

@@ -21,8 +21,8 @@ from turnout.testing import VERBS
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "verbs.rst"
 
-#: The verbs of the contract, and those that need more than it: a page, commands, a cluster.
-COLUMNS = (*VERBS, "page", "commands", "Ray")
+#: The verbs of the contract, and those that need more: a page, commands, a cluster, a device.
+COLUMNS = (*VERBS, "page", "commands", "Ray", "message in Rust")
 
 QUESTIONS = {"sex": ["f", "m"], "age": 4}
 

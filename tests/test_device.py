@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import ModuleType
@@ -15,65 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.devices import KEY, Device, gathered, resealed
 
 import turnout as tn
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.adaptive.second import SecondRound
-from turnout.frequency.attributes import PaddedOracle
 from turnout.frequency.choice import registered
 from turnout.frequency.heavy_hitters.prefixes import PrefixDomain, Round
 from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues, Values
 from turnout.signing import SigningKey
 
-ROOT = Path(__file__).parents[1]
-KEY = SigningKey(bytes(range(32)))
 SIZE = 6
 LABELS = ["never", "once", "\U0001f600 é", "", "a,b", "5"]
-
-Device = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture(scope="session")
-def program() -> Path:
-    """The device, built by cargo as ``cargo test`` builds it."""
-    cargo = shutil.which("cargo")
-    assert cargo is not None, "cargo, the Rust build tool, is needed: https://rustup.rs"
-    command = [cargo, "build", "--locked", "--profile", "test", "--package", "turnout-device"]
-    done = subprocess.run(
-        [*command, "--message-format", "json"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-        timeout=1800,
-    )
-    assert done.returncode == 0, "cargo could not build the device"
-    found = [json.loads(line).get("executable") for line in done.stdout.splitlines()]
-    return Path(next(place for place in found if place))
-
-
-@pytest.fixture
-def device(program: Path, tmp_path: Path) -> Device:
-    """Run the device on a plan, in an environment without Python."""
-
-    def run(
-        plan: tn.Plan | Path, *arguments: object, lines: str = "", key: SigningKey | None = KEY
-    ) -> subprocess.CompletedProcess[str]:
-        path = plan if isinstance(plan, Path) else tmp_path / "plan.json"
-        if isinstance(plan, tn.Plan):
-            plan.write(path, signing_key=key)
-        return subprocess.run(
-            [program, path, *map(str, arguments)],
-            input=lines,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=300,
-            check=False,
-            env={"PATH": os.devnull},
-        )
-
-    return run
 
 
 def oracles(domain: tn.Domain) -> dict[str, tn.FrequencyOracle]:
@@ -94,12 +43,6 @@ def oracles(domain: tn.Domain) -> dict[str, tn.FrequencyOracle]:
 
 
 NAMES = sorted(oracles(tn.Domain.from_integers(SIZE)))
-
-
-def gathered(plan: tn.Plan, done: subprocess.CompletedProcess[str], nodes: int) -> tn.Reports:
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "" or done.stdout.endswith("\n")
-    return plan.gather(done.stdout.splitlines(), nodes)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -353,34 +296,15 @@ def test_the_public_key_decides(device: Device) -> None:
         (tn.Plan(PLAN.oracle, tn.Personalized([0.5])), "participation is personal"),
         (
             tn.Plan(tn.Memoized(tn.DirectEncoding(4.0, 3), first_epsilon=1.0), tn.Everyone()),
-            "does not have the first_epsilon of memoized",
-        ),
-        (
-            tn.Plan(
-                PaddedOracle(1.0, 3, oracle=tn.SubsetSelection(1.0, 3), share=0.5), tn.Everyone()
-            ),
-            "does not have the oracle of padded",
+            "memoized has permanent answers, and this device keeps nothing",
         ),
     ],
-    ids=["personal", "memoized", "padded"],
+    ids=["personal", "memoized"],
 )
 def test_what_the_device_cannot_do_it_refuses(plan: tn.Plan, words: str, device: Device) -> None:
     done = device(plan, "0")
     assert (done.returncode, done.stdout) == (1, "")
     assert words in done.stderr
-
-
-def resealed(path: Path, old: str, new: str, plan: tn.Plan = PLAN) -> Path:
-    """Change the text of a plan and its fingerprint with it."""
-    import hashlib
-
-    plan.write(path)
-    text = plan.to_json()
-    changed = text.replace(old, new)
-    assert changed != text
-    whole = path.read_text().replace(text, changed)
-    path.write_text(whole.replace(plan.fingerprint, hashlib.sha256(changed.encode()).hexdigest()))
-    return path
 
 
 @pytest.mark.parametrize(
@@ -412,7 +336,7 @@ def resealed(path: Path, old: str, new: str, plan: tn.Plan = PLAN) -> Path:
 def test_plans_with_other_values_are_refused_alike(
     old: str, new: str, device: Device, tmp_path: Path
 ) -> None:
-    path = resealed(tmp_path / "resealed.json", old, new)
+    path = resealed(tmp_path / "resealed.json", old, new, PLAN)
     with pytest.raises(CorruptDataError) as caught:
         tn.Plan.read(path)
     assert "altered or formatted anew" not in str(caught.value)

@@ -4,12 +4,19 @@
 //! The answer leaves this program in no other way: refusals name lines, not answers.
 
 mod arguments;
+mod columns;
 mod labels;
+mod members;
 mod noise;
+mod numbers;
 mod oracles;
+mod padded;
+mod parts;
 mod plan;
 mod prefixes;
 mod question;
+mod reports;
+mod rounds;
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -22,6 +29,7 @@ use rand::rngs::SysRng;
 use crate::arguments::{Arguments, Request, USAGE};
 use crate::noise::Noise;
 use crate::plan::Plan;
+use crate::question::Answers;
 
 /// Why the program does not do what it was asked for: one line for people.
 type Refusal = String;
@@ -71,10 +79,10 @@ fn run(arguments: &Arguments) -> Result<(), Refusal> {
         Some(_) => vec![&answers],
         None => answers.lines().collect(),
     };
-    let codes = plan.question.labels.codes(&lines, arguments.codes)?;
+    let answers = Answers { lines: &lines, codes: arguments.codes };
     let noise = arguments.seed.map_or(Noise::Fresh, Noise::Seed);
     let mut messages = String::new();
-    for report in plan.reports(&codes, noise)? {
+    for report in plan.reports(answers, noise)? {
         messages.push_str(&plan.message(&report, nonce()?));
         messages.push('\n');
     }

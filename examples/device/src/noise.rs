@@ -22,11 +22,16 @@ impl Noise {
     }
 
     /// The noise of one part of what is drawn, independent of the others: of a seed as Python makes it.
-    pub(crate) fn part(self, number: u64) -> Self {
+    pub(crate) fn part(self, path: &[u64]) -> Self {
         match self {
             Self::Fresh => Self::Fresh,
             Self::Seed(seed) => {
-                let digest: [u8; 32] = Sha256::digest(format!("{seed}/{number}")).into();
+                let mut text = seed.to_string();
+                for number in path {
+                    text.push('/');
+                    text.push_str(&number.to_string());
+                }
+                let digest: [u8; 32] = Sha256::digest(text).into();
                 let first = digest.first_chunk().copied().unwrap_or_default();
                 Self::Seed(u64::from_le_bytes(first))
             }

@@ -1,69 +1,18 @@
 //! The randomizers that a plan can name.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
 use turnout::frequency::{
     CountMeanSketch, DirectEncoding, FrequencyOracle, HadamardCountMeanSketch, HadamardResponse,
-    LocalHashing, PooledLocalHashing, ProjectiveGeometryResponse, Selection, SubsetSelection,
-    SummationHistogram, UnaryEncoding,
+    LocalHashing, PooledLocalHashing, ProjectiveGeometryResponse, Randomizer as _, Selection,
+    SubsetSelection, SummationHistogram, UnaryEncoding,
 };
 use turnout::parameters::{DomainSize, Epsilon};
 use turnout::random::AesStreams;
 
 use crate::Refusal;
-
-/// What a plan says of its randomizer.
-#[derive(Debug)]
-pub(crate) struct Description {
-    pub(crate) name: String,
-    pub(crate) epsilon: f64,
-    /// How many codes it randomizes.
-    pub(crate) size: u64,
-    /// What the randomizer takes beside epsilon and the domain.
-    pub(crate) parameters: Parameters,
-}
-
-/// Whole numbers by name.
-#[derive(Debug, Clone)]
-pub(crate) struct Parameters(pub(crate) BTreeMap<String, u64>);
-
-impl Parameters {
-    fn take(&mut self, name: &str) -> Result<u64, Refusal> {
-        self.0.remove(name).ok_or_else(|| format!("the oracle has no {name}"))
-    }
-
-    /// Refuses what nobody took.
-    fn finish(self) -> Result<(), Refusal> {
-        match self.0.keys().next() {
-            None => Ok(()),
-            Some(name) => Err(format!("the oracle has an unknown parameter {name}")),
-        }
-    }
-}
-
-/// One report.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Report {
-    /// An integer.
-    Number(u64),
-    /// The little-endian bytes of a row of integers.
-    Row(Vec<u8>),
-}
-
-/// As it stands in a message.
-impl fmt::Display for Report {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) => write!(formatter, "{number}"),
-            Self::Row(bytes) => {
-                formatter.write_str("\"")?;
-                bytes.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))?;
-                formatter.write_str("\"")
-            }
-        }
-    }
-}
+use crate::labels::Labels;
+use crate::members::Members;
+use crate::question::Description;
+use crate::reports::{Layout, Report, Word, narrowest};
 
 /// Those who randomize: the nodes, who takes part, and where the noise comes from.
 #[derive(Clone, Copy)]
@@ -76,147 +25,167 @@ pub(crate) struct Nodes<'a> {
 /// Makes the reports of the nodes that take part.
 type Draw = dyn Fn(Nodes<'_>) -> turnout::Result<Vec<Report>>;
 
-/// A randomizer that a plan describes.
+/// A randomizer of codes that a plan describes.
 pub(crate) struct Randomizer {
+    /// What was asked for, in nats.
+    pub(crate) epsilon: f64,
     /// What a report says at most, in nats, rounded up.
     pub(crate) realized_epsilon: f64,
+    pub(crate) layout: Layout,
     draw: Box<Draw>,
 }
 
 impl Randomizer {
+    /// Reads the description of a randomizer of so many codes.
+    pub(crate) fn read(asked: Description<'_>, size: u64) -> Result<Self, Refusal> {
+        let mut rest = asked.rest;
+        let Made { realized_epsilon, layout, draw } =
+            make(&asked.name, &mut rest, asked.epsilon, size)?;
+        rest.finish()?;
+        Ok(Self { epsilon: asked.epsilon, realized_epsilon, layout, draw })
+    }
+
+    /// Reads the description of a randomizer of plain codes, of this epsilon and number of codes.
+    pub(crate) fn of_codes(
+        described: Members<'_>,
+        epsilon: f64,
+        size: u64,
+    ) -> Result<Self, Refusal> {
+        let asked = Description::read(described)?;
+        let codes = matches!(Labels::read(asked.domain)?, Labels::Integers(found) if found == size);
+        if !codes || asked.epsilon.to_bits() != epsilon.to_bits() {
+            return Err(
+                "an oracle is of another epsilon or other codes than what it is for".to_owned()
+            );
+        }
+        Self::read(asked, size)
+    }
+
     /// The reports of the nodes that take part.
     pub(crate) fn reports(&self, nodes: Nodes<'_>) -> Result<Vec<Report>, Refusal> {
         (self.draw)(nodes).map_err(|error| error.to_string())
     }
 }
 
-/// The randomizer of an oracle, or of the error that it could not be made for.
+/// What a randomizer is made of beside its epsilon.
+struct Made {
+    realized_epsilon: f64,
+    layout: Layout,
+    draw: Box<Draw>,
+}
+
+/// The randomizer of an oracle whose reports are made of integers of so many bytes.
 macro_rules! randomizer {
-    ($oracle:expr, $draw:ident) => {{
-        let oracle = $oracle.map_err(|error| error.to_string())?;
-        let realized_epsilon = oracle.realized_epsilon();
-        Ok(Randomizer { realized_epsilon, draw: Box::new(move |nodes| $draw(&oracle, nodes)) })
+    ($oracle:expr, |$made:ident| $width:expr, $bytes:expr) => {{
+        let $made = $oracle.map_err(|error| error.to_string())?;
+        let layout = Layout { bytes: $bytes, width: $width };
+        let realized_epsilon = $made.realized_epsilon();
+        Ok(Made {
+            realized_epsilon,
+            layout,
+            draw: Box::new(move |nodes| draw(&$made, layout, nodes)),
+        })
     }};
 }
 
-impl Description {
-    /// Makes the randomizer.
-    pub(crate) fn randomizer(&self) -> Result<Randomizer, Refusal> {
-        let mut parameters = self.parameters.clone();
-        let refused = |error: turnout::Error| error.to_string();
-        let epsilon = Epsilon::new(self.epsilon).map_err(refused)?;
-        let domain = DomainSize::new(self.size).map_err(refused)?;
-        let made = make(&self.name, &mut parameters, epsilon, domain)?;
-        parameters.finish()?;
-        Ok(made)
-    }
+/// The randomizer of an oracle whose reports are rows.
+macro_rules! rows {
+    ($oracle:expr) => {
+        randomizer!($oracle, |made| Some(made.width()), bytes_of(&made))
+    };
 }
 
-/// The randomizer of that name; takes the parameters that it needs.
-fn make(
-    name: &str,
-    parameters: &mut Parameters,
-    epsilon: Epsilon,
-    domain: DomainSize,
-) -> Result<Randomizer, Refusal> {
+/// The randomizer of an oracle whose reports are integers of a type of its own.
+macro_rules! numbers {
+    ($oracle:expr) => {
+        randomizer!($oracle, |made| None, bytes_of(&made))
+    };
+}
+
+/// The randomizer of that name; takes the members that it needs.
+fn make(name: &str, members: &mut Members<'_>, epsilon: f64, size: u64) -> Result<Made, Refusal> {
+    let refused = |error: turnout::Error| error.to_string();
+    let epsilon = Epsilon::new(epsilon).map_err(refused)?;
+    let domain = DomainSize::new(size).map_err(refused)?;
     match name {
-        "direct_encoding" => randomizer!(DirectEncoding::new(epsilon, domain), own_codes),
-        "symmetric_unary_encoding" => randomizer!(UnaryEncoding::symmetric(epsilon, domain), rows),
-        "optimized_unary_encoding" => randomizer!(UnaryEncoding::optimized(epsilon, domain), rows),
+        "direct_encoding" => direct_encoding(epsilon, domain),
+        "symmetric_unary_encoding" => rows!(UnaryEncoding::symmetric(epsilon, domain)),
+        "optimized_unary_encoding" => rows!(UnaryEncoding::optimized(epsilon, domain)),
         "threshold_histogram_encoding" => {
-            randomizer!(UnaryEncoding::threshold_histogram(epsilon, domain), rows)
+            rows!(UnaryEncoding::threshold_histogram(epsilon, domain))
         }
-        "summation_histogram_encoding" => {
-            randomizer!(SummationHistogram::new(epsilon, domain), rows)
-        }
-        "binary_local_hashing" => local_hashing(parameters, epsilon, domain, 2),
+        "summation_histogram_encoding" => rows!(SummationHistogram::new(epsilon, domain)),
+        "binary_local_hashing" => local_hashing(members, epsilon, domain, 2),
         "optimized_local_hashing" => {
-            let buckets = parameters.take("buckets")?;
-            local_hashing(parameters, epsilon, domain, buckets)
+            let buckets = members.take("buckets")?;
+            local_hashing(members, epsilon, domain, buckets)
         }
         "subset_selection" => {
-            let size = parameters.take("subset_size")?;
-            randomizer!(SubsetSelection::new(epsilon, domain, Some(size)), rows)
+            let size = members.take("subset_size")?;
+            rows!(SubsetSelection::new(epsilon, domain, Some(size)))
         }
         "hadamard_response" => {
-            randomizer!(HadamardResponse::<u32>::new(epsilon, domain), numbers)
+            let oracle = HadamardResponse::<u32>::new(epsilon, domain);
+            randomizer!(oracle, |made| None, narrowest(made.report_count()))
         }
         "projective_geometry_response" => {
-            let field = Some(parameters.take("field_size")?);
-            randomizer!(ProjectiveGeometryResponse::<u32>::new(epsilon, domain, field), numbers)
+            let field = Some(members.take("field_size")?);
+            let oracle = ProjectiveGeometryResponse::<u32>::new(epsilon, domain, field);
+            randomizer!(oracle, |made| None, narrowest(made.points()))
         }
         "count_mean_sketch" => {
-            let (hashes, width, seed) = sketch(parameters)?;
-            randomizer!(CountMeanSketch::new(epsilon, domain, hashes, width, seed), rows)
+            let (hashes, width, seed) = sketch(members)?;
+            rows!(CountMeanSketch::new(epsilon, domain, hashes, width, seed))
         }
         "hadamard_count_mean_sketch" => {
-            let (hashes, width, seed) = sketch(parameters)?;
-            let oracle = HadamardCountMeanSketch::new(epsilon, domain, hashes, width, seed);
-            randomizer!(oracle, numbers)
+            let (hashes, width, seed) = sketch(members)?;
+            numbers!(HadamardCountMeanSketch::new(epsilon, domain, hashes, width, seed))
         }
         other => Err(format!("this device does not have the oracle {other}")),
     }
 }
 
+/// Its kernel makes reports of the type that is asked for, and is no [`FrequencyOracle`].
+fn direct_encoding(epsilon: Epsilon, domain: DomainSize) -> Result<Made, Refusal> {
+    let oracle = DirectEncoding::new(epsilon, domain).map_err(|error| error.to_string())?;
+    let layout = Layout { bytes: narrowest(domain.get()), width: None };
+    let realized_epsilon = oracle.realized_epsilon();
+    let draw = move |nodes: Nodes<'_>| {
+        let reports = oracle.randomize::<_, u32, _>(nodes.codes, nodes.selection, nodes.streams)?;
+        let report = |code: u32| Report { words: vec![code.into()], layout };
+        Ok(reports.codes.into_iter().map(report).collect())
+    };
+    Ok(Made { realized_epsilon, layout, draw: Box::new(draw) })
+}
+
 fn local_hashing(
-    parameters: &mut Parameters,
+    members: &mut Members<'_>,
     epsilon: Epsilon,
     domain: DomainSize,
     buckets: u64,
-) -> Result<Randomizer, Refusal> {
-    let Ok(functions) = parameters.take("seed_pool") else {
-        return randomizer!(LocalHashing::new(epsilon, domain, buckets), numbers);
+) -> Result<Made, Refusal> {
+    let Some(functions) = members.find("seed_pool")? else {
+        return numbers!(LocalHashing::new(epsilon, domain, buckets));
     };
-    let seed = parameters.take("pool_seed")?;
-    randomizer!(PooledLocalHashing::new(epsilon, domain, buckets, functions, seed), numbers)
+    let seed = members.take("pool_seed")?;
+    numbers!(PooledLocalHashing::new(epsilon, domain, buckets, functions, seed))
 }
 
-fn sketch(parameters: &mut Parameters) -> Result<(u64, u64, u64), Refusal> {
-    Ok((parameters.take("hashes")?, parameters.take("width")?, parameters.take("hash_seed")?))
+fn sketch(members: &mut Members<'_>) -> Result<(u64, u64, u64), Refusal> {
+    Ok((members.take("hashes")?, members.take("width")?, members.take("hash_seed")?))
 }
 
-fn own_codes(oracle: &DirectEncoding, nodes: Nodes<'_>) -> turnout::Result<Vec<Report>> {
-    let reports = oracle.randomize::<_, u32, _>(nodes.codes, nodes.selection, nodes.streams)?;
-    Ok(reports.codes.into_iter().map(|code| Report::Number(code.into())).collect())
+/// How many bytes the integers of an oracle's reports have.
+const fn bytes_of<O: FrequencyOracle<Item: Word>>(_: &O) -> usize {
+    O::Item::BYTES
 }
 
-fn numbers<O>(oracle: &O, nodes: Nodes<'_>) -> turnout::Result<Vec<Report>>
+fn draw<O>(oracle: &O, layout: Layout, nodes: Nodes<'_>) -> turnout::Result<Vec<Report>>
 where
-    O: FrequencyOracle<Item: Into<u64>>,
+    O: FrequencyOracle<Item: Word>,
 {
     let reports = oracle.randomize(nodes.codes, nodes.selection, nodes.streams)?;
-    Ok(reports.codes.into_iter().map(|number| Report::Number(number.into())).collect())
-}
-
-fn rows<O>(oracle: &O, nodes: Nodes<'_>) -> turnout::Result<Vec<Report>>
-where
-    O: FrequencyOracle<Item: Bytes>,
-{
-    let reports = oracle.randomize(nodes.codes, nodes.selection, nodes.streams)?;
-    let row = |items: &[O::Item]| {
-        let mut bytes = Vec::new();
-        for item in items {
-            item.append(&mut bytes);
-        }
-        Report::Row(bytes)
-    };
-    Ok(reports.codes.chunks_exact(oracle.width()).map(row).collect())
-}
-
-/// An integer of a row.
-trait Bytes {
-    /// Appends its little-endian bytes.
-    fn append(&self, bytes: &mut Vec<u8>);
-}
-
-impl Bytes for u64 {
-    fn append(&self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.to_le_bytes());
-    }
-}
-
-impl Bytes for i32 {
-    fn append(&self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.to_le_bytes());
-    }
+    let report =
+        |row: &[O::Item]| Report { words: row.iter().map(|item| item.word()).collect(), layout };
+    Ok(reports.codes.chunks_exact(layout.words()).map(report).collect())
 }

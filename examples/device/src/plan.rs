@@ -10,9 +10,10 @@ use turnout::frequency::Selection;
 use turnout::parameters::Probability;
 
 use crate::Refusal;
+use crate::members::Members;
 use crate::noise::Noise;
-use crate::oracles::Report;
-use crate::question::{Members, Question};
+use crate::question::{self, Answers, Question};
+use crate::reports::Report;
 
 /// What is signed comes behind these bytes, so that no other signature of the key can be taken for it.
 const SIGNED: &[u8] = b"turnout-plan-file v1\0";
@@ -78,10 +79,9 @@ struct Participation {
 }
 
 /// A plan that was checked.
-#[derive(Debug)]
 pub(crate) struct Plan {
     /// The answers that can be given, and how they are reported.
-    pub(crate) question: Question,
+    question: Box<dyn Question>,
     /// The probability of taking part; certain if there is none.
     rate: Option<Probability>,
     serial: Option<u64>,
@@ -119,7 +119,7 @@ impl Plan {
         if expires.is_some_and(|expires| expires > MOST_EXPIRES) {
             return Err(format!("the plan must expire at {MOST_EXPIRES} at the latest"));
         }
-        let question = Question::read(oracle)?;
+        let question = question::read(oracle)?;
         Ok(Self { question, rate: rate(&participation)?, serial, expires, fingerprint })
     }
 
@@ -145,9 +145,13 @@ impl Plan {
     }
 
     /// The reports of those nodes that take part, in the order of the nodes.
-    pub(crate) fn reports(&self, codes: &[u32], noise: Noise) -> Result<Vec<Report>, Refusal> {
+    pub(crate) fn reports(
+        &self,
+        answers: Answers<'_>,
+        noise: Noise,
+    ) -> Result<Vec<Report>, Refusal> {
         let selection = self.rate.map_or_else(Selection::everyone, Selection::bernoulli);
-        self.question.reports(codes, &selection, noise)
+        self.question.reports(answers, &selection, noise)
     }
 
     /// The line that a device sends; the nonce is the message's own.
@@ -240,6 +244,7 @@ fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reports::Layout;
 
     /// Written by Python, signed by the key of the bytes 0 to 31.
     const FILE: &str = r#"{
@@ -263,17 +268,16 @@ mod tests {
     fn a_file_of_python_is_read() -> Result<(), Refusal> {
         for key in [None, Some(KEY), Some(KEY.to_uppercase().as_str())] {
             let plan = Plan::read(FILE, key)?;
-            assert_eq!(plan.question.oracle.name, "subset_selection");
-            assert_eq!(plan.question.oracle.epsilon.to_bits(), 0.1_f64.to_bits());
-            assert_eq!(plan.question.oracle.parameters.0.get("subset_size"), Some(&2));
             assert_eq!(plan.rate.map(|rate| rate.get().to_bits()), Some(1e-7_f64.to_bits()));
-            assert_eq!(plan.question.labels.codes(&["\u{e9}"], false)?, [2]);
+            let answers = |line| Answers { lines: line, codes: false };
+            assert_eq!(plan.reports(answers(&["\u{e9}"]), Noise::Seed(1)), Ok(Vec::new()));
+            assert!(plan.reports(answers(&["e"]), Noise::Fresh).is_err());
             let mut nonce = [0; 16];
             nonce[1] = 0xab;
+            let layout = Layout { bytes: 1, width: None };
+            let report = Report { words: vec![5], layout };
             let ending = r#"586d","nonce":"00ab0000000000000000000000000000","report":5}"#;
-            assert!(plan.message(&Report::Number(5), nonce).ends_with(ending));
-            let row = Report::Row(vec![1, 0xab]);
-            assert!(plan.message(&row, nonce).ends_with(r#""report":"01ab"}"#));
+            assert!(plan.message(&report, nonce).ends_with(ending));
             assert_eq!((plan.serial, plan.expires), (None, None));
             assert_eq!(plan.check_current(Duration::MAX, None), Ok(()));
             assert!(plan.check_current(Duration::ZERO, Some(0)).is_err());

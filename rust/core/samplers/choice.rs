@@ -79,6 +79,28 @@ pub fn choose_many<S: Streams>(weights: &[u64], length: usize, streams: &S) -> R
     Ok(indices)
 }
 
+/// Many integers, each exactly uniform on `0..bound`, on the current rayon pool; they depend on
+/// `streams` alone. A bound of zero is read as 2^64.
+///
+/// ```
+/// use turnout::random::AesStreams;
+/// let draws = turnout::samplers::uniform_integers(5, 100, &AesStreams::from_operating_system()?)?;
+/// assert!(draws.iter().all(|&draw| draw < 5));
+/// # Ok::<(), turnout::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Accounting`] if they do not fit in memory.
+pub fn uniform_integers<S: Streams>(bound: u64, length: usize, streams: &S) -> Result<Vec<u64>> {
+    let mut draws = room(length, 0)?;
+    parallel::for_each_chunk(&mut draws, CHUNK, |chunk, draws| {
+        let mut stream = streams.stream(Purpose::Choice, chunk as u64);
+        draws.fill_with(|| uniform_below(bound, &mut stream));
+    });
+    Ok(draws)
+}
+
 /// For each row of `columns` logarithms of ratios, the index of one column: chosen exactly, with
 /// the [`weights`](super::weights()) of the row, whose references are all [`UNIT`].
 ///
@@ -162,6 +184,19 @@ mod tests {
     }
 
     #[test]
+    fn integers_below_a_bound_are_uniform() -> Result<()> {
+        // Three quarters of 2^64: a quarter of the words would fold onto the first third.
+        for (bound, parts) in [(7, 7), (1 << 40, 8), (3 << 62, 3)] {
+            let mut observed = vec![0; usize::try_from(parts).unwrap_or(0)];
+            for draw in uniform_integers(bound, 300_000, &AesStreams::from_seed(bound))? {
+                observed[usize::try_from(draw / (bound / parts)).unwrap_or(usize::MAX)] += 1;
+            }
+            check_law(&observed, &masses(&vec![1; observed.len()]));
+        }
+        Ok(())
+    }
+
+    #[test]
     fn rows_are_resampled_by_their_weights() -> Result<()> {
         let band = Band::mollifier(1.5)?;
         let row = [0.3, -2.0, f64::NAN, 1.1, 0.0, f64::NEG_INFINITY, 0.31];
@@ -186,6 +221,7 @@ mod tests {
                 resample(&numbers[..41 * columns], columns, &band, &streams)?,
                 first_accepted(&numbers[..41 * columns], 41, 0.5, &streams)?,
                 choose_many(&[1, 2, 3, 4], 3 * CHUNK + 5, &streams)?,
+                uniform_integers(1000, 3 * CHUNK + 5, &streams)?,
                 numbers,
             ))
         };

@@ -11,7 +11,7 @@
 //!
 //! * [`resample`] chooses one of many proposals from the reference by such weights;
 //! * [`first_accepted`] accepts proposals by exact trials of probability `e^-g`;
-//! * [`choose`] and [`choose_many`] draw from integer weights;
+//! * [`choose`] and [`choose_many`] draw from integer weights, [`uniform_integers`] from equal ones;
 //! * [`uniforms`] are what proposals are made of;
 //! * [`NetworkSum`] evaluates boosted scores at many points.
 //!
@@ -41,7 +41,7 @@ mod weights;
 
 pub use acceptance::{MOST, first_accepted};
 pub use band::{Band, LARGEST_TOTAL};
-pub use choice::{LARGEST_ROW, UNIT, choose, choose_many, resample};
+pub use choice::{LARGEST_ROW, UNIT, choose, choose_many, resample, uniform_integers};
 pub use networks::{Activation, DenseNetwork, NetworkSum};
 pub use proposals::{CHUNK, uniforms};
 pub use weights::weights;

@@ -56,7 +56,7 @@ mod _core {
             UnaryEncoding, projective_space,
         },
         participation::{design_sums, participants},
-        samplers::{SamplerBand, choose_weighted, first_accepted, uniforms},
+        samplers::{SamplerBand, choose_weighted, first_accepted, uniform_integers, uniforms},
         sharing::noise::{
             bernoulli_counts, discrete_gaussian, discrete_gaussian_realized, discrete_laplace,
             discrete_laplace_piece, discrete_laplace_realized, divide_up, skellam,

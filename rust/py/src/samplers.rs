@@ -63,6 +63,19 @@ pub(crate) fn choose_weighted(
     run(py, || samplers::choose_many(weights, length, &streams(seed)?)).map(indices)
 }
 
+/// Integers below a bound that is at most 2^63, all equally likely.
+#[pyfunction]
+#[pyo3(signature = (bound, length, seed=None))]
+pub(crate) fn uniform_integers(
+    py: Python<'_>,
+    bound: u64,
+    length: usize,
+    seed: Option<Seed>,
+) -> Result<Out<i64>> {
+    let draws = run(py, || samplers::uniform_integers(bound, length, &streams(seed)?))?;
+    Ok(Out(draws.into_iter().map(u64::cast_signed).collect()))
+}
+
 /// For each row of gaps, the first column that is accepted, or -1.
 #[pyfunction]
 #[pyo3(signature = (gaps, most, seed=None))]
