@@ -24,13 +24,14 @@ from turnout.cli.showing.shown import (
     Over,
     Simultaneous,
 )
-from turnout.cli.tables import file_size, tell
+from turnout.cli.tables import tell
 from turnout.cli.tallies import AllowEqual, merged_tallies
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.job import STATE_FOLDER
 from turnout.reporting import CollectionFacts, save_pictures
 from turnout.reporting import report as write_report
 from turnout.reporting.contents import cut
+from turnout.reporting.words import file_size
 
 
 @refusing

@@ -17,6 +17,7 @@ from turnout._types import Floats, Integers
 from turnout.cli.running import output
 from turnout.frequency import FrequencyEstimate
 from turnout.frequency.estimation.answer import Columns
+from turnout.reporting.words import digits_for
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LONGEST_LABEL = 28
@@ -52,23 +53,6 @@ def percent(share: float, digits: int | None = None) -> str:
     if digits is None:
         return f"{value:.6g} %"
     return f"{round(value, digits) + 0.0:.{digits}f} %"  # adding 0.0 makes -0.0 a plain zero
-
-
-def file_size(size: int) -> str:
-    """Write a number of bytes.
-
-    Examples
-    --------
-    >>> file_size(999), file_size(12_345)
-    ('999 bytes', '12.3 kB')
-    """
-    if size < 1000:
-        return f"{size} bytes"
-    amount, units = size / 1000, ["kB", "MB", "GB", "TB"]
-    while amount >= 999.95 and len(units) > 1:
-        amount /= 1000
-        units.pop(0)
-    return f"{amount:.1f} {units[0]}"
 
 
 def bar(share: float, largest: float, width: int) -> str:
@@ -267,16 +251,3 @@ def bars_of(shares: Floats, largest: float, width: int) -> list[str]:
 def printable(label: str) -> str:
     """Keep a label from a file from steering the terminal."""
     return label if label.isprintable() else repr(label)
-
-
-def digits_for(standard_error: float) -> int:
-    """Decimals of a percentage that show a standard error with two significant digits.
-
-    Examples
-    --------
-    >>> digits_for(0.02), digits_for(0.0002)
-    (1, 3)
-    """
-    if not (math.isfinite(standard_error) and standard_error > 0):
-        return 2
-    return min(max(1 - math.floor(math.log10(100 * standard_error)), 1), 6)

@@ -13,7 +13,7 @@ from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.estimation.answer import ordered, sorted_records
 from turnout.reporting.contents import Content, Contents, Wording, group_key
 from turnout.reporting.markup import join, tag
-from turnout.reporting.words import METHODS, percent
+from turnout.reporting.words import METHODS, digits_for, percent
 
 #: From so many answers on it is said what intervals of many do together.
 MANY = 200
@@ -177,10 +177,7 @@ def shown_limits(low: float | None, high: float | None, digits: int) -> str:
 def digits_of(errors: Iterable[float]) -> int:
     """Decimals of a percentage that show the median standard error with two digits."""
     known = sorted(error for error in errors if math.isfinite(error) and error > 0)
-    if not known:
-        return 2
-    middle = known[len(known) // 2]
-    return min(max(1 - math.floor(math.log10(100 * middle)), 1), 6)
+    return digits_for(known[len(known) // 2] if known else math.nan)
 
 
 class OrderedWording(FrequencyWording):

@@ -28,12 +28,12 @@ from turnout.reporting.markup import Markup, definitions, join, paragraph, secti
 from turnout.reporting.words import (
     METHODS,
     epsilon_together,
+    file_size,
     guarantee,
     number,
     participation,
     percent,
     rounded_up,
-    size,
 )
 
 #: So many rows of a table are on the page.
@@ -255,7 +255,7 @@ def cost(contents: Contents) -> Markup:
     rows = [
         ("reports paid for", f"{tally.received:,}"),
         ("size of a report", f"{bits:,} bits"),
-        ("size of all reports", size(tally.received * bits / 8)),
+        ("size of all reports", file_size(tally.received * bits / 8)),
     ]
     return section("What it cost", definitions(rows), name="cost")
 

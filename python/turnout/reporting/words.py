@@ -55,12 +55,12 @@ def percent(share: float, digits: int | None = None) -> str:
     return form.replace("-", "−") + " %"
 
 
-def size(amount: float) -> str:
+def file_size(amount: float) -> str:
     """Write a number of bytes.
 
     Examples
     --------
-    >>> size(12), size(12_345), size(10**15)
+    >>> file_size(12), file_size(12_345), file_size(10**15)
     ('12 bytes', '12.3 kB', '1.0 PB')
     """
     if amount < 1000:
@@ -71,6 +71,19 @@ def size(amount: float) -> str:
         amount /= 1000
         units.pop(0)
     return f"{amount:.1f} {units[0]}"
+
+
+def digits_for(standard_error: float) -> int:
+    """Decimals of a percentage that show a standard error with two significant digits.
+
+    Examples
+    --------
+    >>> digits_for(0.02), digits_for(0.0002)
+    (1, 3)
+    """
+    if not (math.isfinite(standard_error) and standard_error > 0):
+        return 2
+    return min(max(1 - math.floor(math.log10(100 * standard_error)), 1), 6)
 
 
 def participation(plan: Plan) -> str:

@@ -11,7 +11,6 @@ from rich.table import Table
 from turnout._drawing import interval_words
 from turnout.cli.showing.shown import CUT, Shown
 from turnout.cli.tables import (
-    digits_for,
     number,
     percent,
     percents,
@@ -24,6 +23,7 @@ from turnout.frequency.estimation.answer import ordered
 from turnout.frequency.heavy_hitters import HeavyHitterResult, RoundRecord, Search
 from turnout.frequency.rounds import Rounds
 from turnout.mean.pictures import draw_means
+from turnout.reporting.words import digits_for
 
 #: So many values are drawn.
 _MOST_DRAWN = 40
