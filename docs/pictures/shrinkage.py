@@ -54,7 +54,7 @@ def populations(k: int) -> dict[str, Floats]:
 
 
 def held_out(k: int) -> dict[str, Floats]:
-    """Give frequencies of shapes that nothing was chosen by."""
+    """Give frequencies of further shapes, not those that numbers were chosen by."""
     ranks, generator = np.arange(1.0, k + 1.0), np.random.default_rng(1000 + k)
     low, high = 0.05 * k + 0.5, 0.1 * k + 0.5
     two = [np.exp(-0.5 * ((ranks - at * k) / w) ** 2) for at, w in ((0.25, low), (0.75, high))]
@@ -136,7 +136,7 @@ def table(scale: float) -> None:
 
 
 def held_out_table(repeats: int) -> None:
-    """Print the largest ratios in populations that nothing was chosen by, and how many are."""
+    """Print the largest ratios in further populations, and how many are above 1.05."""
     for nodes in (2_000, NODES):
         for who in ("everybody", "by answer"):
             found = {

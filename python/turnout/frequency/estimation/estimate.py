@@ -285,7 +285,7 @@ class FrequencyEstimate(Answered):
 
         The gain is over all answers together, not for each. Against the best projection, in ten
         populations, the root mean square error was about half as large (geometric mean) with 100
-        to 2,000 answers, and seven tenths with 10; the worst ratios are in
+        to 300 answers, four tenths with 2,000, and three quarters with 10; the worst ratios are in
         :doc:`/topics/shrinkage`.
 
         Returns

@@ -31,7 +31,9 @@ _FAR = 3.0
 _UNEVEN = 1.5
 #: How much errors that are not below the projection's count: ``B`` and ``p``, by simulation, and
 #: the ratio from which on they count no more than in proportion.
-_DREAD, _POWER, _WORST = 30.0, 6, 1.1
+_DREAD, _POWER, _WORST = 150.0, 16, 1.1
+#: The ratio below which errors are next to nothing: to halve them again is worth little.
+_NOTHING = 0.01
 _CAREFUL_STEPS = 30
 #: The mean of the answers in cells is at least such a part of all.
 _LEAST = 0.1
@@ -156,12 +158,14 @@ def posterior(frequencies: Floats, variances: Floats) -> Posterior:
 
 
 def _careful(weights: Floats, away: Floats, spread: Floats, counts: Floats) -> Floats:
-    """Give more weight to priors under which the result would be worse than the projection.
+    """Give more weight to priors under which there is much to gain, or to lose to the projection.
 
     Where the estimates do not tell between priors, the mean of the squared errors would be least by
     the posterior weights, and far above the projection's where few answers have all. What is least
-    here is the mean of ``r + B r^(p + 1) / (p + 1)``, ``r`` being the squared error expected under
-    a prior over that of the projection; beyond a ratio its slope grows no further.
+    here is the mean of ``log(r + r_0) + B r^(p + 1) / (p + 1)``, ``r`` being the squared error
+    expected under a prior over that of the projection; beyond a ratio its slope grows no further.
+    To halve the error is worth as much wherever it is halved: a mean of ``r`` would give up most of
+    a large gain for a little of a small one.
 
     Parameters
     ----------
@@ -182,7 +186,8 @@ def _careful(weights: Floats, away: Floats, spread: Floats, counts: Floats) -> F
     for _ in range(_CAREFUL_STEPS):
         pulled = products @ found
         ratios = (own + np.diag(products) - 2 * pulled + found @ pulled) / usual
-        wanted = weights * (1 + _DREAD * np.minimum(ratios, _WORST) ** _POWER) / usual
+        slopes = 1 / (ratios + _NOTHING) + _DREAD * np.minimum(ratios, _WORST) ** _POWER
+        wanted = weights * slopes / usual
         found = (found + wanted / wanted.sum()) / 2
     return found
 
