@@ -80,8 +80,8 @@ def marginal_of(estimate: Any, names: Sequence[str]) -> FrequencyEstimate:
     --------
     >>> import turnout as tn
     >>> pairs = tn.PairTables(1.0, {"sex": 2, "vote": 2, "age": 4})
-    >>> estimate = pairs.collect({"sex": [0, 1], "vote": [1, 1], "age": [3, 2]}, seed=1)
-    >>> marginal_of(estimate.estimate(), ["age"]).domain.size
+    >>> people = {"sex": [0, 1] * 60, "vote": [1, 1] * 60, "age": [3, 2] * 60}
+    >>> marginal_of(pairs.collect(people, seed=1).estimate(), ["age"]).domain.size
     4
     """
     if isinstance(estimate, JointEstimate):
