@@ -231,49 +231,49 @@ def _figure_5(scale: Scale) -> Outcome:
         "WCS": values.weak,
         "OLS": values.local,
     }
-    findings = [
-        Finding.claimed(
-            f"every scheme gets worse as q grows; {name}: epsilon at q = 1 over that at q = 1e-4",
-            float(of[-1] / of[0]),
-            bool(of[-1] > of[0] * _EQUAL and (of[1:] >= of[:-1] / _EQUAL).all()),
-            why="CS depends on p q alone",
-        )
-        for name, of in schemes.items()
-    ]
     first = [float(of[0]) for of in schemes.values()]
     claimed = [float(values.theorem[d][0]) for d in SIZES]
-    for name, ratio in (
-        ("sound bounds and baselines", max(first) / min(first)),
-        ("OLS / Theorem 4.1, d = 100", first[-1] / claimed[-1]),
-    ):
-        findings.append(
+    ratios = {
+        "sound bounds and baselines": max(first) / min(first),
+        "OLS / Theorem 4.1, d = 100": first[-1] / claimed[-1],
+    }
+    some = int(np.abs(points - 0.1).argmin())
+    gains = [float(values.bound[100][i] / values.bound[1][i]) for i in (0, some)]
+    limit = float(values.weak[-1] / values.bound[100][-1])
+    findings = [
+        *(
+            Finding.claimed(
+                f"every scheme gets worse as q grows; {name}: epsilon at q = 1 over that at "
+                "q = 1e-4",
+                float(of[-1] / of[0]),
+                bool(of[-1] > of[0] * _EQUAL and (of[1:] >= of[:-1] / _EQUAL).all()),
+                why="CS depends on p q alone",
+            )
+            for name, of in schemes.items()
+        ),
+        *(
             Finding.claimed(
                 f"at p = 1 all schemes are equivalent; {name}: ratio of epsilons",
                 ratio,
                 1.0 / _EQUAL <= ratio <= _EQUAL,
                 why="at p = 1 equation (6) is below plain Poisson sampling, which is exact",
             )
-        )
-    some = int(np.abs(points - 0.1).argmin())
-    gains = [float(values.bound[100][i] / values.bound[1][i]) for i in (0, some)]
-    findings.append(
+            for name, ratio in ratios.items()
+        ),
         Finding.claimed(
             "small d is more favourable at larger q: bound at d = 100 over that at d = 1, q = 0.1",
             gains[1],
             gains[1] > max(1.0, gains[0]),
             why="it is not",
-        )
-    )
-    ratio = float(values.weak[-1] / values.bound[100][-1])
-    findings.append(
+        ),
         Finding.claimed(
             "the scheme converges to WCS at large q: WCS / bound at d = 100, q = 1",
-            ratio,
-            ratio <= _CLOSE,
+            limit,
+            limit <= _CLOSE,
             why="it does not",
-        )
-    )
-    findings.append(_guarantee(values, "q"))
+        ),
+        _guarantee(values, "q"),
+    ]
     return _outcome(
         values,
         findings,

@@ -134,7 +134,7 @@ def _proposed(printed: Section, needed: Mapping[str, float]) -> list[Finding]:
     mechanism = RandomParticipation(*rates, size, noise)
     real, bound = real_delta(mechanism, EPSILON), float(mechanism.delta(EPSILON))
     claimed = float(theorem_4_1_delta(EPSILON, *rates, size, noise))
-    found = [
+    return [
         Finding.compared(
             f"{section}, proposed: noise that the sound bound needs",
             needed["sound"],
@@ -142,31 +142,23 @@ def _proposed(printed: Section, needed: Mapping[str, float]) -> list[Finding]:
             tolerance=unit,
             wrong=f"Theorem 4.1 is no bound: at {noise} a client that can exist has delta "
             f"{real:.3g}",
+        ),
+        Finding.compared(
+            f"{section}, proposed: noise that equation (6) asks for",
+            needed["unsound"],
+            noise,
+            tolerance=unit,
+            wrong=f"the printed noise does not solve equation (6), whose delta is "
+            f"{claimed:.3g} there",
         )
-    ]
-    if "unsound" in needed:
-        found.append(
-            Finding.compared(
-                f"{section}, proposed: noise that equation (6) asks for",
-                needed["unsound"],
-                noise,
-                tolerance=unit,
-                wrong=f"the printed noise does not solve equation (6), whose delta is "
-                f"{claimed:.3g} there",
-            )
-        )
-    else:
-        found.append(
-            Finding.compared(
-                f"{section}, proposed: delta of equation (6) at {noise}",
-                claimed,
-                DELTA,
-                wrong="the printed noise does not solve equation (6), which is below 1e-6 for "
-                "every noise that was tried and so asks for none",
-            )
-        )
-    return [
-        *found,
+        if "unsound" in needed
+        else Finding.compared(
+            f"{section}, proposed: delta of equation (6) at {noise}",
+            claimed,
+            DELTA,
+            wrong="the printed noise does not solve equation (6), which is below 1e-6 for "
+            "every noise that was tried and so asks for none",
+        ),
         Finding.compared(
             f"{section}, proposed: delta of a client that can exist at {noise}, at least",
             real,
