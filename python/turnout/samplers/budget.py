@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from turnout import _arguments
 from turnout._rounding import rounded_up
+from turnout.accounting.values import positive
 from turnout.errors import BudgetExceededError, InvalidValueError
 
 
@@ -122,11 +123,9 @@ class PrivacyBudget:
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range.
         """
-        cost = _arguments.number("epsilon", epsilon)
+        cost = positive("epsilon", epsilon)
         cost_delta = _arguments.number("delta", delta)
         count = _arguments.integer("times", times, least=0)
-        if not 0.0 < cost < math.inf:
-            raise InvalidValueError(f"epsilon must be a finite number above 0, got {cost}")
         if not 0.0 <= cost_delta < 1.0:
             raise InvalidValueError(f"delta must be at least 0 and below 1, got {cost_delta}")
         with self._lock:

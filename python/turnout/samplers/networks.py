@@ -15,6 +15,7 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._types import Floats
+from turnout.accounting.values import positive
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers.base import points
 
@@ -205,9 +206,7 @@ class DenseNetworks:
                 f"weights must be one finite number for each of the {len(self.networks)} networks",
                 weights,
             )
-        self.clip = _arguments.number("clip", clip)
-        if not (math.isfinite(self.clip) and self.clip > 0.0):
-            raise InvalidValueError(f"clip must be finite and above 0, got {self.clip}")
+        self.clip = positive("clip", clip)
 
     def scores(self, X: Any) -> Floats:
         """Give the sum at points.

@@ -11,6 +11,7 @@ from turnout import _arguments
 from turnout._drawing import new_axes
 from turnout._extras import require
 from turnout._types import Axes, Floats
+from turnout.accounting.values import positive
 from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import LogDensity, as_reference, log_density_of
 from turnout.samplers.base import PrivateSampler, points
@@ -246,9 +247,7 @@ def _band_of(
         epsilon = density.epsilon_
     if epsilon is None or base is None:
         return base, None
-    width = _arguments.number("epsilon", epsilon)
-    if not 0.0 < width < math.inf:
-        raise InvalidValueError(f"epsilon must be a finite number above 0, got {width}")
+    width = positive("epsilon", epsilon)
     if isinstance(density, MinimaxSampler) and own and width == density.epsilon_:
         # Those of the fit, whatever the parameters are now.
         low, high = density.projection_.log_limits

@@ -16,6 +16,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Floats
+from turnout.accounting.values import positive
 from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import log_density_of
 from turnout.samplers.base import points
@@ -289,9 +290,7 @@ def _divergence(
     if bounds is None:
         raise InvalidValueError("bounds must be given for densities, got None")
     log_p, log_q = log_density_of("p", p, finite=True), log_density_of("q", q, finite=True)
-    tolerance = _arguments.number("tolerance", effort[0])
-    if not 0.0 < tolerance < math.inf:
-        raise InvalidValueError(f"tolerance must be a finite number above 0, got {tolerance}")
+    tolerance = positive("tolerance", effort[0])
     evaluations = _arguments.integer("max_evaluations", effort[1], least=1)
 
     def values(where: Floats) -> Floats:
