@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from turnout.errors import InvalidValueError, MissingExtraError, NotFittedError
-from turnout.samplers import MollifiedBoosting, MollifiedDensity
+from turnout.samplers import MinimaxSampler, MollifiedBoosting, MollifiedDensity
 
 checks = pytest.importorskip("sklearn.utils.estimator_checks")
 
@@ -132,11 +132,15 @@ def test_a_missing_scikit_learn_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
             sampler.sample()
 
 
-def test_columns_keep_their_names() -> None:
+@pytest.mark.parametrize(
+    "sampler",
+    [MollifiedDensity(1.0, random_state=1), MinimaxSampler(lower=0.0, upper=9.0, random_state=1)],
+)
+def test_columns_keep_their_names(sampler: Any) -> None:
     pandas = pytest.importorskip("pandas")
     rows = np.random.default_rng(1).normal([0.0, 1.0], 1.0, size=(40, 2))
     frame = pandas.DataFrame(rows, columns=["a", "b"])
-    sampler = MollifiedDensity(1.0, random_state=1).fit(frame)
+    sampler.fit(frame)
     assert sampler.feature_names_in_.tolist() == ["a", "b"]
     np.testing.assert_array_equal(sampler.score_samples(frame), sampler.score_samples(rows))
     with pytest.raises(
