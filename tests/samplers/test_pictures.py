@@ -70,11 +70,11 @@ def test_a_fitted_sampler_is_drawn_with_its_band() -> None:
     sampler = fitted()
     truth = stats.norm(0.5, 0.3)
     draws = sampler.sample(50, budget=PrivacyBudget(math.inf), seed=1)
-    axes: Any = plot_density(sampler, truth=truth, draws=draws, bounds=(-2, 2))
+    axes: Any = plot_density(sampler, truth=truth, draws=draws, bounds=(-4, 4))
     drawn = lines(axes)
     assert set(drawn) == {"reference $Q_0$", "50 draws", "truth", "law of a draw"}
     x = drawn["law of a draw"][:, 0]
-    assert (x[0], x[-1]) == (-2, 2)
+    assert (x[0], x[-1]) == (-4, 4)
     np.testing.assert_allclose(
         drawn["law of a draw"][:, 1], np.exp(sampler.score_samples(x[:, None]))
     )
