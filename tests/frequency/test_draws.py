@@ -11,35 +11,35 @@ import turnout as tn
 from turnout import _core
 from turnout._seeds import derived
 from turnout.errors import InvalidValueError
-from turnout.frequency.draws import participants, uniform_codes, weighted_choices
+from turnout.frequency.draws import participants, weighted_choices
 
 
 @pytest.mark.parametrize("size", [2, 3, 7, 1000])
-def test_uniform_codes_are_uniform(size: int, statistical: ModuleType) -> None:
-    codes = uniform_codes(size, 200_000, 1)
+def test_integers_below_a_number_are_uniform(size: int, statistical: ModuleType) -> None:
+    codes = _core.uniform_integers(size, 200_000, 1)
     statistical.check_law(np.bincount(codes, minlength=size), [1 / size] * size)
-    assert (uniform_codes(size, 50, 1) == uniform_codes(size, 50, 1)).all()
-    assert (uniform_codes(size, 50, None) != uniform_codes(size, 50, None)).any()
+    assert (_core.uniform_integers(size, 50, 1) == _core.uniform_integers(size, 50, 1)).all()
+    assert (_core.uniform_integers(size, 50) != _core.uniform_integers(size, 50)).any()
 
 
-def test_the_uniform_numbers_behind_them_have_52_bits() -> None:
+def test_uniform_numbers_have_52_bits() -> None:
     doubled = _core.uniforms(10_000, 3) * 2.0**53
     assert (doubled % 2 == 1).all()
     assert 0 < doubled.min() < doubled.max() < 2.0**53
 
 
-def test_large_domains_are_drawn_from_evenly(statistical: ModuleType) -> None:
+def test_integers_below_a_large_number_are_even(statistical: ModuleType) -> None:
     size = 2**32 - 1
-    codes = uniform_codes(size, 100_000, 2)
+    codes = _core.uniform_integers(size, 100_000, 2)
     assert codes.max() < size
     statistical.check_law(np.bincount(codes * 8 // size, minlength=8), [1 / 8] * 8)
     statistical.check_law(np.bincount(codes % 5, minlength=5), [0.2] * 5)
 
 
-def test_integers_above_the_largest_multiple_are_drawn_again(statistical: ModuleType) -> None:
-    size = 3 * 2**50  # a quarter of the integers of 52 bits would fold onto the first third
-    codes = uniform_codes(size, 20_000, 2)
-    statistical.check_law(np.bincount(codes // 2**50, minlength=3), [1 / 3] * 3)
+def test_words_above_the_largest_multiple_are_drawn_again(statistical: ModuleType) -> None:
+    size = 3 * 2**61  # a quarter of the words would fold onto some of the integers
+    codes = _core.uniform_integers(size, 20_000, 2)
+    statistical.check_law(np.bincount(codes // 2**61, minlength=3), [1 / 3] * 3)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1e-4, 2.0**-40])

@@ -1,4 +1,4 @@
-"""Random choices that do not depend on answers: who takes part, in which group, fake answers.
+"""Random choices that do not depend on answers: who takes part, and in which group.
 
 All come from the core's cryptographic streams; with a seed they are reproducible.
 """
@@ -10,13 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from turnout import _core
-from turnout._seeds import derived
 from turnout._types import Floats, Integers
 from turnout.collecting.drawing import Noise
 from turnout.errors import InvalidValueError
 from turnout.participation import Participation, Personalized
 
-_BITS = 52
 _TOTAL_BITS = 62
 
 
@@ -38,29 +36,6 @@ def weighted_choices(weights: Sequence[int], length: int, seed: Noise) -> Intege
     array([1, 1])
     """
     return _core.choose_weighted(np.array(weights, dtype=np.uint64), length, seed)
-
-
-def uniform_codes(size: int, length: int, seed: Noise) -> Integers:
-    """Draw codes from ``0 .. size - 1``, all equally likely, exactly.
-
-    Examples
-    --------
-    >>> bool((uniform_codes(5, 100, None) < 5).all())
-    True
-    """
-    codes = np.empty(length, np.int64)
-    missing = np.arange(length)
-    # Integers of 52 bits; those above the largest multiple of the size are drawn again.
-    limit = (2**_BITS // size) * size
-    attempt = 0
-    while missing.size:
-        drawn = _core.uniforms(missing.size, derived(seed, attempt)) * 2.0**_BITS
-        integers = np.floor(drawn).astype(np.int64)
-        good = integers < limit
-        codes[missing[good]] = integers[good] % size
-        missing = missing[~good]
-        attempt += 1
-    return codes
 
 
 def participants(participation: Participation, nodes: int, seed: int | None) -> Integers:

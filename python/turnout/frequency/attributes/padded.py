@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from turnout import _arguments
+from turnout import _arguments, _core
 from turnout._seeds import derived
 from turnout._types import Array, Unsigned
 from turnout.accounting.variation import ToldApart, VariationRatio
@@ -16,7 +16,7 @@ from turnout.collecting.drawing import Noise
 from turnout.collecting.kernel import Kernel
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.draws import uniform_codes, weighted_choices
+from turnout.frequency.draws import weighted_choices
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.wrapped import WrappedOracle
@@ -147,7 +147,7 @@ class _PaddedKernel:
         size = self._oracle.domain.size
         self._oracle.domain.check_codes("values", codes)
         chosen = weighted_choices([_SCALE - self._real, self._real], codes.size, derived(seed, 0))
-        fake = uniform_codes(size, codes.size, derived(seed, 1))
+        fake = _core.uniform_integers(size, codes.size, derived(seed, 1))
         return np.where(chosen == 1, codes.astype(np.int64), fake)
 
     def randomize(self, codes: Array, rate: float | Array, seed: Noise = None) -> Any:

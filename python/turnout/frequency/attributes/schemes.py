@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from turnout import _arguments
+from turnout import _arguments, _core
 from turnout._rounding import rounded_down, rounded_up
 from turnout._seeds import derived
 from turnout._tables import Tabular
@@ -26,7 +26,7 @@ from turnout.frequency.attributes.base import (
     oracles_for,
 )
 from turnout.frequency.attributes.padded import PaddedOracle
-from turnout.frequency.draws import uniform_codes, weighted_choices
+from turnout.frequency.draws import weighted_choices
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.participation import Everyone, Participation
@@ -162,7 +162,9 @@ class SampledAttribute(AttributeCollection):
         chosen = weighted_choices(list(self._weights.values()), len(answers), derived(noise, 0))
         for number, oracle in enumerate(self._oracles.values()):
             sampled = chosen == number
-            own = uniform_codes(oracle.domain.size, len(answers), derived(noise, 2, number))
+            own = _core.uniform_integers(
+                oracle.domain.size, len(answers), derived(noise, 2, number)
+            )
             own[sampled] = answers[sampled, number]
             reports = oracle.draw_reports(own, Everyone(), derived(noise, 1, number)).reports
             yield PartReports(number, None, reports)
