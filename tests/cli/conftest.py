@@ -29,7 +29,7 @@ def turnout(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     # How far a command is says a slow machine only: `turnout_process` shows it.
-    monkeypatch.setattr("turnout._progress._PATIENCE", float("inf"))
+    monkeypatch.setattr("turnout._progress._PATIENCE", 1e6)
 
     def run(*arguments: object) -> Any:
         result = CliRunner().invoke(app, [str(argument) for argument in arguments])
