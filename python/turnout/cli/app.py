@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 import json
@@ -14,7 +15,7 @@ from types import FrameType
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from turnout import __version__
@@ -75,31 +76,34 @@ class Later(TyperCommand):
         return self.command().make_context(info_name, args, parent, **extra)
 
     def _refuse_unknown_options(self, info_name: str | None, args: list[str], parent: Any) -> None:
-        """Refuse an option that the command has not, or without its value, before it is imported.
+        """Refuse a long option that the command has not, before it is imported.
 
-        The command refuses them in the same words.
+        The command refuses it in the same words, and all else that is wrong.
         """
+        usage = self._usage()
+        options = {word for each in usage["options"] for word in each.split()}
+        known = options | {word for each in usage["flags"] for word in each.split()} | {"--help"}
+        rest = iter(args)
+        for word in rest:
+            name, _, value = word.partition("=")
+            if word == "--":
+                return
+            if word.startswith("--") and name not in known:
+                # The class is that of the Click which this Typer uses, of its own or another's.
+                module = importlib.import_module(typer.BadParameter.__module__)
+                near = sorted(difflib.get_close_matches(name, known))
+                with self.context_class(self, info_name=info_name, parent=parent) as context:
+                    raise module.NoSuchOption(name, possibilities=near, ctx=context)
+            if word in options and not value:
+                next(rest, None)
+
+    def _usage(self) -> Any:
         known = json.loads(files("turnout.cli").joinpath("usage.json").read_text("utf-8"))
-        usage = known[f"{self.module}.{self.name}"]
-        params: list[Any] = [
-            *(TyperOption(param_decls=_named(each), is_flag=True) for each in usage["flags"]),
-            *(TyperOption(param_decls=_named(each)) for each in usage["options"]),
-        ]
-        if usage["arguments"]:
-            params.append(
-                TyperArgument(
-                    param_decls=["_"], nargs=-1, metavar=usage["arguments"], required=True
-                )
-            )
-        alone = TyperCommand(self.name, params=params)
-        with alone.context_class(alone, info_name=info_name, parent=parent) as context:
-            alone.make_parser(context).parse_args(list(args))
+        return known[f"{self.module}.{self.name}"]
 
-
-def _named(options: str) -> list[str]:
-    """Give the words of an option, and a name that no other has."""
-    words = options.split()
-    return [*words, words[0].lstrip("-").replace("-", "_")]
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Say what is given, without the command."""
+        return ["[OPTIONS]", *filter(None, [self._usage()["arguments"]])]
 
 
 def _documented(command: Callable[..., None]) -> tuple[str, dict[str, str]]:
