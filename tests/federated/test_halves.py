@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 from types import ModuleType
 from typing import Any
@@ -307,6 +308,22 @@ def test_an_abandoned_round_stays_paid() -> None:
     server.close()
     assert server.ledger is not None
     assert server.ledger.spent() == compose([(plan.mechanism, 2)]).epsilon(1e-5)
+
+
+def test_a_sum_beyond_floating_point_gives_the_round_up_without_a_warning() -> None:
+    plan = RandomParticipationSGD(
+        1.0, 1.0, 1e308, noise_multiplier=1.0, noise="float", local_size=1, seed=1
+    )
+    server = plan.server(np.zeros(200), SGD(0.1))
+    server.open(1)
+    server.put(np.full(200, 1.7e308))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidValueError, match="not finite"):
+            server.close()
+    assert server.round == 1
+    with pytest.raises(ProtocolError, match="no round is open"):
+        server.close()
 
 
 def test_a_server_needs_an_optimizer_and_a_finite_model() -> None:

@@ -235,8 +235,9 @@ class Server:
         OSError
             If the checkpoint cannot be written. The step was made.
         """
-        gradient = self._opened("open one first").gradient()
+        opened = self._opened("open one first")
         with np.errstate(over="ignore", invalid="ignore"):
+            gradient = opened.gradient()
             moved, state = self._optimizer.step(self._vector, gradient, self._state, self._round)
         model = self._finite(moved)
         if model is None:
