@@ -229,6 +229,15 @@ def test_repeated_shares_rosters_and_sums_are_refused(harness: ModuleType) -> No
     assert network.server.sums.tolist() == [1, 2, 3]
 
 
+def test_a_party_has_a_plain_integer_for_its_index() -> None:
+    round_ = td.NoisyAggregation(2, 3, parties=2, epsilon=1.0).start_round()
+    for party in (round_.aggregator(np.int64(1)).party, round_.user(np.int64(1)).party):
+        assert type(party.index) is int
+    for index in (2, -1, True, 1.0, "1"):
+        with pytest.raises((InvalidTypeError, InvalidValueError), match="index must be an integer"):
+            round_.aggregator(index)  # type: ignore[arg-type]
+
+
 def test_malformed_shares_rosters_and_sums_are_refused(harness: ModuleType) -> None:
     network, _ = shares(harness)
     field = network.round_.mechanism.field

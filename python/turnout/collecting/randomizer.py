@@ -324,12 +324,6 @@ class Randomizer(ABC):
         return self._made_of, (self.epsilon, self.domain, self.parameters())
 
 
-def _rebuilt(
-    kind: type[Randomizer], epsilon: float, domain: Any, parameters: dict[str, Any]
-) -> Any:
-    return kind._made_of(epsilon, domain, parameters)
-
-
 def tell_improbable(oracle: Randomizer, reports: Array) -> int:
     """Count the reports that came from elsewhere and that honest nodes hardly ever send.
 

@@ -60,8 +60,8 @@ class Aggregator(Participant):
                 "two-stage sampling has no aggregators: elected users add up, and are made by user"
             )
         most = mechanism.number_of_parties - 1
-        _arguments.integer("index", index, least=0, most=most)
-        super().__init__(round_, Party(Role.AGGREGATOR, index))
+        number = _arguments.integer("index", index, least=0, most=most)
+        super().__init__(round_, Party(Role.AGGREGATOR, number))
         self._mechanism = mechanism
         self._shares: dict[int, bytes] = {}
         self._reports = np.zeros(mechanism.users, np.uint64)
