@@ -41,7 +41,8 @@ def question_of(oracle: Any, given: Sequence[str], of: str | None) -> str:
     """
     if not isinstance(oracle, (JointTable, PairTables)):
         raise InvalidTypeError(
-            f"given (--given) needs the tally of a joint table, got one of {oracle!r}"
+            "given (--given) needs the tally of a joint table or of tables of two questions "
+            f"(PairTables), got one of {oracle!r}"
         )
     questions = tuple(oracle.columns)
     for name in given:
@@ -87,6 +88,11 @@ def marginal_of(estimate: Any, names: Sequence[str]) -> FrequencyEstimate:
     if isinstance(estimate, JointEstimate):
         for name in names:
             _arguments.choice("marginal", name, tuple(estimate.questions))
+        if len(set(names)) < len(names):
+            raise InvalidValueError(
+                "marginal (--marginal) must name different questions, got "
+                f"{_arguments.listed(names)}"
+            )
         if len(names) >= len(estimate.questions):
             raise InvalidValueError(
                 f"marginal (--marginal) must leave out a question, got {_arguments.listed(names)}"
