@@ -85,7 +85,7 @@ class Later(TyperCommand):
         known = options | {word for each in usage["flags"] for word in each.split()} | {"--help"}
         rest = iter(args)
         for word in rest:
-            name, _, value = word.partition("=")
+            name = word.partition("=")[0]
             if word == "--":
                 return
             if word.startswith("--") and name not in known:
@@ -94,7 +94,7 @@ class Later(TyperCommand):
                 near = sorted(difflib.get_close_matches(name, known))
                 with self.context_class(self, info_name=info_name, parent=parent) as context:
                     raise module.NoSuchOption(name, possibilities=near, ctx=context)
-            if word in options and not value:
+            if word in options:
                 next(rest, None)
 
     def _usage(self) -> Any:
