@@ -251,7 +251,6 @@ def test_eight_threads_share_an_oracle_and_give_the_right_answers(threads: str) 
     program = """
     import json
     from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
     import numpy as np
     import turnout as tn
 
