@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import typer
 
 from turnout.cli.app import COMMANDS, Later
 
-LIST = Path(__file__).parents[1] / "python/turnout/cli/usage.json"
+LIST = Path(__file__).parents[1] / "python/turnout/cli/usage.txt"
 
 
 def later(commands: Iterable[Any]) -> Iterator[Later]:
@@ -27,25 +26,20 @@ def later(commands: Iterable[Any]) -> Iterator[Later]:
 
 
 def usage() -> str:
-    """Describe the options of all commands."""
-    found = {}
+    """Write a line for each command: its name, flags, options with a value, and arguments."""
+    lines = []
     for each in later(COMMANDS):
         command = each.command()
-        context = typer.Context(command, info_name=each.name)
-        options: dict[bool, list[str]] = {True: [], False: []}
+        words: dict[bool, list[str]] = {True: [], False: []}
         for parameter in command.params:
             if parameter.param_type_name == "option":
-                options[parameter.is_flag].append(" ".join(parameter.opts))
-                options[True] += parameter.secondary_opts
-        arguments = [
-            piece for piece in command.collect_usage_pieces(context) if "OPTIONS" not in piece
-        ]
-        found[f"{each.module}.{each.name}"] = {
-            "arguments": " ".join(arguments),
-            "flags": options[True],
-            "options": options[False],
-        }
-    return json.dumps(found, indent=1) + "\n"
+                words[parameter.is_flag] += parameter.opts
+                words[True] += parameter.secondary_opts
+        pieces = command.collect_usage_pieces(typer.Context(command, info_name=each.name))
+        arguments = [piece for piece in pieces if "OPTIONS" not in piece]
+        parts = [" ".join(part) for part in (words[True], words[False], arguments)]
+        lines.append("\t".join([f"{each.module}.{each.name}", *parts]) + "\n")
+    return "".join(lines)
 
 
 if __name__ == "__main__":

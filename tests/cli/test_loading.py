@@ -138,7 +138,7 @@ def test_the_list_of_options_is_that_of_the_commands() -> None:
     program = f"import runpy; print(runpy.run_path({str(place)!r})['usage'](), end='')"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    kept = files("turnout.cli").joinpath("usage.json").read_text("utf-8")
+    kept = files("turnout.cli").joinpath("usage.txt").read_text("utf-8")
     assert plain(kept) == plain(done.stdout), (
         "options of commands changed: make public-api writes them"
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-import json
 import re
 import signal
 import sys
@@ -80,9 +79,8 @@ class Later(TyperCommand):
 
         The command refuses it in the same words, and all else that is wrong.
         """
-        usage = self._usage()
-        options = {word for each in usage["options"] for word in each.split()}
-        known = options | {word for each in usage["flags"] for word in each.split()} | {"--help"}
+        flags, options, _ = (words.split() for words in self._usage())
+        known = {*flags, *options, "--help"}
         rest = iter(args)
         for word in rest:
             name = word.partition("=")[0]
@@ -97,13 +95,15 @@ class Later(TyperCommand):
             if word in options:
                 next(rest, None)
 
-    def _usage(self) -> Any:
-        known = json.loads(files("turnout.cli").joinpath("usage.json").read_text("utf-8"))
+    def _usage(self) -> list[str]:
+        """Look up the command's flags, its options with a value, and its arguments."""
+        lines = files("turnout.cli").joinpath("usage.txt").read_text("utf-8").splitlines()
+        known = {name: usage for name, *usage in (line.split("\t") for line in lines)}
         return known[f"{self.module}.{self.name}"]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Say what is given, without the command."""
-        return ["[OPTIONS]", *filter(None, [self._usage()["arguments"]])]
+        return ["[OPTIONS]", *self._usage()[2].split()]
 
 
 def _documented(command: Callable[..., None]) -> tuple[str, dict[str, str]]:
