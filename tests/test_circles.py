@@ -31,7 +31,9 @@ def imports(path: Path, files: set[str]) -> set[str]:
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
-    paths = {module(path): path for path in ROOT.rglob("*.py")}
+    # What a package imports when it is asked for stands in its stub.
+    files = [*ROOT.rglob("*.py"), *ROOT.rglob("__init__.pyi")]
+    paths = {module(path): path for path in files}
     arrows = {name: imports(path, set(paths)) for name, path in paths.items()}
     assert sum(map(len, arrows.values())) > 1000
     try:

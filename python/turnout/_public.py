@@ -2,44 +2,58 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 
-def imported_later(
-    package: str, names: Mapping[str, Iterable[str]], public: Iterable[str] = ()
-) -> Callable[[str], Any]:
-    """Make the ``__getattr__`` of a package that imports a public name when it is asked for.
+def named_in_stub(
+    package: str, file: str
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Read from the stub of a package what is public in it, to be imported when it is asked for.
+
+    The stub ``__init__.pyi`` is what type checkers and editors read, so that names stand there and
+    nowhere else: ``from module import name as name``.
 
     Parameters
     ----------
-    package
-        Name of the package.
-    names
-        Of each module the names that come from it.
-    public
-        All public names of the package: those that come from no module are modules themselves.
+    package, file
+        ``__name__`` and ``__file__`` of the package.
+
+    Returns
+    -------
+    tuple
+        Its ``__all__``, ``__getattr__`` and ``__dir__``.
 
     Examples
     --------
-    >>> get = imported_later("os", {"statistics": ["fmean"]}, ["fmean", "path"])
-    >>> get("fmean").__name__
-    'fmean'
-    >>> get("path").__name__ in ("posixpath", "ntpath")
+    >>> import turnout.planning
+    >>> names, get, listed = named_in_stub("turnout.planning", turnout.planning.__file__)
+    >>> get("choose_oracle").__module__
+    'turnout.planning.choice'
+    >>> listed() == names == turnout.planning.__all__
     True
     """
-    homes = {name: module for module, found in names.items() for name in found}
-    modules = {name: f"{package}.{name}" for name in public if name not in homes}
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    homes = {
+        each.name: statement.module
+        for statement in stub.body
+        if isinstance(statement, ast.ImportFrom) and statement.module is not None
+        for each in statement.names
+    }
 
     def get(name: str) -> Any:
-        if name in homes:
-            return getattr(importlib.import_module(homes[name]), name)
-        if name in modules:
-            return importlib.import_module(modules[name])
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = homes[name]
+        if home == package:
+            return importlib.import_module(f"{package}.{name}")
+        return getattr(importlib.import_module(home), name)
 
-    return get
+    names = sorted(homes)
+    return names, get, listing(names)
 
 
 def listing(public: Iterable[str]) -> Callable[[], list[str]]:

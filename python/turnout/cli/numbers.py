@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from turnout import Bernoulli, Bounds, Everyone, Plan, SquareWave, mean
-from turnout._kinds import REGISTERED
+from turnout import Bernoulli, Bounds, Everyone, Plan, SquareWave, _kinds, mean
 from turnout.cli.answers import oracle_names
 from turnout.cli.running import check_positive
 from turnout.cli.showing.shown import describe_participation
@@ -105,7 +104,7 @@ def mechanisms(numbers: Bounds) -> dict[str, Any]:
         return {SquareWave.name: SquareWave}
     return {
         name: found
-        for name, found in REGISTERED.items()
+        for name, found in _kinds.known("turnout.mean").items()
         if issubclass(found, mean.MeanMechanism) and found.__module__.startswith("turnout.")
     }
 

@@ -5,29 +5,6 @@ download from the publishers and check what arrives against published hashes; th
 ``datasets``.
 """
 
-from turnout._public import listing
-from turnout.datasets.adult import TableSplit, fetch_adult, load_adult
-from turnout.datasets.images import (
-    Images,
-    ImageSplit,
-    fetch_emnist,
-    fetch_mnist,
-    load_images,
-    load_mnist,
-    read_idx,
-)
+from turnout._public import named_in_stub
 
-__all__ = [
-    "ImageSplit",
-    "Images",
-    "TableSplit",
-    "fetch_adult",
-    "fetch_emnist",
-    "fetch_mnist",
-    "load_adult",
-    "load_images",
-    "load_mnist",
-    "read_idx",
-]
-
-__dir__ = listing(__all__)
+__all__, __getattr__, __dir__ = named_in_stub(__name__, __file__)

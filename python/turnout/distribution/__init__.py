@@ -13,26 +13,6 @@ participation, reports, a tally, an estimate with its intervals.
 True
 """
 
-from turnout._public import listing
-from turnout.distribution.estimate import (
-    DistributionEstimate,
-    DistributionInterval,
-    DistributionQuantile,
-)
-from turnout.distribution.groups import DistributionSeries, GroupedDistributionEstimate
-from turnout.distribution.law import BinnedBounds, WaveLaw
-from turnout.distribution.square_wave import DistributionTally, SquareWave
+from turnout._public import named_in_stub
 
-__all__ = [
-    "BinnedBounds",
-    "DistributionEstimate",
-    "DistributionInterval",
-    "DistributionQuantile",
-    "DistributionSeries",
-    "DistributionTally",
-    "GroupedDistributionEstimate",
-    "SquareWave",
-    "WaveLaw",
-]
-
-__dir__ = listing(__all__)
+__all__, __getattr__, __dir__ = named_in_stub(__name__, __file__)

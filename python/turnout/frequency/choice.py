@@ -24,7 +24,7 @@ REPORTS = 1_000_000
 
 
 def oracle_classes() -> dict[str, type[FrequencyOracle]]:
-    """List the classes of all oracles that are imported, by name.
+    """List the classes of turnout's oracles and of all others that are imported, by name.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def oracle_classes() -> dict[str, type[FrequencyOracle]]:
     """
     return {
         name: found
-        for name, found in _kinds.REGISTERED.items()
+        for name, found in _kinds.known("turnout.frequency.oracles").items()
         if issubclass(found, FrequencyOracle)
     }
 

@@ -12,26 +12,6 @@ participation, reports, a tally, an estimate with its interval.
 True
 """
 
-from turnout._public import listing
-from turnout.mean.estimate import MeanEstimate, MeanInterval
-from turnout.mean.estimators import estimator_variance
-from turnout.mean.groups import GroupedMeanEstimate, MeanSeries
-from turnout.mean.law import SecondMoment
-from turnout.mean.mechanism import Duchi, Hybrid, MeanMechanism, Piecewise
-from turnout.mean.tally import MeanTally
+from turnout._public import named_in_stub
 
-__all__ = [
-    "Duchi",
-    "GroupedMeanEstimate",
-    "Hybrid",
-    "MeanEstimate",
-    "MeanInterval",
-    "MeanMechanism",
-    "MeanSeries",
-    "MeanTally",
-    "Piecewise",
-    "SecondMoment",
-    "estimator_variance",
-]
-
-__dir__ = listing(__all__)
+__all__, __getattr__, __dir__ = named_in_stub(__name__, __file__)

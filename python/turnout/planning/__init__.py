@@ -5,33 +5,6 @@ that meets a target, :func:`optimal_participation` the best participation where 
 epsilon and cost, :func:`estimate_mixed` adds up what such nodes reported.
 """
 
-from turnout._public import listing
-from turnout.frequency.choice import OracleCandidate
-from turnout.planning.choice import OracleChoice, choose_oracle
-from turnout.planning.participation import (
-    MixedPlan,
-    ParticipationPlan,
-    estimate_mixed,
-    optimal_participation,
-)
-from turnout.planning.planner import plan
-from turnout.planning.proposal import PlanCandidate, PlanCheck, PlanProposal
-from turnout.planning.tradeoff import TradeOff, TradeOffCurve
+from turnout._public import named_in_stub
 
-__all__ = [
-    "MixedPlan",
-    "OracleCandidate",
-    "OracleChoice",
-    "ParticipationPlan",
-    "PlanCandidate",
-    "PlanCheck",
-    "PlanProposal",
-    "TradeOff",
-    "TradeOffCurve",
-    "choose_oracle",
-    "estimate_mixed",
-    "optimal_participation",
-    "plan",
-]
-
-__dir__ = listing(__all__)
+__all__, __getattr__, __dir__ = named_in_stub(__name__, __file__)

@@ -1,0 +1,10 @@
+from turnout.datasets.adult import TableSplit as TableSplit
+from turnout.datasets.adult import fetch_adult as fetch_adult
+from turnout.datasets.adult import load_adult as load_adult
+from turnout.datasets.images import Images as Images
+from turnout.datasets.images import ImageSplit as ImageSplit
+from turnout.datasets.images import fetch_emnist as fetch_emnist
+from turnout.datasets.images import fetch_mnist as fetch_mnist
+from turnout.datasets.images import load_images as load_images
+from turnout.datasets.images import load_mnist as load_mnist
+from turnout.datasets.images import read_idx as read_idx
