@@ -77,9 +77,10 @@ def _scores(turnout: ModuleType | None, networks: list[Any], weights: list[float
     contenders = []
     if turnout is not None:
         own = importlib.import_module(f"{turnout.__name__}.samplers.networks")
-        bulk = own.DenseNetworks([own.DenseNetwork.from_mlp(one) for one in networks], weights)
-        call: Callable[[], object] = partial(bulk.scores, points)
-        contenders.append(Contender("turnout", "DenseNetworks.scores", 1, call, accept))
+        same = np.zeros(2), np.ones(2)
+        taken = [own.DenseNetwork.from_mlp(one, *same) for one in networks]
+        call: Callable[[], object] = partial(own.clipped_sum, taken, weights, math.log(2.0), points)
+        contenders.append(Contender("turnout", "clipped_sum", 1, call, accept))
     call = partial(_numpy, networks, weights, points)
     contenders.append(Contender(REFERENCE, "matmul, tanh", 1, call, accept))
     call = partial(_sklearn, networks, weights, points)

@@ -9,8 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.samplers.networks import DenseNetwork, DenseNetworks
+from turnout.samplers.networks import DenseNetwork, clipped_sum
 
 neural_network = pytest.importorskip("sklearn.neural_network")
 
@@ -31,6 +30,16 @@ def classifier(dimension, *, activation="tanh", hidden=(25, 25, 25), seed=1, dty
         return network.fit(records, np.repeat([1, 0], 300))
 
 
+def taken(fitted):
+    """The network of a classifier that was fitted on points as they are."""
+    inputs = fitted.n_features_in_
+    return DenseNetwork.from_mlp(fitted, np.zeros(inputs), np.ones(inputs))
+
+
+def line_of(weight, bias):
+    return DenseNetwork("tanh", (1, 1), np.array([weight, bias]), np.zeros(1), np.ones(1))
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("dimension", [1, 2, 7])
 @pytest.mark.parametrize("hidden", [(25, 25, 25), (3,), ()])
@@ -38,7 +47,7 @@ def test_logits_are_the_log_odds_of_scikit_learn(activation, dimension, hidden):
     fitted = classifier(dimension, activation=activation, hidden=hidden)
     points = np.random.default_rng(2).normal(0.0, 1.5, (777, dimension))
     odds = fitted.predict_proba(points)
-    logits = DenseNetwork.from_mlp(fitted).logits(points)
+    logits = taken(fitted).logits(points)
     kept = (odds > 1e-3).all(axis=1)
     assert kept.mean() > 0.5
     expected = np.log(odds[:, 1]) - np.log(odds[:, 0])
@@ -89,7 +98,7 @@ def test_weights_of_single_precision_are_taken_as_they_are():
     points = np.linspace(-1.0, 1.0, 9)[:, None]
     shift, scale = np.zeros(1), np.ones(1)
     expected = [exactly(fitted, "tanh", point, shift, scale) for point in points]
-    network = DenseNetwork.from_mlp(fitted)
+    network = taken(fitted)
     np.testing.assert_allclose(network.logits(points), expected, rtol=1e-12, atol=1e-12)
 
 
@@ -99,14 +108,15 @@ def test_scores_are_the_clipped_sum(count):
     fitted.append(classifier(2, activation="relu", hidden=(40, 3)))
     weights = [0.5, -0.25, 0.125, 2.0]
     networks = [
-        DenseNetwork.from_mlp(each, [seed, 0.0], [1.0, 2.0]) for seed, each in enumerate(fitted)
+        DenseNetwork.from_mlp(each, np.array([seed, 0.0]), np.array([1.0, 2.0]))
+        for seed, each in enumerate(fitted)
     ]
     points = np.random.default_rng(4).normal(0.0, 2.0, (count, 2))
     expected = sum(
         weight * np.clip(network.logits(points), -LOG_TWO, LOG_TWO)
         for weight, network in zip(weights, networks, strict=True)
     )
-    scores = DenseNetworks(networks, weights).scores(points)
+    scores = clipped_sum(networks, weights, LOG_TWO, points)
     assert scores.shape == (count,)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-12)
     if count == 5000:
@@ -114,14 +124,18 @@ def test_scores_are_the_clipped_sum(count):
 
 
 def test_a_point_scores_the_same_alone():
-    networks = DenseNetworks([DenseNetwork.from_mlp(classifier(1))], [1.0])
+    network = taken(classifier(1))
+
+    def scores(network, points):
+        return clipped_sum([network], [1.0], LOG_TWO, points)
+
     points = np.random.default_rng(5).normal(size=(700, 1))
-    together = networks.scores(points)
-    alone = np.array([networks.scores(points[i : i + 1])[0] for i in range(700)])
+    together = scores(network, points)
+    alone = np.array([scores(network, points[i : i + 1])[0] for i in range(700)])
     assert (together == alone).all()
-    assert (pickle.loads(pickle.dumps(networks)).scores(points) == together).all()
+    assert (scores(pickle.loads(pickle.dumps(network)), points) == together).all()
     strided = np.repeat(points, 2, axis=1)[:, :1]
-    assert (networks.scores(strided) == together).all()
+    assert (scores(network, strided) == together).all()
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -133,98 +147,21 @@ def test_networks_that_lie_stay_within_the_clip(activation, lie):
         for parameters in (fitted.coefs_, fitted.intercepts_):
             kept = parameters[layer].copy()
             parameters[layer].flat[0] = lie
-            network = DenseNetwork.from_mlp(fitted)
+            network = taken(fitted)
             parameters[layer] = kept
-            scores = DenseNetworks([network, network], [1.0, 0.5]).scores(points)
+            scores = clipped_sum([network, network], [1.0, 0.5], LOG_TWO, points)
             assert np.isfinite(scores).all()
             assert (np.abs(scores) <= 1.5 * LOG_TWO * (1.0 + 1e-15)).all()
 
 
 def test_a_logit_that_is_no_number_counts_as_zero():
-    silent = DenseNetwork([[[1.0]]], [[np.nan]])
-    line = DenseNetwork([[[1.0]]], [[0.0]])
-    endless = DenseNetwork([[[np.inf]]], [[0.0]])
+    silent = line_of(1.0, np.nan)
+    line = line_of(1.0, 0.0)
+    endless = line_of(np.inf, 0.0)
     points = np.array([[0.25], [-3.0]])
     assert np.isnan(silent.logits(points)).all()
-    found = DenseNetworks([silent, line], [5.0, 1.0], 0.5).scores(points)
+    found = clipped_sum([silent, line], [5.0, 1.0], 0.5, points)
     assert found.tolist() == [0.25, -0.5]
-    assert DenseNetworks([endless], [1.0], 0.5).scores(points).tolist() == [0.5, -0.5]
+    assert clipped_sum([endless], [1.0], 0.5, points).tolist() == [0.5, -0.5]
     # Infinity times 0 is no number.
-    assert DenseNetworks([endless], [1.0], 0.5).scores(np.zeros((1, 1))).tolist() == [0.0]
-
-
-def test_what_is_no_classifier_of_two_classes_is_refused():
-    with pytest.raises(InvalidTypeError, match="fitted MLPClassifier"):
-        DenseNetwork.from_mlp(neural_network.MLPClassifier())
-    with pytest.raises(InvalidTypeError, match="fitted MLPClassifier"):
-        DenseNetwork.from_mlp("a network")
-    points = np.random.default_rng(1).normal(size=(30, 1))
-    for classes in ([0, 1, 2], [1, 2]):
-        network = neural_network.MLPClassifier((2,), solver="lbfgs", max_iter=50, tol=1.0)
-        network.fit(points, np.resize(classes, 30))
-        with pytest.raises(InvalidValueError, match="classes 0 and 1"):
-            DenseNetwork.from_mlp(network)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (([], []), InvalidValueError, "there must be a layer"),
-        (([[[1.0]]], []), InvalidValueError, "one array for each layer"),
-        (([[1.0]], [[1.0]]), InvalidValueError, r"weights\[0\] must have 2 dimension"),
-        (([[[1.0]]], [1.0]), InvalidValueError, r"biases\[0\] must have 1 dimension"),
-        (
-            ([[[1.0, 2.0]]], [[1.0]]),
-            InvalidValueError,
-            r"weights\[0\] must have the shape \(1, 1\)",
-        ),
-        (([[[1.0, 2.0]]], [[1.0, 2.0]]), InvalidValueError, "must have one unit"),
-        (([[["a"]]], [[1.0]]), InvalidTypeError, r"weights\[0\] must hold real numbers"),
-        ((3, [[1.0]]), InvalidTypeError, "weights must be a list of arrays"),
-    ],
-)
-def test_bad_layers(arguments, error, message):
-    with pytest.raises(error, match=message):
-        DenseNetwork(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"activation": "softmax"}, "activation must be one of"),
-        ({"shift": [0.0, 1.0]}, "shift must be one finite number for each of the 1"),
-        ({"shift": [np.nan]}, "shift must be one finite number"),
-        ({"scale": [0.0]}, "scale must be above 0"),
-        ({"scale": [-1.0]}, "scale must be above 0"),
-        ({"scale": [np.inf]}, "scale must be one finite number"),
-    ],
-)
-def test_bad_standardisation(keywords, message):
-    with pytest.raises(InvalidValueError, match=message):
-        DenseNetwork([[[1.0]]], [[0.0]], **keywords)
-
-
-def test_bad_sums_and_points():
-    one = DenseNetwork([[[1.0]]], [[0.0]])
-    two = DenseNetwork([[[1.0], [1.0]]], [[0.0]])
-    with pytest.raises(InvalidValueError, match="at least one network"):
-        DenseNetworks([], [])
-    with pytest.raises(InvalidTypeError, match=r"networks\[1\] must be a DenseNetwork"):
-        DenseNetworks([one, 3], [1.0, 1.0])
-    with pytest.raises(InvalidValueError, match="number of inputs"):
-        DenseNetworks([one, two], [1.0, 1.0])
-    for weights in ([1.0, 2.0], [np.nan]):
-        with pytest.raises(InvalidValueError, match="one finite number for each of the 1"):
-            DenseNetworks([one], weights)
-    for clip in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(InvalidValueError, match="clip must be"):
-            DenseNetworks([one], [1.0], clip)
-    for points, message in [
-        (np.zeros((3, 2)), r"X must have 1 column"),
-        (np.zeros(3), "2-D"),
-        (np.array([[np.nan]]), "finite"),
-    ]:
-        with pytest.raises(InvalidValueError, match=message):
-            one.logits(points)
-        with pytest.raises(InvalidValueError, match=message):
-            DenseNetworks([one], [1.0]).scores(points)
+    assert clipped_sum([endless], [1.0], 0.5, np.zeros((1, 1))).tolist() == [0.0]

@@ -13,7 +13,7 @@ from turnout import _arguments
 from turnout._extras import require
 from turnout._types import Floats
 from turnout.errors import InvalidValueError
-from turnout.samplers.networks import DenseNetwork, DenseNetworks
+from turnout.samplers.networks import DenseNetwork, clipped_sum
 
 Score = Callable[[Floats], Floats]
 
@@ -77,26 +77,17 @@ class BoostedScore:
         self.learners = tuple(learners)
         self.weights = tuple(weights)
         self.most = most
-        networks = [learner for learner in self.learners if isinstance(learner, DenseNetwork)]
-        thetas = [
-            theta
-            for learner, theta in zip(self.learners, self.weights, strict=True)
-            if isinstance(learner, DenseNetwork)
-        ]
-        self._networks = DenseNetworks(networks, thetas, LOG_TWO) if networks else None
-        self._others = [
-            (learner, theta)
-            for learner, theta in zip(self.learners, self.weights, strict=True)
-            if not isinstance(learner, DenseNetwork)
-        ]
+        # Those of one sampler are of one kind.
+        self._networks = all(isinstance(learner, DenseNetwork) for learner in self.learners)
 
     def __call__(self, points: Floats) -> Floats:
         """Give scores at points of shape (n, d)."""
         total = np.zeros(len(points))
-        if self._networks is not None:
-            total += self._networks.scores(points)
-        for learner, theta in self._others:
-            total += theta * learner(points)
+        if self._networks and self.learners:
+            total += clipped_sum(self.learners, self.weights, LOG_TWO, points)
+        else:
+            for learner, theta in zip(self.learners, self.weights, strict=True):
+                total += theta * learner(points)
         return np.clip(total, -self.most, self.most)
 
 
