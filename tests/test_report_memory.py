@@ -376,7 +376,7 @@ def test_the_limit_holds_where_duplicates_are_looked_for_and_batches_are_read(
     reports = open_reports(path)
     # A page of equal rows is small in the file, and large when it is read.
     with pytest.raises(MemoryLimitError):
-        reports.duplicate_reports("refuse", max_memory=1)
+        reports.tally(duplicates="refuse", max_memory=1)
     with pytest.raises(MemoryLimitError):
         list(reports.batches(max_memory=1))
     assert sum(len(batch) for batch in reports.batches()) == 3000

@@ -27,7 +27,7 @@ from turnout.errors import (
 from turnout.frequency.longitudinal import Memoized, MemoizedClient
 from turnout.pipeline import Answers, EncodedBlock, PseudonymKey, open_source, scan
 from turnout.pipeline.processing import JobNoise
-from turnout.ray.work import Secrets
+from turnout.pipeline.running import Secrets
 from turnout.signing import SigningKey
 
 DOMAIN = tn.Domain(["no", "yes"])

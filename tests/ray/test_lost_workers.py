@@ -145,7 +145,7 @@ def test_worker_that_always_dies_leaves_a_job_to_go_on_with(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("turnout.ray.work.RETRIES", 0)
+    monkeypatch.setattr("turnout.ray.cluster.RETRIES", 0)
     folder = tmp_path / "reports"
     with pytest.raises(WorkerLostError, match="resume=True goes on"):
         randomize(source(trouble, tmp_path, "reading", {30}), folder)

@@ -130,9 +130,14 @@ class Answers(AskedColumns):
             for block in self.source.blocks(self.columns, categories=self._categories({}))
         }
 
+    def with_key(self, key: PseudonymKey | None) -> Answers:
+        """Give another key for pseudonyms, or take it away."""
+        return self if key is self.pseudonym_key else self._changed(pseudonym_key=key)
+
     def _changed(self, **changes: Any) -> Answers:
         changed = replace(self, **changes)
-        changed._found.persons = self._found.persons
+        # What was found out does not depend on what changes.
+        object.__setattr__(changed, "_found", self._found)
         return changed
 
     def describe(self) -> dict[str, Any]:

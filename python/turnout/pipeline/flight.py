@@ -1,14 +1,18 @@
-"""Work in threads: in order, with few results waiting."""
+"""Work on one item after the other: in threads of this machine, or by whoever else can."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from turnout import _arguments
+from turnout.pipeline.sources.base import Block
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -17,10 +21,114 @@ R = TypeVar("R")
 _MOST_WORKERS: Final = 16
 
 
-def in_flight(work: Callable[[T], R], items: Iterable[T], workers: int) -> Iterator[R]:
-    """Work on items in threads, and give the results in order.
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Blocks that are worked on together, one after the other.
 
-    After an error, or when the caller stops, nothing new is begun and what is begun is awaited.
+    Attributes
+    ----------
+    number
+        Which part of all.
+    blocks
+        The blocks in their order; none if what is to be made of them is there.
+    in_hand
+        Whether they hold their rows already, so that only the next ones should wait.
+    """
+
+    number: int
+    blocks: Iterable[Block] | None
+    in_hand: bool = False
+
+
+class Executor:
+    """Who does the work: threads of this process, unless a subclass has others.
+
+    Work is a function of two arguments, what must not lie about and an item, and can be pickled.
+    It gives one result, or two of which the second is merged with those of all items before.
+
+    Parameters
+    ----------
+    workers
+        How many threads; by default as many as there are processors.
+    progress
+        Whether work that takes more than two seconds shows a bar on standard error.
+
+    Raises
+    ------
+    InvalidValueError
+        If ``workers`` is not from 1 to 1024.
+    """
+
+    #: Whether the work is done in this process.
+    here: bool = True
+    #: Blocks that are tallied together.
+    stretch: int = 1
+
+    def __init__(self, workers: int | None, progress: bool) -> None:
+        self.progress = progress
+        self._workers = self._checked(workers)
+
+    def _checked(self, workers: int | None) -> int:
+        if workers is None:
+            available = getattr(os, "sched_getaffinity", None)
+            count = len(available(0)) if available is not None else os.cpu_count() or 1
+            return min(count, _MOST_WORKERS)
+        return _arguments.integer("workers", workers, least=1, most=1024)
+
+    def merging(self) -> AbstractContextManager[Any]:
+        """Give an empty sum: ``add`` takes what is merged, ``result`` gives it, None if nothing."""
+        return nullcontext(_Sum())
+
+    def results(
+        self,
+        work: Callable[[Any, T], Any],
+        items: Iterable[T],
+        secrets: Any = None,
+        into: Any = None,
+    ) -> Generator[tuple[T, Any], None, None]:
+        """Work on items, a few at a time, and give each with its result.
+
+        ``into`` is a sum of :meth:`merging`, which takes the second results.
+        """
+
+        def done(item: T) -> tuple[T, Any]:
+            return item, work(secrets, item)
+
+        for item, result in in_flight(done, items, self._workers):
+            if into is None:
+                yield item, result
+            else:
+                first, second = result
+                yield item, first
+                # After whoever takes the first has looked at it.
+                into.add(second)
+
+    def spare(self, items: int) -> int:
+        """Say how many threads each item may use: those that no item is left for."""
+        return max(self._workers // max(items, 1), 1)
+
+    def wait_for(self, path: Path) -> None:
+        """Wait until a file that was written is seen here."""
+
+
+class _Sum:
+    """What has been merged so far."""
+
+    def __init__(self) -> None:
+        self._total: Any = None
+
+    def add(self, value: Any) -> None:
+        self._total = value if self._total is None else self._total.merge(value)
+
+    def result(self) -> Any:
+        return self._total
+
+
+def in_flight(work: Callable[[T], R], items: Iterable[T], workers: int) -> Iterator[R]:
+    """Work on items in threads, and give the results in order, with few of them waiting.
+
+    A part that is in hand is done here and at once. After an error, or when the caller stops,
+    nothing new is begun and what is begun is awaited.
 
     Examples
     --------
@@ -31,26 +139,15 @@ def in_flight(work: Callable[[T], R], items: Iterable[T], workers: int) -> Itera
     with ThreadPoolExecutor(workers, thread_name_prefix="turnout") as pool:
         try:
             for item in items:
-                if len(waiting) > workers:
+                at_once = isinstance(item, Part) and item.in_hand
+                while len(waiting) > (0 if at_once else workers):
                     yield waiting.popleft().result()
-                waiting.append(pool.submit(work, item))
+                if at_once:
+                    yield work(item)
+                else:
+                    waiting.append(pool.submit(work, item))
             while waiting:
                 yield waiting.popleft().result()
         finally:
             for future in waiting:
                 future.cancel()
-
-
-def checked_workers(workers: int | None) -> int:
-    """Return the number of threads: by default that of the processors.
-
-    Raises
-    ------
-    InvalidValueError
-        If it is not from 1 to 1024.
-    """
-    if workers is None:
-        available = getattr(os, "sched_getaffinity", None)
-        count = len(available(0)) if available is not None else os.cpu_count() or 1
-        return min(count, _MOST_WORKERS)
-    return _arguments.integer("workers", workers, least=1, most=1024)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from turnout import metrics
+from turnout._types import Integers
 from turnout.collecting.drawing import Drawn
 from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.tally import GroupedTally
@@ -55,6 +55,10 @@ class PlacedFile:
 
     path: Path
     partitions: tuple[tuple[str, Part], ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle where the file is: other machines have other working folders."""
+        return PlacedFile, (self.path.absolute(), self.partitions)
 
 
 def placed_files(places: Sequence[str], *, partial: bool) -> tuple[list[PlacedFile], list[Job]]:
@@ -165,23 +169,26 @@ AnyTally = BaseTally | GroupedTally[Any]
 _COPIES: Final = 4
 
 
-@dataclass
-class LeftOut:
-    """Reports that do not count.
+@dataclass(frozen=True)
+class Facts:
+    """What a file says of itself, but for what all files say alike.
 
     Attributes
     ----------
-    starts
-        For each file the number of its first report among the reports of all files.
-    rows
-        The numbers of the reports that do not count, in order.
-    folder
-        What holds the file that the rows are in, if they are in one.
+    identity
+        What tells it from all others, and not from its copies.
+    plan
+        The fingerprint of its plan.
+    reports
+        How many there are.
+    seconds
+        How long they took to count.
     """
 
-    starts: list[int]
-    rows: Any
-    folder: Any
+    identity: str
+    plan: str
+    reports: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -192,8 +199,6 @@ class Counter:
     ----------
     names
         The groups that are wanted; none for one tally.
-    left_out
-        The reports that do not count, or None.
     max_memory
         Bytes of memory that a file may ask for.
     threads
@@ -201,12 +206,13 @@ class Counter:
     """
 
     names: tuple[str, ...]
-    left_out: LeftOut | None
     max_memory: int = MAX_MEMORY
     threads: int = 1
 
-    def count(self, file: PlacedFile, start: int) -> tuple[Header, AnyTally]:
-        """Count the reports of a file, of which ``start`` is the number of the first.
+    def __call__(
+        self, _secrets: object, item: tuple[PlacedFile, Integers | None]
+    ) -> tuple[Facts, AnyTally]:
+        """Count the reports of a file but for those at some places.
 
         Raises
         ------
@@ -217,14 +223,15 @@ class Counter:
         MemoryLimitError
             If its answers and groups take up more memory than they may, or than there is.
         """
+        file, left_out = item
         try:
-            return self._counted(file, start)
+            return self._counted(file, left_out)
         except MemoryLimitError:
             raise
         except MemoryError as error:
             raise MemoryLimitError(f"{file.path}: there is not enough memory: {error}") from error
 
-    def _counted(self, file: PlacedFile, start: int) -> tuple[Header, AnyTally]:
+    def _counted(self, file: PlacedFile, left_out: Integers | None) -> tuple[Facts, AnyTally]:
         began = time.perf_counter()
         with ReportFile(file.path, max_memory=self.max_memory) as opened:
             header = opened.header
@@ -237,14 +244,16 @@ class Counter:
                         f"'{name}=...'; its groups are {list(known)}"
                     )
             groups = header.groups if wanted else None
-            counted = self._stretches(opened, start, groups)
+            counted = self._stretches(opened, left_out, groups)
             tally = _under(header, counted) if groups is None else _grouped(header, groups, counted)
         if self.names:
             tally = _regrouped(tally, self.names, dict(file.partitions))
-        metrics.observe("file_tallied", reports=header.reports, seconds=time.perf_counter() - began)
-        return header, tally
+        seconds = time.perf_counter() - began
+        return Facts(header.identity, header.plan.fingerprint, header.reports, seconds), tally
 
-    def _stretches(self, opened: ReportFile, start: int, groups: Groups | None) -> Any:
+    def _stretches(
+        self, opened: ReportFile, left_out: Integers | None, groups: Groups | None
+    ) -> Any:
         """Tally the reports of a file, or each group of them, as if all their nodes reported."""
         plan, stretches = opened.header.plan, opened.stretches()
         # First: a tally, be it an empty one, has room for all answers that the file names.
@@ -255,10 +264,10 @@ class Counter:
             of_batch = partial(_groups_of_batch, plan, groups)
 
         def count(stretch: Stretch) -> tuple[int, Any]:
-            improbable, total, first = 0, empty, start + stretch.start
+            improbable, total, first = 0, empty, stretch.start
             for batch in opened.batches(stretch=stretch):
                 end = first + len(batch)
-                kept = _without(batch, self.left_out, first, end)
+                kept = _without(batch, left_out, first, end)
                 improbable += int(np.count_nonzero(plan.oracle.improbable(kept.reports)))
                 total, first = total.merge(of_batch(kept)), end
             return improbable, total
@@ -291,14 +300,14 @@ def _memory_for(opened: ReportFile, stretches: list[Stretch], groups: Groups | N
     return max(most // max(2 * needed, largest), 1)
 
 
-def _without(batch: ReportBatch, left_out: LeftOut | None, start: int, end: int) -> ReportBatch:
+def _without(batch: ReportBatch, left_out: Integers | None, start: int, end: int) -> ReportBatch:
     if left_out is None:
         return batch
-    low, high = np.searchsorted(left_out.rows, [start, end])
+    low, high = np.searchsorted(left_out, [start, end])
     if low == high:
         return batch
     keep = np.ones(len(batch), bool)
-    keep[left_out.rows[low:high] - start] = False
+    keep[left_out[low:high] - start] = False
     parts = (batch.reports, batch.probabilities, batch.groups, batch.pseudonyms)
     return ReportBatch(*(None if part is None else part[keep] for part in parts))  # type: ignore[arg-type]
 

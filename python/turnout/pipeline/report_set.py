@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,17 +14,19 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._progress import track
+from turnout._types import Integers
 from turnout.collecting.elsewhere import ReportsElsewhere
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import MAX_MEMORY, ReportBatch, ReportFile
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, PlanMismatchError
-from turnout.pipeline.flight import checked_workers, in_flight
+from turnout.metrics import observe
+from turnout.pipeline.flight import Executor
 from turnout.pipeline.identity import RepeatFinder
 from turnout.pipeline.job import Job, Totals
 from turnout.pipeline.processing import of_nobody
-from turnout.pipeline.report_counting import Counter, LeftOut, PlacedFile, placed_files
+from turnout.pipeline.report_counting import Counter, PlacedFile, placed_files
 
 Duplicates = Literal["refuse", "first"]
 
@@ -49,7 +53,7 @@ class ReportSet(ReportsElsewhere):
     """
 
     def __init__(self, files: Sequence[PlacedFile], jobs: Sequence[Job], name: str) -> None:
-        self._files, self._jobs, self._name = tuple(files), tuple(jobs), name
+        self._files, self._jobs, self.name = tuple(files), tuple(jobs), name
 
     @property
     def files(self) -> tuple[PlacedFile, ...]:
@@ -93,7 +97,7 @@ class ReportSet(ReportsElsewhere):
 
     def __repr__(self) -> str:
         """Show where the files are and how many there are."""
-        return f"<ReportSet: {self._name}, {len(self)} file(s)>"
+        return f"<ReportSet: {self.name}, {len(self)} file(s)>"
 
     def batches(
         self, rows: int | None = None, *, max_memory: int = MAX_MEMORY
@@ -173,30 +177,9 @@ class ReportSet(ReportsElsewhere):
         OSError
             If a file cannot be read, or is no regular file.
         """
-        names = group_names(group_by)
-        max_memory = _arguments.integer("max_memory", max_memory, least=1)
-        left_out = None
-        if duplicates is not None:
-            left_out = self.duplicate_reports(duplicates, max_memory=max_memory)
-        threads = checked_workers(workers)
-        # Those that no file is left for work on stretches of the others.
-        spare = max(threads // max(len(self._files), 1), 1)
-        counter = Counter(names, left_out, max_memory, spare)
-        starts = left_out.starts if left_out is not None else [0] * len(self._files)
-        work = list(zip(self._files, starts, strict=True))
-        total: Any = None
-        seen: dict[str, Path] = {}
-        counted = in_flight(lambda item: counter.count(*item), work, threads)
-        for file, (header, tally) in zip(
-            self._files, track(counted, "tallying", progress, len(work)), strict=True
-        ):
-            refuse_twice(seen, file.path, header.identity)
-            if total is None:
-                total = tally
-                continue
-            check_plans(self._files[0].path, total.plan, file.path, tally.plan)
-            total = total.merge(tally)
-        return of_nobody(self.plan, names) if total is None else total
+        return tally_files(
+            Executor(workers, progress), self, group_by, duplicates, max_memory=max_memory
+        )
 
     def tallied_by(self, oracle: Kind) -> BaseTally:
         """Tally the reports if an oracle made them: what :meth:`Kind.tally` does.
@@ -213,45 +196,80 @@ class ReportSet(ReportsElsewhere):
         tally: BaseTally = self.tally()
         return tally
 
-    def duplicate_reports(self, duplicates: Duplicates, *, max_memory: int = MAX_MEMORY) -> LeftOut:
-        """Find the reports whose pseudonym was there before.
 
-        Parameters
-        ----------
-        duplicates, max_memory
-            As for :meth:`tally`.
+def tally_files(
+    executor: Executor,
+    reports: ReportSet,
+    group_by: str | Sequence[str] | None,
+    duplicates: Duplicates | None,
+    *,
+    max_memory: int,
+) -> Any:
+    """Do what :meth:`ReportSet.tally` does, wherever the work is done."""
+    names, files = group_names(group_by), reports.files
+    max_memory = _arguments.integer("max_memory", max_memory, least=1)
+    _arguments.choice("duplicates", duplicates, ("refuse", "first", None))
+    left_out: Iterator[Integers | None] = itertools.repeat(None, len(files))
+    if duplicates is not None:
+        left_out = _left_out(reports, duplicates, max_memory)
+    counter = Counter(names, max_memory, executor.spare(len(files)))
+    work = zip(files, left_out, strict=True)
+    seen: dict[str, Path] = {}
+    first: PlacedFile | None = None
+    # Fingerprints of plans that are equal to that of the first file: serial number and end, which
+    # do not change a report, may be others.
+    alike: set[str] = set()
+    with (
+        executor.merging() as total,
+        contextlib.closing(executor.results(counter, work, into=total)) as each,
+    ):
+        for (file, _), facts in track(each, "tallying", executor.progress, len(files)):
+            observe("file_tallied", reports=facts.reports, seconds=facts.seconds)
+            refuse_twice(seen, file.path, facts.identity)
+            first = first or file
+            if alike and facts.plan not in alike:
+                _compare(*sorted([first.path, file.path]))
+            alike.add(facts.plan)
+    found = total.result()
+    return of_nobody(reports.plan, names) if found is None else found
 
-        Raises
-        ------
-        InvalidValueError
-            If a file has no pseudonyms, or if one is there twice and that is refused.
-        MemoryLimitError
-            If a file asks for more memory than it may, or than there is.
-        """
-        _arguments.choice("duplicates", duplicates, ("refuse", "first"))
-        finder, starts, start = RepeatFinder(), [], 0
-        key = secrets.token_bytes(16)
-        words = np.frombuffer(key, np.uint64)
-        for file in self._files:
-            starts.append(start)
-            with ReportFile(file.path, max_memory=max_memory) as opened:
-                if not opened.header.pseudonyms:
-                    raise InvalidValueError(
-                        f"duplicates: {file.path} has no pseudonyms, so that nobody can tell "
-                        "whether a person reported twice"
-                    )
-                for batch in opened.batches():
-                    assert batch.pseudonyms is not None
-                    digests = np.ascontiguousarray(batch.pseudonyms).view(np.uint64)
-                    finder.add(digests ^ words, start)
-                    start += len(batch)
-        persons, rows, folder = finder.finish()
-        if duplicates == "refuse" and persons:
-            raise InvalidValueError(
-                f"{self._name}: {persons:,} pseudonym(s) have more than one report "
-                f"({rows.size:,} too many); duplicates='first' counts the first of each"
-            )
-        return LeftOut(starts, rows, folder)
+
+def _compare(one: Path, other: Path) -> None:
+    with ReportFile(one) as first, ReportFile(other) as second:
+        check_plans(one, first.header.plan, other, second.header.plan)
+
+
+def _left_out(
+    reports: ReportSet, duplicates: Duplicates, max_memory: int
+) -> Iterator[Integers | None]:
+    """Find for each file the places of reports whose pseudonym was there before."""
+    finder, starts = RepeatFinder(), [0]
+    key = secrets.token_bytes(16)
+    words = np.frombuffer(key, np.uint64)
+    for file in reports.files:
+        start = starts[-1]
+        with ReportFile(file.path, max_memory=max_memory) as opened:
+            if not opened.header.pseudonyms:
+                raise InvalidValueError(
+                    f"duplicates: {file.path} has no pseudonyms, so that nobody can tell "
+                    "whether a person reported twice"
+                )
+            for batch in opened.batches():
+                assert batch.pseudonyms is not None
+                digests = np.ascontiguousarray(batch.pseudonyms).view(np.uint64)
+                finder.add(digests ^ words, start)
+                start += len(batch)
+        starts.append(start)
+    # The rows may lie in a file of the folder, which is there as long as this is.
+    persons, rows, _folder = finder.finish()
+    if duplicates == "refuse" and persons:
+        raise InvalidValueError(
+            f"{reports.name}: {persons:,} pseudonym(s) have more than one report "
+            f"({rows.size:,} too many); duplicates='first' counts the first of each"
+        )
+    for start, end in itertools.pairwise(starts):
+        low, high = np.searchsorted(rows, [start, end])
+        yield np.array(rows[low:high]) - start
 
 
 def open_reports(

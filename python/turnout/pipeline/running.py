@@ -1,32 +1,36 @@
-"""Running a collection: answers to report files, and answers to tallies, on this machine."""
+"""Running a collection: answers to report files, and answers to tallies, whoever does the work."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import hmac
 import itertools
 import logging
+import operator
 import os
+import socket
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 from turnout import _arguments
 from turnout._progress import track
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
-from turnout.collecting.report_files import Header, file_format, write_reports
+from turnout.collecting.report_files import file_format, write_reports
 from turnout.collecting.reports import Reports
 from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.metrics import observe
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers
 from turnout.pipeline.encoding import EncodedBlock
-from turnout.pipeline.flight import checked_workers, in_flight
-from turnout.pipeline.job import Job, Totals
+from turnout.pipeline.flight import Executor, Part
+from turnout.pipeline.job import STATE_FOLDER, Job, Totals
 from turnout.pipeline.processing import (
     PART_BLOCKS,
     JobNoise,
@@ -40,11 +44,38 @@ from turnout.pipeline.processing import (
     plan_of,
     randomize_block,
 )
+from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.report_counting import empty_reports
 from turnout.pipeline.report_set import ReportSet, open_reports
 from turnout.pipeline.sources import Block, TableBlock
 
 _LOGGER = logging.getLogger(__name__)
+
+AnyTally = BaseTally | GroupedTally
+_NO_NOISE: Final = JobNoise(None, None)
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """What goes to whoever works on a job beside its rows, and must not lie about.
+
+    It is an argument of each task, which Ray sends from the driver to the worker and writes
+    nowhere; the object store might spill it to a disk.
+    """
+
+    noise: JobNoise = field(repr=False)
+    pseudonym_secret: bytes | None = field(repr=False)
+
+    @classmethod
+    def of(cls, noise: JobNoise, key: PseudonymKey | None) -> Secrets:
+        """Take what a key is made of along: a key itself cannot be sent."""
+        return cls(noise, None if key is None else key.secret)
+
+    def unlocked(self, answers: Answers) -> Answers:
+        """Give answers their key back."""
+        if self.pseudonym_secret is None:
+            return answers
+        return answers.with_key(PseudonymKey(self.pseudonym_secret))
 
 
 def randomize(
@@ -117,7 +148,28 @@ def randomize(
     ...     reports.tally().nodes
     1000
     """
-    number_of_workers = checked_workers(workers)
+    return run_job(
+        Executor(workers, progress),
+        answers,
+        oracle,
+        output,
+        participation=participation,
+        seed=seed,
+        resume=resume,
+    )
+
+
+def run_job(
+    executor: Executor,
+    answers: Answers,
+    oracle: Kind,
+    output: str | os.PathLike[str],
+    *,
+    participation: Participation | float | None,
+    seed: int | None,
+    resume: bool,
+) -> ReportSet:
+    """Do what :func:`randomize` does, wherever the work is done."""
     new = not resume or Job.read(_folder(output)) is None
     job, task, answers = open_job(
         answers, oracle, output, participation=participation, seed=seed, resume=resume
@@ -125,19 +177,107 @@ def randomize(
     if task is None:
         return open_reports(job.folder)
     _LOGGER.info("job %s: randomizing %s into %s", job.name, answers.name, job.folder)
-    begun: list[int] = []
+    secrets = Secrets.of(task.noise, answers.pseudonym_key)
+    # Other machines have other working folders.
+    public = replace(task, noise=_NO_NOISE, folder=job.folder.absolute())
+    writing = _Writing(answers.with_key(None), public)
+    parts, total = 0, Totals()
     try:
-        answers.persons(progress=progress)
-        headers = list(_parts(answers, task, number_of_workers, progress, begun=begun))
+        answers.persons(progress=executor.progress)
+        work = executor.results(writing, _parts(answers, task), secrets)
+        with contextlib.closing(work) as each:
+            number = _number(answers, PART_BLOCKS)
+            for part, made in track(each, "randomizing", executor.progress, number):
+                executor.wait_for(part_path(task.folder, part.number))
+                if part.blocks is not None:
+                    _observe_rows(made)
+                    observe("part_written", rows=made.rows, reports=made.reports)
+                _LOGGER.debug("part %d: %d reports", part.number, made.reports)
+                parts, total = parts + 1, total + made
     except TurnoutError:
         # Nobody was randomized: once the answers or options are right the same folder will do.
-        if new and not begun:
+        if new and executor.here and not writing.begun:
             job.withdraw()
             _LOGGER.info("job %s: refused before its first part, and withdrawn", job.name)
         raise
-    job.finished(len(headers), totals_of(headers))
-    _LOGGER.info("job %s: complete, %d parts", job.name, len(headers))
+    job.finished(parts, total)
+    _LOGGER.info("job %s: complete, %d parts", job.name, parts)
     return open_reports(job.folder)
+
+
+@dataclass(frozen=True, eq=False)
+class _Writing:
+    """How a part of a job is written.
+
+    ``begun`` gets the number of each part whose answers were all taken, and which may be there: of
+    those that are written in this process.
+    """
+
+    answers: Answers
+    task: PartTask
+    begun: list[int] = field(default_factory=list)
+
+    def __call__(self, secrets: Secrets, part: Part) -> Totals:
+        answers, task = secrets.unlocked(self.answers), replace(self.task, noise=secrets.noise)
+        path = part_path(task.folder, part.number)
+        if not (task.folder / STATE_FOLDER).is_dir():
+            raise InvalidValueError(
+                "output must be a folder that all machines of the cluster share: "
+                f"{str(task.folder)!r} is not there on {socket.gethostname()}"
+            )
+        if part.blocks is None:
+            header = task.find(part.number)
+            if header is None:
+                raise CorruptDataError(f"{path}: was there and is gone")
+        else:
+            header = task.write(part.number, self._encoded(answers, part.number, part.blocks))
+        facts = header.part
+        assert facts is not None
+        return Totals(facts.rows, header.nodes, header.reports, facts.dropped, facts.duplicates)
+
+    def _encoded(
+        self, answers: Answers, number: int, blocks: Iterable[Block]
+    ) -> Iterator[EncodedBlock]:
+        for block in blocks:
+            yield answers.encoded(block, self.task.plan.domain)
+        self.begun.append(number)
+
+
+def _parts(answers: Answers, task: PartTask) -> Iterator[Part]:
+    """List the parts of a job, first those that are there."""
+    there = blocks_there(task, answers.rows, answers.block_rows)
+    for number in sorted({block // PART_BLOCKS for block in there}):
+        yield Part(number, None)
+    for number, blocks in in_parts(answers.blocks(task.plan.domain, skip=there), PART_BLOCKS):
+        held: list[Block] = []
+        for block in blocks:
+            held.append(block)
+            if isinstance(block, TableBlock):
+                # The data are in hand: this part now, one block after the other.
+                yield Part(number, itertools.chain(held, blocks), in_hand=True)
+                break
+        else:
+            yield Part(number, held)
+
+
+def _number(answers: Answers, together: int) -> int | None:
+    """Count the parts of so many blocks, where the number of rows is known."""
+    return None if answers.rows is None else -(-answers.rows // (answers.block_rows * together))
+
+
+def _encoded(answers: Answers, plan: Plan) -> Iterator[EncodedBlock]:
+    for block in answers.blocks(plan.domain):
+        encoded = answers.encoded(block, plan.domain)
+        _observe_rows(_rows_of(encoded))
+        yield encoded
+
+
+def _rows_of(block: EncodedBlock) -> Totals:
+    return Totals(block.rows, dropped=block.dropped, duplicates=block.duplicates)
+
+
+def _observe_rows(done: Totals) -> None:
+    observe("rows_read", rows=done.rows, dropped=done.dropped, duplicates=done.duplicates)
 
 
 def randomize_to_file(
@@ -183,8 +323,8 @@ def randomize_to_file(
 
     def counted() -> Iterator[EncodedBlock]:
         nonlocal total
-        for block in _encoded(answers, plan, answers.blocks(plan.domain)):
-            total += Totals(block.rows, 0, 0, block.dropped, block.duplicates)
+        for block in _encoded(answers, plan):
+            total += _rows_of(block)
             yield block
 
     blocks = track(counted(), "randomizing", progress, answers.source.number_of_blocks)
@@ -306,60 +446,6 @@ def content_of(answers: Answers, noise: JobNoise) -> tuple[str | None, Answers]:
     return digest.hexdigest(), answers.with_digests(found)
 
 
-def totals_of(headers: Iterable[Header]) -> Totals:
-    """Add up what the parts of a job say."""
-    total = Totals()
-    for header in headers:
-        part = header.part
-        assert part is not None
-        total += Totals(part.rows, header.nodes, header.reports, part.dropped, part.duplicates)
-    return total
-
-
-def _parts(
-    answers: Answers, task: PartTask, workers: int, progress: bool, *, begun: list[int]
-) -> Iterator[Header]:
-    """Make the parts of a job, several at once where blocks can be read by anybody.
-
-    ``begun`` gets the number of each part whose answers were all taken, and which may be there.
-    """
-    rows = answers.rows
-    part_rows = answers.block_rows * PART_BLOCKS
-    number = None if rows is None else -(-rows // part_rows)
-
-    def write(number: int, blocks: Iterable[Block]) -> Header:
-        def encoded() -> Iterator[EncodedBlock]:
-            yield from _encoded(answers, task.plan, blocks)
-            begun.append(number)
-
-        header = task.write(number, encoded())
-        part = header.part
-        observe("part_written", rows=0 if part is None else part.rows, reports=header.reports)
-        _LOGGER.debug("part %d: %d reports", number, header.reports)
-        return header
-
-    def work() -> Iterator[Header]:
-        there = blocks_there(task, rows, answers.block_rows)
-        for number in sorted({block // PART_BLOCKS for block in there}):
-            header = task.find(number)
-            assert header is not None
-            yield header
-        lazy: list[tuple[int, list[Block]]] = []
-        for number, blocks in in_parts(answers.blocks(task.plan.domain, skip=there), PART_BLOCKS):
-            held: list[Block] = []
-            for block in blocks:
-                if isinstance(block, TableBlock):
-                    # The data are in hand: this part now, one block after the other.
-                    yield write(number, itertools.chain(held, [block], blocks))
-                    break
-                held.append(block)
-            else:
-                lazy.append((number, held))
-        yield from in_flight(lambda part: write(*part), lazy, workers)
-
-    yield from track(work(), "randomizing", progress, number)
-
-
 def blocks_there(task: PartTask, rows: int | None, block_rows: int) -> frozenset[int]:
     """List the blocks of the parts that are there."""
     found: list[int] = []
@@ -371,15 +457,6 @@ def blocks_there(task: PartTask, rows: int | None, block_rows: int) -> frozenset
         if most is None or number < most:
             found += range(number * PART_BLOCKS, (number + 1) * PART_BLOCKS)
     return frozenset(found)
-
-
-def _encoded(answers: Answers, plan: Plan, blocks: Iterable[Block]) -> Iterator[EncodedBlock]:
-    for block in blocks:
-        encoded = answers.encoded(block, plan.domain)
-        observe(
-            "rows_read", rows=encoded.rows, dropped=encoded.dropped, duplicates=encoded.duplicates
-        )
-        yield encoded
 
 
 def collect(
@@ -420,24 +497,62 @@ def collect(
     >>> tn.pipeline.collect(answers, tn.DirectEncoding(1.0, 2))["DE"].nodes
     2
     """
+    executor = Executor(workers, progress)
+    return run_collection(executor, answers, oracle, participation=participation, seed=seed)
+
+
+def run_collection(
+    executor: Executor,
+    answers: Answers,
+    oracle: Kind,
+    *,
+    participation: Participation | float | None,
+    seed: int | None,
+) -> AnyTally:
+    """Do what :func:`collect` does, wherever the work is done."""
     _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
     plan = plan_of(answers, oracle, participation)
-    noise = JobNoise.made(_arguments.seed(seed))
-    names = answers.group_by
+    secrets = Secrets.of(JobNoise.made(_arguments.seed(seed)), answers.pseudonym_key)
+    answers.persons(progress=executor.progress)
+    collecting = _Collecting(answers.with_key(None), plan)
+    parts = _stretches(answers.blocks(plan.domain), executor.stretch)
+    with (
+        executor.merging() as total,
+        contextlib.closing(executor.results(collecting, parts, secrets, into=total)) as each,
+    ):
+        number = _number(answers, executor.stretch)
+        for _, done in track(each, "collecting", executor.progress, number):
+            _observe_rows(done)
+    found: AnyTally | None = total.result()
+    return of_nobody(plan, answers.group_by) if found is None else found
 
-    def work(block: Block) -> Any:
-        encoded = next(_encoded(answers, plan, [block]))
-        if names:
-            return collect_groups(plan, encoded, noise, names)
-        return collect_block(plan, encoded, noise)
 
-    number = answers.source.number_of_blocks
-    answers.persons(progress=progress)
-    tallies = in_flight(work, answers.blocks(plan.domain), checked_workers(workers))
-    total: BaseTally | GroupedTally = of_nobody(plan, names)
-    for tally in track(tallies, "collecting", progress, number):
-        total = total.merge(tally)
-    return total
+@dataclass(frozen=True, eq=False)
+class _Collecting:
+    """How blocks become a tally."""
+
+    answers: Answers
+    plan: Plan
+
+    def __call__(self, secrets: Secrets, part: Part) -> tuple[Totals, AnyTally]:
+        answers, plan, names = secrets.unlocked(self.answers), self.plan, self.answers.group_by
+        done = Totals()
+        tallies: list[AnyTally] = []
+        for block in part.blocks or ():
+            encoded = answers.encoded(block, plan.domain)
+            done += _rows_of(encoded)
+            if names:
+                tallies.append(collect_groups(plan, encoded, secrets.noise, names))
+            else:
+                tallies.append(collect_block(plan, encoded, secrets.noise))
+        return done, functools.reduce(operator.add, tallies)
+
+
+def _stretches(blocks: Iterable[Block], size: int) -> Iterator[Part]:
+    """Put blocks together that are tallied together."""
+    each = iter(blocks)
+    while together := list(itertools.islice(each, size)):
+        yield Part(together[0].index, together)
 
 
 def randomized_in_memory(
@@ -453,7 +568,7 @@ def randomized_in_memory(
             "values with group_by or pseudonyms cannot become Reports: use turnout.pipeline"
         )
     noise = JobNoise.made(_arguments.seed(seed))
-    return _together(plan, _encoded(answers, plan, answers.blocks(plan.domain)), noise)
+    return _together(plan, _encoded(answers, plan), noise)
 
 
 def _together(plan: Plan, blocks: Iterable[EncodedBlock], noise: JobNoise) -> Reports:

@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import time
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
-from turnout import _arguments, metrics
 from turnout._extras import require
-from turnout._progress import track
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind
 from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidValueError
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers
-from turnout.pipeline.job import Totals
-from turnout.pipeline.processing import (
-    PART_BLOCKS,
-    JobNoise,
-    PartTask,
-    in_parts,
-    of_nobody,
-    part_path,
-    plan_of,
-)
-from turnout.pipeline.report_set import ReportSet, open_reports
-from turnout.pipeline.running import blocks_there, open_job
+from turnout.pipeline.columns import digested
+from turnout.pipeline.flight import Part
+from turnout.pipeline.report_set import ReportSet
+from turnout.pipeline.running import run_collection, run_job
 from turnout.pipeline.scanning import scan
-from turnout.pipeline.sources import BLOCK, Block, open_source
-from turnout.ray.tasks import MergeTree, connected, flight_of, results
-from turnout.ray.work import STRETCH, DatasetSource, Recipe, Tasks, digests, stretches
+from turnout.pipeline.sources import BLOCK, open_source
+from turnout.ray.cluster import Cluster
+from turnout.ray.datasets import DatasetSource
+from turnout.ray.tasks import connected
 
 _LOGGER = logging.getLogger(__name__)
-
-#: Seconds after which a file that a worker wrote must be seen by the driver.
-_PATIENCE = 60.0
 
 
 def randomize(
@@ -140,22 +123,11 @@ def randomize(
     >>> tn.ray.tally(reports).estimate()  # doctest: +SKIP
     """
     with connected(address) as ray:
-        flight = flight_of(ray, workers)
-        answers = _opened(ray, dataset, column, options, flight=flight, progress=progress)
-        job, task, answers = open_job(
-            answers, oracle, output, participation=participation, seed=seed, resume=resume
+        cluster = Cluster(ray, workers, progress)
+        answers = _opened(cluster, dataset, column, options)
+        return run_job(
+            cluster, answers, oracle, output, participation=participation, seed=seed, resume=resume
         )
-        if task is None:
-            return open_reports(job.folder)
-        _LOGGER.info("job %s: randomizing %s into %s", job.name, answers.name, job.folder)
-        # Other machines have other working folders.
-        task = replace(task, folder=Path(job.folder).absolute())
-        number, totals = 0, Totals()
-        for part in _parts(ray, answers, task, flight, progress):
-            number, totals = number + 1, totals + part
-        job.finished(number, totals)
-        _LOGGER.info("job %s: complete, %d parts", job.name, number)
-    return open_reports(job.folder)
 
 
 def collect(
@@ -196,85 +168,27 @@ def collect(
     >>> tn.ray.collect("answers/*.parquet", "answer", oracle, group_by="day")  # doctest: +SKIP
     """
     with connected(address) as ray:
-        flight = flight_of(ray, workers)
-        answers = _opened(ray, dataset, column, options, flight=flight, progress=progress)
-        plan = plan_of(answers, oracle, participation)
-        tasks = Tasks(ray, Recipe(answers, plan), JobNoise.made(_arguments.seed(seed)))
-        tree: MergeTree[BaseTally | GroupedTally] = MergeTree(ray, tasks.merge)
-
-        def submit(blocks: list[Block]) -> Any:
-            ended, tally = tasks.collect(blocks)
-            tree.add(tally)
-            return ended
-
-        answers.persons(progress=progress)
-        work = stretches(answers.blocks(plan.domain))
-        with tree, contextlib.closing(results(ray, submit, work, flight)) as each:
-            for _ in track(each, "collecting", progress, _number(answers, STRETCH)):
-                pass
-        total = tree.result()
-    if total is None:
-        total = of_nobody(plan, answers.group_by)
-    return total
+        cluster = Cluster(ray, workers, progress)
+        answers = _opened(cluster, dataset, column, options)
+        return run_collection(cluster, answers, oracle, participation=participation, seed=seed)
 
 
-def _opened(
-    ray: Any, dataset: Any, column: str, options: dict[str, Any], *, flight: int, progress: bool
-) -> Answers:
+def _opened(cluster: Cluster, dataset: Any, column: str, options: dict[str, Any]) -> Answers:
     """Open what is collected; a data set of Ray is computed, before any noise is drawn."""
     block_rows = options.pop("block_rows", BLOCK)
     if not isinstance(dataset, require("ray.data", "ray").Dataset):
         return scan(open_source(dataset, block_rows=block_rows), column, **options)
     source = DatasetSource(dataset, block_rows=block_rows)
     answers = scan(source, column, **options)
-    source.materialise(answers.columns, progress=progress)
-    source.remember(digests(ray, source, flight))
+    source.materialise(answers.columns, progress=cluster.progress)
+    parts = (Part(block.index, [block]) for block in source.blocks(source.columns))
+    source.remember({part.number: digest for part, digest in cluster.results(_digest, parts)})
     _LOGGER.info("%s: %d rows computed", source.name, source.rows)
     return answers
 
 
-def _parts(
-    ray: Any, answers: Answers, task: PartTask, flight: int, progress: bool
-) -> Iterator[Totals]:
-    """Make the parts of a job, and give what each did."""
-    tasks = Tasks(ray, Recipe(answers, task.plan, task), task.noise)
-    there = blocks_there(task, answers.rows, answers.block_rows)
-    answers.persons(progress=progress)
-
-    def work() -> Iterator[tuple[int, list[Block]]]:
-        for number in sorted({block // PART_BLOCKS for block in there}):
-            yield number, []
-        for number, blocks in in_parts(answers.blocks(task.plan.domain, skip=there), PART_BLOCKS):
-            yield number, list(blocks)
-
-    with contextlib.closing(results(ray, lambda item: tasks.write(*item), work(), flight)) as each:
-        every = _number(answers, PART_BLOCKS)
-        for (number, blocks), totals in track(each, "randomizing", progress, every):
-            _check_shared(part_path(task.folder, number))
-            if blocks:
-                metrics.observe(
-                    "rows_read",
-                    rows=totals.rows,
-                    dropped=totals.dropped,
-                    duplicates=totals.duplicates,
-                )
-                metrics.observe("part_written", rows=totals.rows, reports=totals.reports)
-            _LOGGER.debug("part %d: %d reports", number, totals.reports)
-            yield totals
-
-
-def _number(answers: Answers, together: int) -> int | None:
-    """Count the tasks, where the number of rows is known."""
-    return None if answers.rows is None else -(-answers.rows // (answers.block_rows * together))
-
-
-def _check_shared(path: Path) -> None:
-    """Refuse a folder in which the driver does not see what a worker wrote."""
-    deadline = time.monotonic() + _PATIENCE
-    while not path.exists():
-        if time.monotonic() > deadline:
-            raise InvalidValueError(
-                f"output must be a folder that all machines of the cluster share: {str(path)!r} "
-                "was written by a worker and is not there"
-            )
-        time.sleep(0.1)
+def _digest(_secrets: object, part: Part) -> bytes:
+    """Digest the rows of a block, where they are."""
+    blocks: Iterable[Any] = part.blocks or ()
+    [rows] = [block.whole() for block in blocks]
+    return digested(rows)

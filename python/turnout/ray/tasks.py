@@ -107,24 +107,25 @@ def get(ray: Any, reference: Any) -> Any:
     errors = ray.exceptions
     try:
         return ray.get(reference)
-    except errors.RayTaskError as error:
+    except errors.RayError as error:
         # Ray wraps what is raised in a class of its own; the message of a task is for its user.
-        cause = error.cause
-        if not isinstance(cause, Exception):
+        cause = error.cause if isinstance(error, errors.RayTaskError) else error
+        lost = f"({type(cause).__name__}). Parts that were written are whole, and resume=True goes"
+        if isinstance(
+            cause, (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError)
+        ):
+            raise WorkerLostError(
+                f"the worker of a task died {RETRIES + 1} times, see the logs of Ray {lost} on "
+                "from there"
+            ) from error
+        if isinstance(cause, errors.ObjectLostError):
+            raise WorkerLostError(
+                f"rows of the data set were lost with a machine, and Ray could not make them again "
+                f"{lost} on from there if the data set can be made again as it was"
+            ) from error
+        if cause is error or not isinstance(cause, Exception):
             raise
         raise cause from (None if isinstance(cause, TurnoutError | OSError) else error)
-    except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
-        raise WorkerLostError(
-            f"the worker of a task died {RETRIES + 1} times, the last time by "
-            f"{type(error).__name__}: see the logs of Ray. Parts that were written are whole, and "
-            "resume=True goes on from there"
-        ) from error
-    except errors.ObjectLostError as error:
-        raise WorkerLostError(
-            "rows of the data set were lost with a machine, and Ray could not make them again "
-            f"({type(error).__name__}). Parts that were written are whole, and resume=True goes on "
-            "from there if the data set can be made again as it was"
-        ) from error
 
 
 class MergeTree(Generic[T]):

@@ -1,0 +1,210 @@
+"""Data sets of Ray as sources of rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from turnout._extras import require
+from turnout.errors import CorruptDataError, InvalidValueError
+from turnout.pipeline.columns import digested
+from turnout.pipeline.sources.base import BLOCK, Block, Source
+from turnout.pipeline.sources.frames import RAY_DATASET, in_order, with_schema
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of a table in Ray's object store.
+
+    Parameters
+    ----------
+    reference
+        The table.
+    start, rows
+        Its rows from ``start`` on.
+    """
+
+    reference: Any = field(repr=False)
+    start: int
+    rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class ReferencedBlock(Block):
+    """A block whose rows lie in Ray's object store.
+
+    Parameters
+    ----------
+    index, rows, first_row, left_out
+        As in every block.
+    columns
+        The columns that are wanted.
+    pieces
+        Where the rows are, in their order.
+    present
+        The columns that are there.
+    digest
+        What :func:`digested` gave when the rows were first looked at.
+    """
+
+    columns: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+    present: tuple[str, ...]
+    digest: bytes | None = field(default=None, repr=False)
+
+    name: ClassVar[str] = RAY_DATASET
+
+    @property
+    def references(self) -> tuple[Any, ...]:
+        """The tables; a task that takes them as arguments runs where they are."""
+        return tuple(piece.reference for piece in self.pieces)
+
+    def read(self) -> Any:
+        """Get the rows, from other machines where they are there.
+
+        Raises
+        ------
+        CorruptDataError
+            If they are not what they were when the data set was materialised: rows that were lost
+            with a machine, and that Ray made again, must be the same.
+        """
+        table = self.whole()
+        if self.digest is not None and digested(table) != self.digest:
+            raise CorruptDataError(
+                f"{self.name}: Ray made rows of block {self.index} again that had been lost, and "
+                "they are not the same: the data set has a step that is not deterministic. Write "
+                "it to files and start from these"
+            )
+        return table.select(list(self.columns))
+
+    def whole(self) -> Any:
+        """Put the rows together, with all columns that are there."""
+        pa, ray = require("pyarrow", "ray"), require("ray", "ray")
+        cuts = [
+            _arrow(table).slice(piece.start, piece.rows).select(list(self.present))
+            for table, piece in zip(ray.get(list(self.references)), self.pieces, strict=True)
+        ]
+        table = pa.concat_tables(cuts, promote_options="permissive")
+        if table.num_rows != self.rows:
+            raise CorruptDataError(
+                f"{self.name}: block {self.index} has {table.num_rows} rows and had {self.rows}"
+            )
+        return table
+
+
+class DatasetSource(Source):
+    """The rows of a data set, computed once and in order.
+
+    Parameters
+    ----------
+    dataset
+        A ``ray.data.Dataset``.
+    block_rows
+        Rows of a block.
+
+    Raises
+    ------
+    InvalidValueError
+        If the data set is empty, so that Ray does not know its columns.
+    """
+
+    name = ReferencedBlock.name
+
+    def __init__(self, dataset: Any, *, block_rows: int = BLOCK) -> None:
+        self.block_rows = block_rows
+        #: The columns that were kept.
+        self.columns: tuple[str, ...] = ()
+        self._cut: list[list[Piece]] | None = None
+        self._digests: dict[int, bytes] = {}
+        self._content: bytes | None = None
+        self._dataset, self._schema = with_schema(dataset)
+
+    @property
+    def schema(self) -> Any:
+        """The columns of the data set, and their types."""
+        return self._schema
+
+    def materialise(self, columns: Sequence[str], *, progress: bool = False) -> None:
+        """Compute the data set, and keep the wanted columns in Ray's object store.
+
+        One that is materialised already stays as it is.
+
+        Parameters
+        ----------
+        columns
+            The columns that are wanted.
+        progress
+            Whether Ray shows its progress bars.
+        """
+        kept = self._dataset
+        if not isinstance(kept, require("ray.data.dataset", "ray").MaterializedDataset):
+            with in_order(kept.context, progress):
+                kept = kept.select_columns(list(columns)).materialize()
+        tables: list[tuple[Any, int, int]] = []
+        for bundle in kept.iter_internal_ref_bundles():
+            slices = getattr(bundle, "slices", None) or [None] * len(bundle.blocks)
+            for (reference, metadata), part in zip(bundle.blocks, slices, strict=True):
+                start = 0 if part is None else part.start_offset
+                rows = metadata.num_rows if part is None else part.num_rows
+                tables.append((reference, start, rows))
+        self.columns = tuple(columns)
+        self._cut = list(_cut(tables, self.block_rows))
+        self.rows = sum(rows for _, _, rows in tables)
+
+    def remember(self, digests: Mapping[int, bytes]) -> None:
+        """Take the digests of all blocks: those that are listed from now on carry theirs."""
+        self._digests = dict(digests)
+        state = hashlib.sha256(repr(self.columns).encode())
+        for index in sorted(self._digests):
+            state.update(self._digests[index])
+        self._content = state.digest()
+
+    def content(self) -> bytes | None:
+        """Give the digest of all rows that was made of those of the blocks."""
+        return self._content
+
+    def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[ReferencedBlock]:
+        """Cut the rows into blocks; nothing is read."""
+        if self._cut is None:
+            raise InvalidValueError(f"{self.name} has not been materialised")
+        wanted, first = tuple(checked.names), 0
+        for index, pieces in enumerate(self._cut):
+            rows = sum(piece.rows for piece in pieces)
+            if index not in skip:
+                yield ReferencedBlock(
+                    index,
+                    rows,
+                    wanted,
+                    tuple(pieces),
+                    self.columns,
+                    self._digests.get(index),
+                    first_row=first,
+                )
+            first += rows
+
+
+def _cut(tables: Sequence[tuple[Any, int, int]], size: int) -> Iterator[list[Piece]]:
+    """Cut rows into blocks of ``size``, of which the last may be smaller."""
+    pieces: list[Piece] = []
+    room = size
+    for reference, first, rows in tables:
+        start = first
+        while start < first + rows:
+            taken = min(room, first + rows - start)
+            pieces.append(Piece(reference, start, taken))
+            start += taken
+            room -= taken
+            if room == 0:
+                yield pieces
+                pieces, room = [], size
+    if pieces:
+        yield pieces
+
+
+def _arrow(table: Any) -> Any:
+    """Give a table as Arrow's; Ray's own may be of pandas."""
+    if isinstance(table, require("pyarrow", "ray").Table):
+        return table
+    return require("ray.data.block", "ray").BlockAccessor.for_block(table).to_arrow()
