@@ -6,10 +6,12 @@ BUILD := build
 TOOLS := $(BUILD)/tools
 MATURIN := $(TOOLS)/bin/maturin
 WHEEL := $(BUILD)/wheels/.made
+REPRODUCE := $(BUILD)/wheels/.reproduce
 TESTING := $(BUILD)/test
 PYTEST := $(TESTING)/bin/python -m pytest --numprocesses auto
 RUST := $(shell find rust -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
 SOURCES := $(RUST) $(shell find python -name '*.py' -o -name '*.pyi') pyproject.toml README.md LICENSE
+SISTER := $(shell find reproduce -name '*.py' -o -name '*.pyi') reproduce/pyproject.toml reproduce/README.md reproduce/LICENSE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-rest test-rust test-python slow-tests public-api check-wheel fuzz bench \
@@ -22,7 +24,7 @@ help:
 	@echo 'make fuzz        every decoder on what fuzzers make, a minute for each target'
 	@echo 'make bench       turnout beside NumPy and the published packages, in one run; writes the page of docs'
 	@echo 'make bench-core  criterion benches of the Rust core'
-	@echo 'make wheel       source distribution and wheel in build/'
+	@echo 'make wheel       source distributions and wheels in build/'
 	@echo 'make docs        the documentation in build/docs-html'
 	@echo 'make slow-tests  every test, and the list of the slow ones anew'
 	@echo 'make public-api  the lists of public names, signatures and options of commands anew'
@@ -42,14 +44,19 @@ needs:
 
 $(MATURIN): | needs
 	$(PYTHON) -m venv $(TOOLS)
-	$(TOOLS)/bin/pip install --quiet --upgrade pip 'maturin>=1.9.4,<2'
+	$(TOOLS)/bin/pip install --quiet --upgrade pip 'maturin>=1.9.4,<2' 'hatchling>=1.27'
 
 $(WHEEL): $(SOURCES) | $(MATURIN)
 	rm -rf $(BUILD)/wheels
 	$(MATURIN) build --release --out $(BUILD)/wheels
 	touch $@
 
-wheel: $(WHEEL)
+# The distribution of the papers, source and wheel.
+$(REPRODUCE): $(SISTER) $(WHEEL)
+	cd reproduce && $(CURDIR)/$(TOOLS)/bin/hatchling build -d $(CURDIR)/$(BUILD)/wheels
+	touch $@
+
+wheel: $(WHEEL) $(REPRODUCE)
 	$(MATURIN) sdist --out $(BUILD)/wheels
 	@ls $(BUILD)/wheels
 
@@ -81,12 +88,12 @@ test-rust: needs
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
 	MAKEFLAGS= cargo test --workspace --locked --profile quick
 
-# The package as it is in the tree, and what its tests need: anew when pyproject.toml changes.
-$(TESTING)/.made: pyproject.toml | $(MATURIN)
+# The packages as they are in the tree, and what their tests need: anew when a pyproject.toml changes.
+$(TESTING)/.made: pyproject.toml reproduce/pyproject.toml | $(MATURIN)
 	rm -rf $(TESTING)
 	$(PYTHON) -m venv $(TESTING)
 	$(TESTING)/bin/pip install --quiet --upgrade pip
-	$(TESTING)/bin/pip install --quiet --editable '.[test]'
+	$(TESTING)/bin/pip install --quiet --editable '.[test]' --editable ./reproduce
 	touch $@
 
 # The extra flower is empty on Python 3.10, and its modules are left out there.
@@ -98,8 +105,9 @@ test-python: needs $(TESTING)/.made
 	$(TESTING)/bin/mypy $(if $(OLD),--exclude '/federated/flower/')
 	$(TESTING)/bin/stubtest turnout._core
 	$(TESTING)/bin/lint-imports
+	$(TESTING)/bin/lint-imports --config reproduce/pyproject.toml
 	$(PYTEST) -m 'everyday or not slow' tests README.md docs
-	$(PYTEST) --doctest-modules python/turnout $(if $(OLD),--ignore-glob='*/federated/flower/*')
+	$(PYTEST) --doctest-modules python/turnout reproduce/turnout_reproduce $(if $(OLD),--ignore-glob='*/federated/flower/*')
 
 # Everything that `make test` leaves out.
 test-rest: needs $(TESTING)/.made check-wheel
@@ -119,7 +127,11 @@ check-wheel: $(MATURIN)
 	cd $(BUILD)/sdist && CARGO_TARGET_DIR=$(CURDIR)/target \
 		$(CURDIR)/$(MATURIN) build --release --out $(CURDIR)/$(BUILD)/from-sdist
 	cd $(BUILD) && from-sdist/environment/bin/pip install --quiet "$$(ls from-sdist/turnout-*.whl)[demo]" && \
-		from-sdist/environment/bin/turnout demo --output demo-output
+		from-sdist/environment/bin/turnout demo --output demo-output && \
+		! from-sdist/environment/bin/turnout reproduce --list
+	cd reproduce && $(CURDIR)/$(TOOLS)/bin/hatchling build -t sdist -d $(CURDIR)/$(BUILD)/from-sdist
+	cd $(BUILD) && from-sdist/environment/bin/pip install --quiet --find-links from-sdist 'turnout[reproduce]' && \
+		from-sdist/environment/bin/turnout reproduce sampling/figure-3 --output reproduction
 
 # libFuzzer with the core, and atheris with the Python package: $(FUZZ_SECONDS) for each target. What cargo-fuzz
 # would tell the compiler, without its sanitizers, which need a nightly one: the core has no unsafe code.
@@ -179,8 +191,9 @@ bench-core: needs
 	cargo bench --bench direct_encoding --bench oracles --bench accounting --bench sharing --bench networks \
 		--bench federated
 
-docs: needs $(WHEEL)
+docs: needs $(WHEEL) $(REPRODUCE)
 	$(call install,docs,docs)
+	$(BUILD)/docs/bin/pip install --quiet --find-links $(BUILD)/wheels 'turnout[reproduce]'
 	$(BUILD)/docs/bin/sphinx-build -W --keep-going -b html docs $(BUILD)/docs-html
 	@echo 'open $(BUILD)/docs-html/index.html'
 

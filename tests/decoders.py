@@ -33,7 +33,6 @@ from turnout._arrays import read_archive, read_array
 from turnout._seal import SEAL_MARKER
 from turnout.collecting import plan_file
 from turnout.collecting.report_files import read_reports, write_reports
-from turnout.datasets import read_idx
 from turnout.distributed import messages, payloads
 from turnout.distributed.field import PrimeField
 from turnout.distributed.transport import frames
@@ -52,6 +51,7 @@ from turnout.frequency.oracle import oracle_from_dict
 from turnout.pipeline import PseudonymKey
 from turnout.pipeline.job import Job
 from turnout.signing import SigningKey
+from turnout_reproduce.datasets import read_idx
 
 #: The inputs that fuzzers were given or found: a folder for each decoder.
 CORPUS = Path(__file__).with_name("corpus")

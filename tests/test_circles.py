@@ -9,13 +9,16 @@ import ast
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import turnout as tn
+import pytest
 
-ROOT = Path(tn.__path__[0])
+import turnout
+import turnout_reproduce
+
+ROOTS = [Path(package.__path__[0]) for package in (turnout, turnout_reproduce)]
 
 
-def module(path: Path) -> str:
-    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+def module(path: Path, root: Path) -> str:
+    parts = path.relative_to(root.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -32,8 +35,11 @@ def imports(path: Path, files: set[str]) -> set[str]:
 
 def test_no_files_import_each_other_in_a_circle() -> None:
     # What a package imports when it is asked for stands in its stub.
-    files = [*ROOT.rglob("*.py"), *ROOT.rglob("__init__.pyi")]
-    paths = {module(path): path for path in files}
+    paths = {
+        module(path, root): path
+        for root in ROOTS
+        for path in [*root.rglob("*.py"), *root.rglob("__init__.pyi")]
+    }
     arrows = {name: imports(path, set(paths)) for name, path in paths.items()}
     assert sum(map(len, arrows.values())) > 1000
     try:
@@ -55,11 +61,12 @@ def named(tree: ast.AST) -> set[str]:
     return found
 
 
-def test_no_file_uses_a_private_name_of_another() -> None:
+@pytest.mark.parametrize("root", ROOTS, ids=lambda root: root.name)
+def test_no_file_uses_a_private_name_of_another(root: Path) -> None:
     # Of named tuples and of matplotlib, which offer no other name.
     theirs = {"_replace", "_left_title"}
     used = []
-    for path in sorted(ROOT.rglob("*.py")):
+    for path in sorted(root.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         own = named(tree) | theirs
         for node in ast.walk(tree):
@@ -67,14 +74,15 @@ def test_no_file_uses_a_private_name_of_another() -> None:
                 continue
             mine = ast.unparse(node.value) in ("self", "cls", "super()")
             if not mine and not node.attr.endswith("__") and node.attr not in own:
-                used.append(f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}")
+                used.append(f"{path.relative_to(root)}:{node.lineno} {ast.unparse(node)}")
     assert not used, used
 
 
-def test_no_function_imports_a_module_of_ours() -> None:
-    for package in sorted(path for path in ROOT.iterdir() if path.is_dir()):
+@pytest.mark.parametrize("root", ROOTS, ids=lambda root: root.name)
+def test_no_function_imports_a_module_of_ours(root: Path) -> None:
+    for package in sorted(path for path in root.iterdir() if path.is_dir()):
         inside = [
-            f"{path.relative_to(ROOT)}:{node.lineno}"
+            f"{path.relative_to(root)}:{node.lineno}"
             for path in package.rglob("*.py")
             for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
             if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))

@@ -19,7 +19,6 @@ HIERARCHY: dict[str, tuple[type[BaseException], ...]] = {
     "PlanExpiredError": (errors.InvalidValueError, ValueError),
     "PlanMismatchError": (errors.InvalidValueError, ValueError),
     "CorruptDataError": (errors.InvalidValueError, ValueError),
-    "DownloadError": (errors.TurnoutError, OSError),
     "UnsupportedVersionError": (errors.CorruptDataError, ValueError),
     "ProtocolError": (errors.TurnoutError, RuntimeError),
     "MalformedMessageError": (errors.ProtocolError, errors.CorruptDataError),

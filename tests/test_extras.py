@@ -21,7 +21,6 @@ OPTIONAL = [
     "narwhals",
     "pandas",
     "polars",
-    "pooch",
     "pyarrow",
     "rich",
     "scipy.stats",
@@ -133,10 +132,8 @@ def test_a_library_that_is_broken_says_what_it_lacks(
 def test_pictures_without_matplotlib_name_the_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "matplotlib")
     estimate = tn.DirectEncoding(1.0, 2).simulate([5, 5], seed=1).estimate()
-    study = tn.compare([50, 50], epsilons=[1.0], participations=[1.0], repeats=2, seed=1)
-    for plot in (estimate.plot, study.plot):
-        with pytest.raises(MissingExtraError, match=r"pip install 'turnout\[plot\]'"):
-            plot()
+    with pytest.raises(MissingExtraError, match=r"pip install 'turnout\[plot\]'"):
+        estimate.plot()
 
 
 def test_text_columns_of_polars_need_no_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:

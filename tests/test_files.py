@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import turnout as tn
-from turnout import datasets
 from turnout._files import check_regular, open_regular, read_bytes
 from turnout.accounting import PrivacyLedger
 from turnout.collecting.report_files import read_reports
@@ -60,8 +59,6 @@ READERS: list[tuple[str, Callable[[Path], object]]] = [
     ("a.key", SigningKey.read),
     ("a.key", PseudonymKey.read),
     ("model.npz", load_checkpoint),
-    ("adult.data", datasets.load_adult),
-    ("labels-idx1-ubyte", datasets.read_idx),
 ]
 
 

@@ -69,9 +69,6 @@ def test_a_number_is_the_rate_of_all_everywhere() -> None:
         lambda rate: tn.SampledAttribute(1.0, {"a": LABELS, "b": LABELS}).collect(
             {"a": ANSWERS, "b": ANSWERS}, participation=rate, seed=1
         ),
-        lambda rate: tn.frequency.compare_oracles(
-            [100, 200, 300], participation=rate, repeats=2, oracles=["direct_encoding"], seed=1
-        ).records,
         lambda rate: tn.pipeline.collect(
             tn.pipeline.scan(pa.table({"v": ANSWERS}), "v"), oracle, participation=rate, seed=1
         ),

@@ -53,6 +53,17 @@ def test_the_citation_says_what_the_package_says(citation: dict[str, Any]) -> No
     assert citation["keywords"] == re.findall(r'"(.+?)"', keywords)
 
 
+def test_the_distribution_of_the_papers_is_of_the_same_release(citation: dict[str, Any]) -> None:
+    place = "reproduce/pyproject.toml"
+    assert value(place, r'^version = "(.+)"$') == citation["version"]
+    assert value(place, r'"turnout\[.+\]==(.+?)"') == citation["version"]
+    for line in (r"^license = (.+)$", r"^requires-python = (.+)$"):
+        assert value(place, line) == value("pyproject.toml", line)
+    assert read("reproduce/LICENSE") == read("LICENSE")
+    name = value(place, r'^name = "(.+)"$')
+    assert value("pyproject.toml", r'^reproduce = \["(.+)"\]$') == name
+
+
 @pytest.mark.parametrize("page", ["SECURITY.md", "CONTRIBUTING.md", "README.md"])
 def test_links_within_the_repository_lead_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", read(page)):

@@ -11,7 +11,6 @@ import turnout as tn
 from turnout.accounting import LocalSampling, PrivacyLedger, SampleAndThreshold
 from turnout.distributed import recommend
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.federated.study import Curve, ParticipationStudy
 from turnout.frequency.attributes import compare_attributes
 from turnout.frequency.heavy_hitters import HeavyHitters
 from turnout.planning import choose_oracle, optimal_participation
@@ -112,7 +111,6 @@ def results() -> dict[str, Any]:
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-5)
     ledger.spend(LocalSampling(0.01, 1.0), rounds=5, label="night")
     recommended = recommend(1000, 30, epsilon=1.0)
-    training = Curve("many", "sound", 1, {10: 0.5, 20: 0.75})
     planned = tn.plan(epsilon=1.0, domain_size=4, nodes=1000, oracles="direct_encoding")
     searched = HeavyHitters(4.0, bits=8).collect([7] * 900 + [9] * 100, seed=1)
     return {
@@ -131,7 +129,6 @@ def results() -> dict[str, Any]:
         "recommendation": (recommended, 3),
         "guarantee": (recommended.best.guarantee, 4),
         "ledger": (ledger, 1),
-        "training": (ParticipationStudy(1.0, 1e-5, (), (training,)), 2),
         "heavy hitters": (searched, 2),
         "estimate of heavy hitters": (searched.estimate, 3),
         "likelihood": (tn.maximum_likelihood(VOTE.randomize(["no", "yes"] * 50, seed=1)), 2),

@@ -90,7 +90,7 @@ def test_every_wheel_is_tried_before_all_are_published() -> None:
     tried = {one["name"] for one in jobs["try"]["strategy"]["matrix"]["include"]}
     alpine = jobs["try-musllinux"]["strategy"]["matrix"]["include"]
     assert tried | {f"musllinux-{one['machine']}" for one in alpine} == made
-    assert {"try", "try-musllinux", "tests"} <= set(jobs["publish"]["needs"])
+    assert {"try", "try-reproduce", "try-musllinux", "tests"} <= set(jobs["publish"]["needs"])
     assert jobs["publish"]["if"] == "startsWith(github.ref, 'refs/tags/v')"
     permitted = {name for name, job in jobs.items() if "id-token" in job.get("permissions", {})}
     assert permitted == {"publish"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from turnout.reproduce import chosen, reproduce
+from turnout_reproduce import chosen, reproduce
 
 FOLDER = Path(__file__).parent
 FIGURES = (

@@ -8,9 +8,9 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
-from turnout.frequency import compare_shuffled
 from turnout.frequency.choice import registered
 from turnout.planning import choose_oracle, optimal_participation, plan
+from turnout_reproduce.studies import compare_shuffled
 
 mpl.use("Agg")
 

@@ -20,11 +20,11 @@ import time
 from pathlib import Path
 
 from turnout.accounting import RandomParticipation
-from turnout.datasets import ImageSplit, fetch_mnist, load_mnist
 from turnout.errors import TurnoutError
-from turnout.federated.network import ConvolutionalNetwork
-from turnout.federated.scenarios import Scenario, arms_of
-from turnout.federated.study import ParticipationStudy, run_study
+from turnout_reproduce.datasets import ImageSplit, fetch_mnist, load_mnist
+from turnout_reproduce.studies.trainings import ParticipationStudy, compare_trainings
+from turnout_reproduce.training.network import ConvolutionalNetwork
+from turnout_reproduce.training.scenarios import Scenario, arms_of
 
 #: The paper's epsilon and delta of a round.
 EPSILON, DELTA = 0.015, 1e-6
@@ -79,7 +79,7 @@ def main() -> None:
         shutil.rmtree(parts)
     start = time.monotonic()
     try:
-        study = run_study(
+        study = compare_trainings(
             [(one, arms_of(one, EPSILON, DELTA, rates[one.name])) for one in (MANY, FEW)],
             images(options.data),
             lambda seed: ConvolutionalNetwork(10, seed=seed),

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import turnout as tn
-from turnout.frequency import OracleComparison, compare_oracles
+from turnout_reproduce.studies.oracles import OracleComparison, compare_oracles
 
 #: For each study: the file, the column, and what it holds.
 STUDIES = {

@@ -1,5 +1,4 @@
 from turnout import accounting as accounting
-from turnout import datasets as datasets
 from turnout import distributed as distributed
 from turnout import distribution as distribution
 from turnout import errors as errors
@@ -12,7 +11,6 @@ from turnout import pipeline as pipeline
 from turnout import planning as planning
 from turnout import ray as ray
 from turnout import reporting as reporting
-from turnout import reproduce as reproduce
 from turnout import samplers as samplers
 from turnout import testing as testing
 from turnout import thresholding as thresholding
@@ -24,7 +22,6 @@ from turnout.distribution import SquareWave as SquareWave
 from turnout.domain import Domain as Domain
 from turnout.errors import TurnoutError as TurnoutError
 from turnout.frequency import BinaryLocalHashing as BinaryLocalHashing
-from turnout.frequency import Comparison as Comparison
 from turnout.frequency import CountMeanSketch as CountMeanSketch
 from turnout.frequency import DirectEncoding as DirectEncoding
 from turnout.frequency import FrequencyEstimate as FrequencyEstimate
@@ -41,7 +38,6 @@ from turnout.frequency import SummationHistogramEncoding as SummationHistogramEn
 from turnout.frequency import SymmetricUnaryEncoding as SymmetricUnaryEncoding
 from turnout.frequency import Tally as Tally
 from turnout.frequency import ThresholdHistogramEncoding as ThresholdHistogramEncoding
-from turnout.frequency import compare as compare
 from turnout.frequency import estimator_variance as estimator_variance
 from turnout.frequency.adaptive import TwoRoundCollection as TwoRoundCollection
 from turnout.frequency.attributes import SampledAttribute as SampledAttribute

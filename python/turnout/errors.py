@@ -17,7 +17,6 @@ __all__ = [
     "BudgetExceededError",
     "CodeOutsideDomainError",
     "CorruptDataError",
-    "DownloadError",
     "EstimatorError",
     "InvalidTypeError",
     "InvalidValueError",
@@ -76,10 +75,6 @@ class UnsupportedVersionError(CorruptDataError):
 
 class MemoryLimitError(TurnoutError, MemoryError):
     """What a file asks for takes more memory than it may, or than there is."""
-
-
-class DownloadError(TurnoutError, OSError):
-    """A file could not be downloaded; the message gives every address and its reason."""
 
 
 class EstimatorError(InvalidValueError):

@@ -23,11 +23,13 @@ HEAVY = {"matplotlib", "narwhals", "pandas", "polars", "pyarrow", "scipy", "skle
 #: The modules of turnout that stand between a person and the commands.
 SKELETON = {
     "turnout",
+    "turnout._extras",
     "turnout._progress",
     "turnout._public",
     "turnout._version",
     "turnout.cli",
     "turnout.cli.app",
+    "turnout.errors",
 }
 
 
@@ -93,7 +95,7 @@ def test_help_and_usage_errors_of_commands_import_nothing_heavy() -> None:
     loaded = loaded_after(*([*words, "--help"] for words in others), ["plan", "--no-such-option"])
     assert "turnout.cli.demo" in loaded
     assert HEAVY.isdisjoint(loaded)
-    assert "turnout.reproduce" not in loaded
+    assert "turnout_reproduce" not in loaded
 
 
 @pytest.mark.parametrize("line", [["plan", "--no-such-option"], ["report", "x.tally", "--titel=x"]])
@@ -146,7 +148,7 @@ def test_the_list_of_options_is_that_of_the_commands() -> None:
 
 def test_help_of_the_reproductions_imports_nothing_heavy() -> None:
     loaded = loaded_after(["reproduce", "--help"])
-    assert "turnout.cli.reproduce" in loaded
+    assert "turnout_reproduce.command" in loaded
     assert HEAVY.isdisjoint(loaded)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from turnout.reproduce import EXPERIMENTS
+from turnout_reproduce import EXPERIMENTS
 
 Run = Callable[..., Any]
 
@@ -48,3 +49,21 @@ def test_unknown_names_are_wrong_usage(
     result = turnout("reproduce", *names, "-o", tmp_path / "none")
     assert result.exit_code == 2
     assert not (tmp_path / "none").exists()
+
+
+def test_without_its_distribution_one_line_names_the_pip_command(
+    turnout: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in list(sys.modules):
+        if module.partition(".")[0] == "turnout_reproduce":
+            monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "turnout_reproduce", None)
+    for options in (["--list"], ["all", "-o", "x"], ["--help"]):
+        result = turnout("reproduce", *options)
+        assert result.exit_code == 1
+        assert result.stdout == ""
+        assert result.stderr == (
+            "error: turnout_reproduce is needed for this and is not installed: "
+            "pip install 'turnout[reproduce]'\n"
+        )
+    assert "reproduce" in turnout("--help").stdout

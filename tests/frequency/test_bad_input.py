@@ -54,10 +54,6 @@ def weights(size: int) -> WeightedSums:
     return WeightedSums(np.zeros((size + 1, 2), np.uint64), np.zeros((size + 1, 2), np.uint64))
 
 
-def compare(counts: Any = (5, 5), **settings: Any) -> Any:
-    return tn.compare(counts, **{"repeats": 2, "seed": 1, "participations": [1.0], **settings})
-
-
 def variance(**arguments: Any) -> Any:
     return tn.estimator_variance(
         **{"oracle": ORACLE, "participation": HALF, "true_counts": [1, 1, 1], **arguments}
@@ -441,37 +437,14 @@ ESTIMATES = [
     ),
 ]
 
-STUDIES = [
+VARIANCES = [
     *refused(
         InvalidTypeError,
-        ("compare(None)", r"true_counts must be one-dimensional.*\(\)"),
-        ("compare([[1, 2]])", r"true_counts must be one-dim.*\(1, 2\)"),
-        ("compare([[1], [2, 3]])", "true_counts must be a sequence"),
-        ("compare(epsilons=None)", "epsilons must be .* None"),
-        ("compare(epsilons=1.0)", r"epsilons must be .* 1\.0"),
-        ("compare(participations=None)", "participations must be .* None"),
-        ("compare(participations=0.5)", r"participations must be .* 0\.5"),
-        ("compare(participations=[HALF])", "rate must be a real .* Bernoulli"),
-        ("compare(repeats=None)", "repeats must be an integer .* None"),
-        ("compare(oracle=None)", "oracle must be .* None"),
-        ("compare(oracle=lambda *_: 'x')", r"oracle\(epsilon, domain\) must be an oracle, got 'x'"),
         ("variance(oracle=None)", "oracle must be an oracle, got None"),
         ("variance(participation='half')", r"participation .* 'half'"),
     ),
     *refused(
         InvalidValueError,
-        ("compare([5])", "true_counts must have at least 2 .* got 1"),
-        ("compare([])", "true_counts must have at least 2 .* got 0"),
-        ("compare([0, 0])", "true_counts must hold at least one node"),
-        ("compare([5, -5])", r"true_counts\[1\] must be a non-negative"),
-        ("compare(epsilons=[])", "epsilons and participations must each"),
-        ("compare(epsilons=[0.0])", "epsilon must be a finite number .* 0"),
-        ("compare(participations=[0.0])", r"rate must be a probability .* 0\.0"),
-        ("compare(repeats=1)", "repeats must be an integer from 2 to"),
-        ("compare(method='best')", "method must be one of .* got 'best'"),
-        ("compare(method=None)", "method must be one of .* got None"),
-        ("compare(postprocessing=None)", "postprocessing must .* None"),
-        ("compare(seed=-1)", "seed must be an integer from 0"),
         ("variance(method=None)", "method must be one of .* None"),
         ("variance(true_counts=None)", "exactly one of true_counts"),
         ("variance(values=[0])", "exactly one of true_counts and values"),
@@ -597,7 +570,7 @@ def of_all_counts() -> list[Case]:
 
 
 TABLE = [
-    *(*DOMAIN, *COLUMNS, *ORACLES, *PARTICIPATION, *SIMULATE, *TALLIES, *ESTIMATES, *STUDIES),
+    *(*DOMAIN, *COLUMNS, *ORACLES, *PARTICIPATION, *SIMULATE, *TALLIES, *ESTIMATES, *VARIANCES),
     *(*of_every_collection(), *of_every_node_path(), *of_all_counts()),
     *refused(
         InvalidTypeError,
@@ -676,19 +649,6 @@ GOOD: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "distance": (ESTIMATE.distance, {"reference": [1, 0, 0], "metric": "l1"}),
     "total_variation": (ESTIMATE.total_variation, {"reference": [1, 0, 0]}),
     "to_records": (ESTIMATE.to_records, {"level": 0.9, "simultaneous": None}),
-    "compare": (
-        tn.compare,
-        {
-            "true_counts": [5, 5],
-            "epsilons": [1.0],
-            "participations": [1.0],
-            "repeats": 2,
-            "method": "hajek",
-            "postprocessing": "none",
-            "oracle": tn.DirectEncoding,
-            "seed": 1,
-        },
-    ),
     "estimator_variance": (
         tn.estimator_variance,
         {"oracle": ORACLE, "participation": HALF, "method": "g", "true_counts": [1, 1, 1]},
@@ -704,7 +664,6 @@ MAY_BE_NONE = {
     ),
     ("interval", "simultaneous"),
     ("to_records", "simultaneous"),
-    ("compare", "seed"),
 }
 
 

@@ -14,8 +14,8 @@ import turnout
 ROOT = Path(turnout.__file__).parent
 
 ABOVE = {
-    *("cli", "datasets", "distributed", "federated", "pipeline", "planning", "ray", "reporting"),
-    *("reproduce", "samplers", "weighting"),
+    *("cli", "distributed", "federated", "pipeline", "planning", "ray", "reporting"),
+    *("samplers", "weighting"),
 }
 
 

@@ -16,9 +16,9 @@ from scipy import optimize, stats
 
 import turnout as tn
 from turnout.errors import CorruptDataError
-from turnout.reproduce import Finding, Outcome, Scale, chosen
-from turnout.reproduce.fair import shared, single, two_stage, weighted
-from turnout.weighting import study
+from turnout_reproduce import Finding, Outcome, Scale, chosen
+from turnout_reproduce.fair import shared, single, two_stage, weighted
+from turnout_reproduce.studies import weighting as study
 
 SETTINGS = {
     "s1": (0.1, 0.4, 0.7, 1.0),

@@ -12,7 +12,16 @@ import pytest
 
 import turnout as tn
 from turnout.errors import InvalidValueError
-from turnout.reproduce import EXPERIMENTS, Curve, Experiment, Finding, Outcome, Scale, chosen
+from turnout_reproduce import (
+    EXPERIMENTS,
+    Curve,
+    Experiment,
+    Finding,
+    Outcome,
+    Scale,
+    chosen,
+    reproduce,
+)
 
 compared = Finding.compared
 
@@ -84,7 +93,7 @@ def test_experiments_are_chosen_in_the_order_of_the_list() -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("reproduction")
-    return folder, tn.reproduce.reproduce(EXPERIMENTS, folder)
+    return folder, reproduce(EXPERIMENTS, folder)
 
 
 def test_all_results_are_in_one_file(run: tuple[Path, dict[str, Any]]) -> None:

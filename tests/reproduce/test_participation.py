@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from turnout.accounting import RandomParticipation
-from turnout.reproduce import (
+from turnout_reproduce import (
     Curve,
     Outcome,
     Scale,
@@ -21,7 +21,7 @@ from turnout.reproduce import (
     participation_curves,
     participation_training,
 )
-from turnout.reproduce.participation_curves import real_delta, real_epsilon
+from turnout_reproduce.participation_curves import real_delta, real_epsilon
 
 
 def run(name: str) -> Outcome:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turnout.reproduce import Outcome, Scale, chosen, participation_training
-from turnout.reproduce.participation_training import SECTIONS
+from turnout_reproduce import Outcome, Scale, chosen, participation_training
+from turnout_reproduce.participation_training import SECTIONS
 
 SHARED = Path(os.environ.get("TURNOUT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -91,7 +91,7 @@ def test_verdicts_are_those_of_the_gains(
 
 
 def test_gains_are_of_the_same_seeds() -> None:
-    from turnout.federated.study import Curve, ParticipationStudy
+    from turnout_reproduce.studies.trainings import Curve, ParticipationStudy
 
     accuracies = {("a", 1): 0.5, ("b", 1): 0.4, ("a", 2): 0.9, ("b", 2): 0.6}
     curves = tuple(Curve("s", arm, seed, {1: 0.0, 2: v}) for (arm, seed), v in accuracies.items())

@@ -13,9 +13,10 @@ import numpy.typing as npt
 import pytest
 from scipy import integrate, optimize, stats
 
-from turnout.reproduce import Finding, Outcome, Scale, chosen
-from turnout.reproduce.private_sampling import shared, studies, theorems
-from turnout.reproduce.private_sampling.shared import (
+from turnout_reproduce import Finding, Outcome, Scale, chosen
+from turnout_reproduce.measures.targets import random_gaussians_1d
+from turnout_reproduce.private_sampling import shared, studies, theorems
+from turnout_reproduce.private_sampling.shared import (
     COVERAGE,
     DENSITY,
     DPB,
@@ -27,8 +28,7 @@ from turnout.reproduce.private_sampling.shared import (
     Sizes,
     Study,
 )
-from turnout.samplers.study.comparison import SamplerRecord
-from turnout.samplers.study.targets import random_gaussians_1d
+from turnout_reproduce.studies.samplers import SamplerRecord
 
 LOG_TWO = math.log(2.0)
 MODES = {

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import turnout as tn
-from turnout.reproduce import Outcome, Scale, chosen, sampling
+from turnout_reproduce import Outcome, Scale, chosen, sampling
 
 
 @pytest.fixture(scope="module")

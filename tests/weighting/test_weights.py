@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.weighting import study
 
 TABLE_2 = {
     (0.1, 0.4, 0.7, 1.0): (0.0316, 0.1477, 0.3045, 0.5162),
@@ -92,41 +90,6 @@ def test_extremes() -> None:
     assert tn.weighting.combined_variance([1e300, 1e300], [2.0, 2.0]) == 1.0
 
 
-def test_the_study_simulates_what_it_computes(statistical: ModuleType) -> None:
-    frequencies = np.array([0.5, 0.3, 0.1, 0.06, 0.04])
-    made = tn.weighting.compare(
-        [0.1, 0.4, 1.0], [100, 300, 50], frequencies=frequencies, repeats=20_000, seed=1
-    )
-    for record in made.records:
-        assert record.simulated is not None
-        assert record.simulated_error is not None
-        distance = abs(record.simulated - record.population_trace) / record.simulated_error
-        assert distance < statistical.quantile(len(made.records)), record
-    errors = {record.method: record.population_trace for record in made.records}
-    assert errors["population"] < errors["inverse_variance"] < errors["unweighted"]
-    assert errors["unweighted"] < errors["consistent"]
-    assert made["numerical"].trace == pytest.approx(made["inverse_variance"].trace, rel=1e-9)
-
-
-def test_table_2_of_the_paper() -> None:
-    rows = [line.split() for line in tn.weighting.table_2().splitlines()[1:]]
-    assert len(rows) == 12
-    for name, (epsilons, weighted, unweighted) in study.PRINTED.items():
-        printed = TABLE_2[epsilons]
-        own = [row for row in rows if row[0] == name]
-        assert own[0][2:6] == [f"{weight:.4f}" for weight in printed]
-        assert [float(row[-1]) for row in own[:2]] == [weighted, unweighted]
-        computed = [float(row[6]) for row in own]
-        assert computed[0] < computed[1] < computed[2]
-        if name != "s3":  # its printed error does not fit the formula
-            assert computed[0] == pytest.approx(weighted, rel=0.3)
-    # With Fractions of nothing but the definition: s1.
-    trace = 1 / sum(250 * float(np.expm1(eps)) for eps in (0.1, 0.4, 0.7, 1.0))
-    assert tn.weighting.compare([0.1, 0.4, 0.7, 1.0], [250] * 4)["inverse_variance"].trace == (
-        pytest.approx(trace, rel=1e-12)
-    )
-
-
 @pytest.mark.parametrize(
     ("call", "arguments", "message"),
     [
@@ -146,8 +109,6 @@ def test_table_2_of_the_paper() -> None:
         ("consistent_privacy", ([],), "epsilons must hold at least one"),
         ("consistent_privacy", ([1.0, 0.0],), r"epsilons\[1\] must be a finite number above 0"),
         ("sampling_variance", ([float("inf")],), r"epsilons\[0\] must be a finite number"),
-        ("compare", ([1.0], [1, 2]), "sizes must have one number for each of the 1 groups"),
-        ("compare", ([1.0], ["x"]), "sizes must"),
     ],
 )
 def test_bad_input(call: str, arguments: tuple[Any, ...], message: str) -> None:
@@ -155,28 +116,7 @@ def test_bad_input(call: str, arguments: tuple[Any, ...], message: str) -> None:
         getattr(tn.weighting, call)(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"repeats": 1}, "repeats must be 0 or at least 2"),
-        ({"repeats": -1}, "repeats must be an integer"),
-        ({"repeats": 5, "variance": lambda levels: levels}, "repeats must be 0 with a variance"),
-        ({"frequencies": [0.5, 0.6]}, "frequencies must add up to 1"),
-        ({"frequencies": [1.5, -0.5]}, "frequencies must be non-negative"),
-        ({"frequencies": []}, "frequencies must be non-negative"),
-        ({"seed": -1}, "seed"),
-        ({"variance": lambda levels: levels[:1]}, "variance must give one number"),
-        ({"variance": lambda levels: -levels}, r"variance\(epsilons\)\[0\] must be"),
-    ],
-)
-def test_bad_input_of_the_study(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises((InvalidValueError, InvalidTypeError), match=message):
-        tn.weighting.compare([0.5, 1.0], [10, 10], **arguments)
-
-
 def test_bad_methods() -> None:
     with pytest.raises(InvalidValueError, match="method must be one of"):
         tn.weighting.weights([1.0], method="best")
-    with pytest.raises(InvalidValueError, match="method must be one of"):
-        tn.weighting.compare([1.0], [1])["best"]
     assert tn.weighting.consistent_privacy([0.7, 0.1, 1.0]) == 0.1

@@ -18,7 +18,9 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from turnout import __version__
+from turnout._extras import require
 from turnout._progress import beating
+from turnout.errors import MissingExtraError
 
 
 class Later(TyperCommand):
@@ -32,15 +34,24 @@ class Later(TyperCommand):
         The module of the function.
     summary
         The first paragraph of the function's docstring, which lists of commands show.
+    extra
+        The turnout extra that brings the module.
     """
 
-    def __init__(self, name: str, module: str, summary: str) -> None:
+    def __init__(self, name: str, module: str, summary: str, extra: str = "cli") -> None:
         super().__init__(name, help=summary)
         self.module = module
+        self.extra = extra
 
     def function(self) -> Callable[..., None]:
-        """Import the function."""
-        found: Callable[..., None] = getattr(importlib.import_module(self.module), self.name or "")
+        """Import the function.
+
+        Raises
+        ------
+        MissingExtraError
+            If the distribution that has its module is not installed.
+        """
+        found: Callable[..., None] = getattr(require(self.module, self.extra), self.name or "")
         return found
 
     def command(self) -> Any:
@@ -72,7 +83,12 @@ class Later(TyperCommand):
         """Begin to run the command itself: its options, its help, and what it does."""
         if not extra.get("resilient_parsing"):
             self._refuse_unknown_options(info_name, args, parent)
-        return self.command().make_context(info_name, args, parent, **extra)
+        try:
+            command = self.command()
+        except MissingExtraError as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(1) from error
+        return command.make_context(info_name, args, parent, **extra)
 
     def _refuse_unknown_options(self, info_name: str | None, args: list[str], parent: Any) -> None:
         """Refuse a long option that the command has not, before it is imported.
@@ -216,9 +232,14 @@ COMMANDS = [
         "counts are private.",
         sample="Draw one realistic record for each user that is safe to hand over.",
     ),
+    Later(
+        "reproduce",
+        "turnout_reproduce.command",
+        "Compute figures and tables of the papers again, each with a verdict.",
+        extra="reproduce",
+    ),
     *_later(
         "{}",
-        reproduce="Compute figures and tables of the papers again, each with a verdict.",
         demo="Ask 6,366 real people two private questions and compare with the truth.",
     ),
     ROUNDS,

@@ -7,7 +7,7 @@ A value's path is the order of the modules: an oracle (:mod:`~turnout.frequency.
 Beyond the path: :mod:`~turnout.frequency.ordered` answers, with sums, ranges and quantiles; several
 :mod:`~turnout.frequency.attributes` of a person; :mod:`~turnout.frequency.heavy_hitters` of huge
 domains; two rounds (:mod:`~turnout.frequency.adaptive`) and many
-(:mod:`~turnout.frequency.longitudinal`); :mod:`~turnout.frequency.studies` of all of them.
+(:mod:`~turnout.frequency.longitudinal`).
 """
 
 from turnout._public import named_in_stub

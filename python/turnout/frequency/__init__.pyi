@@ -29,11 +29,4 @@ from turnout.frequency.oracles.unary_encoding import (
 from turnout.frequency.oracles.unary_encoding import (
     ThresholdHistogramEncoding as ThresholdHistogramEncoding,
 )
-from turnout.frequency.studies.shuffled import ShuffledComparison as ShuffledComparison
-from turnout.frequency.studies.shuffled import compare_shuffled as compare_shuffled
-from turnout.frequency.studies.study import Comparison as Comparison
-from turnout.frequency.studies.study import OracleComparison as OracleComparison
-from turnout.frequency.studies.study import OracleRecord as OracleRecord
-from turnout.frequency.studies.study import compare as compare
-from turnout.frequency.studies.study import compare_oracles as compare_oracles
 from turnout.frequency.tally import Tally as Tally

@@ -24,16 +24,3 @@ from turnout.samplers.reference import Normal as Normal
 from turnout.samplers.reference import Reference as Reference
 from turnout.samplers.reference import StandardNormal as StandardNormal
 from turnout.samplers.reference import Uniform as Uniform
-from turnout.samplers.study.comparison import SamplerComparison as SamplerComparison
-from turnout.samplers.study.comparison import SamplerRecord as SamplerRecord
-from turnout.samplers.study.comparison import compare_samplers as compare_samplers
-from turnout.samplers.study.comparison import plot_curves as plot_curves
-from turnout.samplers.study.metrics import hellinger as hellinger
-from turnout.samplers.study.metrics import kl_divergence as kl_divergence
-from turnout.samplers.study.metrics import mode_coverage as mode_coverage
-from turnout.samplers.study.metrics import negative_log_likelihood as negative_log_likelihood
-from turnout.samplers.study.metrics import total_variation as total_variation
-from turnout.samplers.study.targets import GaussianMixtureTarget as GaussianMixtureTarget
-from turnout.samplers.study.targets import random_gaussians_1d as random_gaussians_1d
-from turnout.samplers.study.targets import ring_of_gaussians as ring_of_gaussians
-from turnout.samplers.study.targets import seed_mixture as seed_mixture

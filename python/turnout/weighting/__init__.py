@@ -18,7 +18,6 @@ True
 
 from turnout._public import listing
 from turnout.weighting.combination import WeightedPlan, combine
-from turnout.weighting.study import WeightingComparison, WeightingRecord, compare, table_2
 from turnout.weighting.weights import (
     combined_variance,
     consistent_privacy,
@@ -28,14 +27,10 @@ from turnout.weighting.weights import (
 
 __all__ = [
     "WeightedPlan",
-    "WeightingComparison",
-    "WeightingRecord",
     "combine",
     "combined_variance",
-    "compare",
     "consistent_privacy",
     "sampling_variance",
-    "table_2",
     "weights",
 ]
 

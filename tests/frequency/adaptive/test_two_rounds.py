@@ -22,7 +22,6 @@ from turnout.frequency.adaptive import (
     SecondTally,
     TwoRoundCollection,
     TwoRoundTallies,
-    compare_two_rounds,
     rates_for_rare,
 )
 
@@ -303,19 +302,6 @@ def test_a_first_round_without_reports_says_so() -> None:
         quiet.collect(VALUES, seed=1)
 
 
-def test_it_helps_rare_answers_at_a_large_epsilon_and_none_at_a_small_one() -> None:
-    counts = [300_000, 30_000, 3_000, 300]
-    large = compare_two_rounds(counts, epsilon=8.0, rate=0.05, low=0.025, high=0.6, repeats=300)
-    assert large.two_round_reports == pytest.approx(large.one_round_reports, rel=0.02)
-    assert large.spent <= 8.0
-    frequent, *_, rare = large.records
-    assert rare.ratio < 0.6
-    assert frequent.ratio > 1.1
-    small = compare_two_rounds(counts, epsilon=1.0, rate=0.05, low=0.025, high=0.06, repeats=300)
-    assert all(row.ratio > 1.2 for row in small.records)
-    assert "two rounds" in large.table()
-
-
 def test_hiding_gains_nothing_over_one_round_of_everyone() -> None:
     settings = {"first_rate": 0.1, "second_rate": 0.2, "low": 0.1, "high": 1.0}
     hidden = TwoRoundCollection(4, epsilon=4.0, hidden=True, **settings)
@@ -325,19 +311,3 @@ def test_hiding_gains_nothing_over_one_round_of_everyone() -> None:
         tn.DirectEncoding(4.0, 4), tn.Everyone(), method="g", true_counts=COUNTS * 100
     )
     assert (second.variance(COUNTS * 100) > everyone).all()
-
-
-def test_the_picture() -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    study = compare_two_rounds(
-        [900, 90, 10], epsilon=6.0, rate=0.3, low=0.2, high=0.6, repeats=20, once=False
-    )
-    axes = study.plot()
-    assert "rounds" in axes.get_ylabel()
-    with pytest.raises(InvalidTypeError):
-        study.plot(ax=3)  # type: ignore[arg-type]
-    plt.close("all")

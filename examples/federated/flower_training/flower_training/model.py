@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from turnout.datasets import load_mnist
+from turnout_reproduce.datasets import load_mnist
 
 #: No node has more images; the accounting rests on it.
 LARGEST_NODE = 1000

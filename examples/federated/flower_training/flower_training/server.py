@@ -9,9 +9,9 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from flower_training.model import LARGEST_NODE, START, flat, probabilities
-from turnout.datasets import load_mnist
 from turnout.federated import SGD, RandomParticipationSGD
 from turnout.federated.flower import server_app
+from turnout_reproduce.datasets import load_mnist
 
 ROUNDS = 20
 app = ServerApp()

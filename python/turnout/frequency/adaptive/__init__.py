@@ -8,18 +8,14 @@ silent, say something: :mod:`~turnout.frequency.adaptive.rates` counts it.
 from turnout.frequency.adaptive.collection import TwoRoundCollection, TwoRounds, TwoRoundTallies
 from turnout.frequency.adaptive.rates import Spending, rates_for_rare, second_round_ratios
 from turnout.frequency.adaptive.second import SecondRound, SecondTally
-from turnout.frequency.adaptive.study import TwoRoundComparison, TwoRoundRecord, compare_two_rounds
 
 __all__ = [
     "SecondRound",
     "SecondTally",
     "Spending",
     "TwoRoundCollection",
-    "TwoRoundComparison",
-    "TwoRoundRecord",
     "TwoRoundTallies",
     "TwoRounds",
-    "compare_two_rounds",
     "rates_for_rare",
     "second_round_ratios",
 ]

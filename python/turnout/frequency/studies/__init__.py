@@ -1,1 +1,0 @@
-"""Studies: error and cost of collections, oracles side by side, shuffled reports."""

@@ -1,1 +1,0 @@
-"""How good samplers are: metrics, targets, and comparisons over epsilon."""

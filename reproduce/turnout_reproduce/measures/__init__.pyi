@@ -1,0 +1,14 @@
+from turnout_reproduce.measures.metrics import Coverage as Coverage
+from turnout_reproduce.measures.metrics import Divergence as Divergence
+from turnout_reproduce.measures.metrics import MeanLoss as MeanLoss
+from turnout_reproduce.measures.metrics import hellinger as hellinger
+from turnout_reproduce.measures.metrics import kl_divergence as kl_divergence
+from turnout_reproduce.measures.metrics import mode_coverage as mode_coverage
+from turnout_reproduce.measures.metrics import negative_log_likelihood as negative_log_likelihood
+from turnout_reproduce.measures.metrics import total_variation as total_variation
+from turnout_reproduce.measures.targets import FloorOfMollifier as FloorOfMollifier
+from turnout_reproduce.measures.targets import GaussianMixtureTarget as GaussianMixtureTarget
+from turnout_reproduce.measures.targets import PublicReference as PublicReference
+from turnout_reproduce.measures.targets import random_gaussians_1d as random_gaussians_1d
+from turnout_reproduce.measures.targets import ring_of_gaussians as ring_of_gaussians
+from turnout_reproduce.measures.targets import seed_mixture as seed_mixture

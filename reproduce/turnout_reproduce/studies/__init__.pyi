@@ -1,0 +1,7 @@
+from turnout_reproduce.studies.oracles import compare_oracles as compare_oracles
+from turnout_reproduce.studies.oracles import compare_rates as compare_rates
+from turnout_reproduce.studies.samplers import compare_samplers as compare_samplers
+from turnout_reproduce.studies.shuffled import compare_shuffled as compare_shuffled
+from turnout_reproduce.studies.trainings import compare_trainings as compare_trainings
+from turnout_reproduce.studies.two_rounds import compare_two_rounds as compare_two_rounds
+from turnout_reproduce.studies.weighting import compare_weightings as compare_weightings

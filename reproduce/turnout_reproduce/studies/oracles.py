@@ -1,0 +1,464 @@
+"""Studies of error and cost: of one oracle, and of several side by side."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from turnout import _arguments
+from turnout._seeds import derived
+from turnout._tables import Listing, fields_of
+from turnout._types import Axes, Floats, Unsigned
+from turnout.domain import Domain
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.frequency.choice import checked_oracle, factories, make
+from turnout.frequency.estimation.estimate import POSTPROCESSING, postprocessed
+from turnout.frequency.estimation.estimators import ESTIMATORS, estimator_variance
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.oracles.direct_encoding import DirectEncoding
+from turnout.frequency.tally import Tally
+from turnout.participation import Bernoulli, Participation, taking_part_in
+from turnout_reproduce.studies.collection_pictures import plot_comparison, plot_oracles
+
+#: Above this many nodes tallies are drawn from the counts instead of node by node.
+NODE_BY_NODE = 1_000_000
+
+
+@dataclass(frozen=True)
+class ComparisonRecord:
+    """The result for one epsilon and one participation rate.
+
+    Attributes
+    ----------
+    epsilon, rate
+        The setting.
+    expected_reports
+        The cost: nodes times rate.
+    expected_bytes
+        The same in bytes of reports.
+    total_variation, total_variation_error
+        Mean over the repeats of the total variation distance to the truth, and its standard error.
+    rmse, rmse_predicted
+        Root of the mean squared error of the frequencies over answers and repeats, and the value
+        that the exact variance predicts (without post-processing).
+    """
+
+    epsilon: float
+    rate: float
+    expected_reports: float
+    expected_bytes: float
+    total_variation: float
+    total_variation_error: float
+    rmse: float
+    rmse_predicted: float
+
+
+@dataclass(frozen=True)
+class Comparison(Listing):
+    """The result of :func:`compare_rates`.
+
+    Attributes
+    ----------
+    records
+        One for each setting.
+    nodes, repeats, method, postprocessing
+        What was studied.
+    """
+
+    records: tuple[ComparisonRecord, ...]
+    nodes: int
+    repeats: int
+    method: str
+    postprocessing: str
+
+    _columns = fields_of(ComparisonRecord)
+
+    def table(self) -> str:
+        """Format the records as a plain-text table.
+
+        Returns
+        -------
+        str
+            One line for each setting.
+        """
+        lines = [
+            f"{'epsilon':>8} {'rate':>6} {'reports':>12} {'total variation':>18} "
+            f"{'rmse':>9} {'predicted':>10}"
+        ]
+        lines.extend(
+            f"{row.epsilon:>8g} {row.rate:>6g} {row.expected_reports:>12,.0f} "
+            f"{row.total_variation:>9.4f} ± {row.total_variation_error:<6.4f} "
+            f"{row.rmse:>9.5f} {row.rmse_predicted:>10.5f}"
+            for row in self.records
+        )
+        return "\n".join(lines)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw total variation against participation, a line for each epsilon.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib axes to draw on; new ones by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes, with the cost on top.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        return plot_comparison(self, ax)
+
+
+def population(true_counts: Any) -> tuple[Domain, Unsigned, int]:
+    """Check how many nodes hold each answer: the domain of their codes, the counts, their sum.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If there are fewer than two answers, no node, or an entry is no count.
+    """
+    array = _arguments.vector(
+        "true_counts", true_counts, "a sequence of counts, one for each answer", "whole numbers"
+    )
+    if array.size < 2:
+        raise InvalidValueError(f"true_counts must have at least 2 entries, got {array.size}")
+    domain = Domain.from_integers(array.size)
+    counts = _arguments.counts("true_counts", true_counts, domain.size)
+    nodes = sum(counts.tolist())
+    if nodes == 0:
+        raise InvalidValueError("true_counts must hold at least one node, got none")
+    return domain, counts, nodes
+
+
+def _errors(
+    draw: Callable[..., Tally], seeds: list[Any], truth: Floats, method: str, postprocessing: str
+) -> tuple[Floats, Floats]:
+    """Give the total variation and the mean squared error of the estimate of each collection."""
+    found = np.empty((2, len(seeds)))
+    for place, seed in enumerate(seeds):
+        estimate = postprocessed(draw(seed=seed).estimate(method), postprocessing)
+        found[:, place] = estimate.total_variation(truth), estimate.distance(truth, "rmse") ** 2
+    return found[0], found[1]
+
+
+def compare_rates(
+    true_counts: Any,
+    *,
+    epsilons: Iterable[float] = (0.5, 1.0, 2.0),
+    participations: Iterable[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+    repeats: int = 50,
+    method: str = "hajek",
+    postprocessing: str = "none",
+    oracle: Callable[[float, Domain], FrequencyOracle] = DirectEncoding,
+    seed: int | None = None,
+) -> Comparison:
+    """Study how error and cost depend on epsilon and participation.
+
+    The trade-off of Figure 3 of Biswas, Cormode, Maple, "Impact of sampling on locally
+    differentially private data collection". Every repeat is an exact simulation from the counts,
+    so the number of nodes costs nothing.
+
+    Parameters
+    ----------
+    true_counts
+        How many nodes hold each answer.
+    epsilons, participations
+        The settings: every combination is studied.
+    repeats
+        How many collections are simulated for each setting, from 2 to a million.
+    method
+        The estimator, as in :meth:`turnout.Tally.estimate`.
+    postprocessing
+        As in :meth:`turnout.FrequencyEstimate.project`, or ``"empirical_bayes"`` as in
+        :meth:`turnout.FrequencyEstimate.shrink`.
+    oracle
+        Makes the randomizer from an epsilon and a domain.
+    seed
+        Makes the study reproducible.
+
+    Returns
+    -------
+    Comparison
+        Records, a table and a picture.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        If a setting is refused by the oracle or the participation, or there are none.
+    EstimatorError
+        If a simulated collection brings no report and the estimator needs one.
+
+    Examples
+    --------
+    >>> study = compare_rates([700, 200, 100], epsilons=[1.0], participations=[0.1, 1.0], seed=1)
+    >>> low, full = study.records
+    >>> low.expected_reports, low.total_variation > full.total_variation
+    (100.0, True)
+    """
+    domain, counts, nodes = population(true_counts)
+    repeats = _arguments.integer("repeats", repeats, least=2, most=1_000_000)
+    _arguments.choice("method", method, tuple(ESTIMATORS))
+    _arguments.choice("postprocessing", postprocessing, POSTPROCESSING)
+    if not callable(oracle):
+        raise _arguments.mistyped("oracle must be callable with an epsilon and a domain", oracle)
+    epsilons = _arguments.items("epsilons", epsilons, "an iterable of numbers")
+    participations = _arguments.items("participations", participations, "an iterable of rates")
+    settings = [
+        (checked_oracle("oracle", oracle(epsilon, domain), epsilon, domain), Bernoulli(rate))
+        for epsilon in epsilons
+        for rate in participations
+    ]
+    if not settings:
+        raise InvalidValueError("epsilons and participations must each hold a value")
+    truth = counts / nodes
+    first = _arguments.seed(seed)
+    records = []
+    for position, (chosen, participation) in enumerate(settings):
+        draw = partial(chosen.simulate, counts, participation=participation)
+        seeds = [derived(first, position, repeat) for repeat in range(repeats)]
+        distances, squares = _errors(draw, seeds, truth, method, postprocessing)
+        errors_squared = estimator_variance(
+            chosen, participation, method=method, true_counts=counts
+        )
+        if method == "c":
+            scores = chosen.score_moments
+            shift = nodes * scores.other / scores.difference
+            errors_squared += ((1 - participation.rate) * (counts + shift)) ** 2
+        reports = nodes * participation.rate
+        records.append(
+            ComparisonRecord(
+                epsilon=chosen.epsilon,
+                rate=participation.rate,
+                expected_reports=reports,
+                expected_bytes=reports * chosen.report_bits / 8,
+                total_variation=float(distances.mean()),
+                total_variation_error=float(distances.std(ddof=1) / np.sqrt(repeats)),
+                rmse=float(np.sqrt(squares.mean())),
+                rmse_predicted=float(np.sqrt(errors_squared.mean()) / nodes),
+            )
+        )
+    return Comparison(tuple(records), nodes, repeats, method, postprocessing)
+
+
+@dataclass(frozen=True)
+class OracleRecord:
+    """The result for one oracle and one epsilon.
+
+    Attributes
+    ----------
+    oracle
+        The name of the oracle's class.
+    epsilon, realized_epsilon
+        What was asked for, and what the oracle makes of it.
+    report_bits
+        The size of a report.
+    rmse, rmse_error, rmse_predicted
+        Root of the mean squared error of the frequencies over answers and repeats, its standard
+        error, and the value that the exact variance predicts (without post-processing).
+    total_variation, total_variation_error
+        Mean over the repeats of the total variation distance to the truth, and its standard error.
+    """
+
+    oracle: str
+    epsilon: float
+    realized_epsilon: float
+    report_bits: int
+    rmse: float
+    rmse_error: float
+    rmse_predicted: float
+    total_variation: float
+    total_variation_error: float
+
+
+@dataclass(frozen=True)
+class OracleComparison(Listing):
+    """The result of :func:`compare_oracles`.
+
+    Attributes
+    ----------
+    records
+        One for each oracle and epsilon that go together, in the order of epsilons.
+    refused
+        Why an oracle could not be made: for its name and an epsilon, the message.
+    nodes, domain_size, repeats, rate, method, postprocessing
+        What was studied.
+    """
+
+    records: tuple[OracleRecord, ...]
+    refused: dict[tuple[str, float], str]
+    nodes: int
+    domain_size: int
+    repeats: int
+    rate: float
+    method: str
+    postprocessing: str
+
+    _columns = fields_of(OracleRecord)
+
+    def table(self) -> str:
+        """Format the records as a plain-text table, the smallest error of each epsilon first.
+
+        Returns
+        -------
+        str
+            One line for each record.
+        """
+        widest = max([len(row.oracle) for row in self.records] + [6])
+        lines = [
+            f"{'epsilon':>7} {'oracle':<{widest}} {'bits':>8} {'rmse':>9} {'predicted':>10} "
+            f"{'total variation':>18}"
+        ]
+        lines.extend(
+            f"{row.epsilon:>7g} {row.oracle:<{widest}} {row.report_bits:>8,} {row.rmse:>9.5f} "
+            f"{row.rmse_predicted:>10.5f} "
+            f"{row.total_variation:>9.4f} ± {row.total_variation_error:<6.4f}"
+            for row in sorted(self.records, key=lambda row: (row.epsilon, row.rmse_predicted))
+        )
+        return "\n".join(lines)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the error of every oracle, a marker for each epsilon, with the report sizes.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib axes to draw on; new ones by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        return plot_oracles(self, ax)
+
+
+def compare_oracles(
+    true_counts: Any,
+    *,
+    epsilons: Iterable[float] = (0.5, 1.0, 2.0),
+    oracles: Any = None,
+    participation: Participation | float | None = None,
+    repeats: int = 20,
+    method: str = "hajek",
+    postprocessing: str = "none",
+    seed: int | None = None,
+) -> OracleComparison:
+    """Study the error of several oracles on one population.
+
+    Up to a million nodes are randomized one by one; more are drawn by
+    :meth:`FrequencyOracle.simulate`.
+
+    Parameters
+    ----------
+    true_counts
+        How many nodes hold each answer.
+    epsilons
+        The privacy parameters: every oracle is studied at each.
+    oracles
+        Classes or names of oracles, or functions that make one from an epsilon and a domain; by
+        default all there are. One that refuses the domain or an epsilon is left out there, with
+        the reason in ``refused``.
+    participation
+        Who takes part: everyone (default) or a common rate.
+    repeats
+        How many collections are made for each oracle and epsilon, from 2 to a million.
+    method
+        The estimator, as in :meth:`turnout.Tally.estimate`.
+    postprocessing
+        As in :meth:`turnout.FrequencyEstimate.project`, or ``"empirical_bayes"`` as in
+        :meth:`turnout.FrequencyEstimate.shrink`.
+    seed
+        Makes the study reproducible.
+
+    Returns
+    -------
+    OracleComparison
+        Records, a table and a picture.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        If an argument is out of range or of the wrong type, or every oracle is refused.
+    EstimatorError
+        If a collection brings no report and the estimator needs one.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> study = compare_oracles(
+    ...     [700, 200, 100], epsilons=[1.0], oracles=[tn.DirectEncoding], seed=1
+    ... )
+    >>> study.records[0].report_bits
+    2
+    """
+    domain, counts, nodes = population(true_counts)
+    repeats = _arguments.integer("repeats", repeats, least=2, most=1_000_000)
+    _arguments.choice("method", method, tuple(ESTIMATORS))
+    _arguments.choice("postprocessing", postprocessing, POSTPROCESSING)
+    taking_part = taking_part_in(participation)
+    rate = taking_part.uniform_rate
+    if rate is None:
+        raise _arguments.invalid("participation must be Everyone() or Bernoulli(...)", taking_part)
+    settings = _arguments.items("epsilons", epsilons, "an iterable of numbers")
+    if not settings:
+        raise InvalidValueError("epsilons must hold a number, got none")
+    chosen = factories(oracles)
+    first = _arguments.seed(seed)
+    truth = counts / nodes
+    values = (
+        np.repeat(np.arange(domain.size), counts.astype(np.int64))
+        if (nodes <= NODE_BY_NODE)
+        else None
+    )
+    records, refused = [], {}
+    for position, (epsilon, (name, factory)) in enumerate(itertools.product(settings, chosen)):
+        try:
+            oracle = make(factory, epsilon, domain)
+        except InvalidTypeError:
+            raise
+        except InvalidValueError as error:
+            refused[name, epsilon] = str(error)
+            continue
+        if values is None:
+            draw = partial(oracle.simulate, counts, participation=taking_part)
+        else:
+            draw = partial(oracle.collect, values, participation=taking_part)
+        seeds = [derived(first, position, repeat) for repeat in range(repeats)]
+        distances, squares = _errors(draw, seeds, truth, method, postprocessing)
+        variances = estimator_variance(oracle, taking_part, method=method, true_counts=counts)
+        rmse = float(np.sqrt(squares.mean()))
+        spread = 1.0 / np.sqrt(repeats)
+        records.append(
+            OracleRecord(
+                oracle=type(oracle).__name__,
+                epsilon=oracle.epsilon,
+                realized_epsilon=oracle.realized_epsilon,
+                report_bits=oracle.report_bits,
+                rmse=rmse,
+                rmse_error=float(squares.std(ddof=1) * spread / (2 * rmse)) if rmse else 0.0,
+                rmse_predicted=float(np.sqrt(variances.mean()) / nodes),
+                total_variation=float(distances.mean()),
+                total_variation_error=float(distances.std(ddof=1) * spread),
+            )
+        )
+    if not records:
+        reasons = "; ".join(sorted(set(refused.values())))
+        raise InvalidValueError(f"no oracle can be studied: {reasons}")
+    return OracleComparison(
+        tuple(records), refused, nodes, domain.size, repeats, rate, method, postprocessing
+    )

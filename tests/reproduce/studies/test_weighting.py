@@ -1,0 +1,82 @@
+"""The study of weights: against simulation, and against the paper's table."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout_reproduce.studies import compare_weightings
+from turnout_reproduce.studies.weighting import PRINTED, table_2
+
+TABLE_2 = {
+    (0.1, 0.4, 0.7, 1.0): (0.0316, 0.1477, 0.3045, 0.5162),
+    (0.1, 0.1, 0.8, 1.0): (0.0333, 0.0333, 0.3885, 0.5448),
+    (0.1, 0.1, 0.1, 1.0): (0.0517, 0.0517, 0.0517, 0.8449),
+    (0.1, 0.8, 0.7, 1.0): (0.0259, 0.3017, 0.2495, 0.4229),
+}
+
+
+def test_the_study_simulates_what_it_computes(statistical: ModuleType) -> None:
+    frequencies = np.array([0.5, 0.3, 0.1, 0.06, 0.04])
+    made = compare_weightings(
+        [0.1, 0.4, 1.0], [100, 300, 50], frequencies=frequencies, repeats=20_000, seed=1
+    )
+    for record in made.records:
+        assert record.simulated is not None
+        assert record.simulated_error is not None
+        distance = abs(record.simulated - record.population_trace) / record.simulated_error
+        assert distance < statistical.quantile(len(made.records)), record
+    errors = {record.method: record.population_trace for record in made.records}
+    assert errors["population"] < errors["inverse_variance"] < errors["unweighted"]
+    assert errors["unweighted"] < errors["consistent"]
+    assert made["numerical"].trace == pytest.approx(made["inverse_variance"].trace, rel=1e-9)
+
+
+def test_table_2_of_the_paper() -> None:
+    rows = [line.split() for line in table_2().splitlines()[1:]]
+    assert len(rows) == 12
+    for name, (epsilons, weighted, unweighted) in PRINTED.items():
+        printed = TABLE_2[epsilons]
+        own = [row for row in rows if row[0] == name]
+        assert own[0][2:6] == [f"{weight:.4f}" for weight in printed]
+        assert [float(row[-1]) for row in own[:2]] == [weighted, unweighted]
+        computed = [float(row[6]) for row in own]
+        assert computed[0] < computed[1] < computed[2]
+        if name != "s3":  # its printed error does not fit the formula
+            assert computed[0] == pytest.approx(weighted, rel=0.3)
+    # With Fractions of nothing but the definition: s1.
+    trace = 1 / sum(250 * float(np.expm1(eps)) for eps in (0.1, 0.4, 0.7, 1.0))
+    assert compare_weightings([0.1, 0.4, 0.7, 1.0], [250] * 4)["inverse_variance"].trace == (
+        pytest.approx(trace, rel=1e-12)
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"repeats": 1}, "repeats must be 0 or at least 2"),
+        ({"repeats": -1}, "repeats must be an integer"),
+        ({"repeats": 5, "variance": lambda levels: levels}, "repeats must be 0 with a variance"),
+        ({"frequencies": [0.5, 0.6]}, "frequencies must add up to 1"),
+        ({"frequencies": [1.5, -0.5]}, "frequencies must be non-negative"),
+        ({"frequencies": []}, "frequencies must be non-negative"),
+        ({"seed": -1}, "seed"),
+        ({"variance": lambda levels: levels[:1]}, "variance must give one number"),
+        ({"variance": lambda levels: -levels}, r"variance\(epsilons\)\[0\] must be"),
+    ],
+)
+def test_bad_input_of_the_study(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((InvalidValueError, InvalidTypeError), match=message):
+        compare_weightings([0.5, 1.0], [10, 10], **arguments)
+
+
+def test_groups_and_methods_are_refused_by_name() -> None:
+    for sizes, message in (([1, 2], "one number for each of the 1 groups"), (["x"], "sizes must")):
+        with pytest.raises((InvalidValueError, InvalidTypeError), match=message):
+            compare_weightings([1.0], sizes)
+    with pytest.raises(InvalidValueError, match="method must be one of"):
+        compare_weightings([1.0], [1])["best"]
