@@ -122,7 +122,7 @@ def test_the_picture_is_saved(tmp_path: Path, turnout: Run) -> None:
     ("arguments", "code", "message"),
     [
         (("--value", 1e-9), 1, "value must be at least"),
-        (("--value", 0.0), 1, "value must be finite and above 0"),
+        (("--value", 0.0), 1, "value must be a finite number above 0"),
         (("--value", 0.01, "--budget", 30), 1, "budget must be at least"),
         (
             ("--report-bits", 1, "--oracle", "direct_encoding"),

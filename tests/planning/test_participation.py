@@ -27,6 +27,28 @@ def node_weight(epsilon: float, size: int) -> float:
     return (p * (1 - 2 * q) + q**2 + (size - 1) * q * (1 - q)) / (p - q) ** 2
 
 
+def optimality_gap(plan: ParticipationPlan) -> float:
+    """Measure how far the Karush-Kuhn-Tucker conditions are from holding, relatively.
+
+    The problem is convex, so they are sufficient. With the multiplier ``m`` of the budget:
+    ``A_j / pi_j^2 = m cost_j`` where the probability is free, at least that where it is 1, at
+    most that where it is the smallest one; and the budget is spent unless ``m`` is 0.
+    """
+    pi = plan.probabilities
+    if plan.multiplier == 0.0:
+        return float(np.max(1.0 - pi))
+    ratio = plan.weights / (pi * pi) / (plan.multiplier * plan.costs)
+    # Rounded probabilities may be next to a bound.
+    low = pi <= FLOOR * (1.0 + 1e-12)
+    high = pi >= 1.0 - 1e-12
+    violation = np.where(
+        high, np.maximum(1.0 - ratio, 0.0), np.where(low, np.maximum(ratio - 1.0, 0.0), 0.0)
+    )
+    violation = np.where(high | low, violation, np.abs(ratio - 1.0))
+    slack = abs(plan.budget - plan.expected_cost) / plan.budget
+    return max(float(violation.max()), slack)
+
+
 def problem(seed: int, nodes: int) -> tuple[Any, Any, float]:
     generator = np.random.default_rng(seed)
     epsilons = generator.choice([0.3, 0.7, 1.0, 2.0, 4.0], nodes)
@@ -67,7 +89,7 @@ def test_the_conditions_of_the_optimum_hold(nodes: int, share: float) -> None:
     budget = float(costs.sum() * share)
     plan = optimal_participation(epsilons, costs, budget, domain_size=30)
     pi = plan.probabilities
-    assert plan.optimality_gap() < 1e-12
+    assert optimality_gap(plan) < 1e-12
     assert plan.expected_cost <= budget
     assert pi.min() >= FLOOR
     assert pi.max() <= 1.0
@@ -92,11 +114,11 @@ def test_other_probabilities_do_not_meet_the_conditions() -> None:
         while costs @ moved > budget:
             moved = moved * 0.999
         other = dataclasses.replace(plan, probabilities=moved)
-        assert other.optimality_gap() > 1e-3
+        assert optimality_gap(other) > 1e-3
         assert other.variance > plan.variance
     # Feasible, but another rule: proportional to the square root of the costs.
     uniform = dataclasses.replace(plan, probabilities=np.full(30, plan.uniform_rate))
-    assert uniform.optimality_gap() > 0.1
+    assert optimality_gap(uniform) > 0.1
     assert uniform.variance == pytest.approx(plan.uniform_variance, rel=1e-12)
 
 
@@ -105,7 +127,7 @@ def test_a_budget_for_all_takes_all() -> None:
     for budget in (6.0, 1e9):
         plan = optimal_participation(1.0, costs, budget, domain_size=4)
         assert plan.probabilities.tolist() == [1.0, 1.0, 1.0]
-        assert (plan.multiplier, plan.optimality_gap(), plan.gain) == (0.0, 0.0, 1.0)
+        assert (plan.multiplier, optimality_gap(plan), plan.gain) == (0.0, 0.0, 1.0)
         assert plan.expected_cost == 6.0
     almost = optimal_participation(1.0, costs, math.nextafter(6.0, 0.0), domain_size=4)
     assert almost.expected_cost < 6.0
@@ -251,7 +273,7 @@ def test_the_corner_estimates_nothing_of_nodes_that_never_report() -> None:
 def test_a_million_nodes() -> None:
     epsilons, costs, _ = problem(9, 1_000_000)
     plan = optimal_participation(epsilons, costs, 0.3 * costs.sum(), domain_size=50)
-    assert plan.optimality_gap() < 1e-9
+    assert optimality_gap(plan) < 1e-9
     assert plan.expected_cost <= plan.budget
     assert plan.nodes == 1_000_000
     assert isinstance(plan, ParticipationPlan)
@@ -277,8 +299,8 @@ def test_a_million_nodes() -> None:
         ({"costs": [1.0, math.inf, 1.0]}, InvalidValueError, r"costs\[1\] must be finite"),
         ({"costs": 0.0}, InvalidValueError, r"costs\[0\] must be finite and above 0"),
         ({"costs": None}, InvalidTypeError, "costs must be a real number"),
-        ({"budget": 0.0}, InvalidValueError, "budget must be finite and above 0"),
-        ({"budget": math.nan}, InvalidValueError, "budget must be finite"),
+        ({"budget": 0.0}, InvalidValueError, "budget must be a finite number above 0"),
+        ({"budget": math.nan}, InvalidValueError, "budget must be a finite"),
         ({"budget": 1e-12}, InvalidValueError, r"budget must be at least .* 2\^-30 cost"),
         ({"domain_size": 1}, InvalidValueError, "domain_size must be"),
         ({"oracle": 3}, InvalidTypeError, "oracle must be the class"),

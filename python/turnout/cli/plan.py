@@ -277,22 +277,6 @@ def _epsilon(text: str) -> float | tuple[float, float] | list[float]:
     return levels[0] if len(levels) == 1 else levels
 
 
-def _shown(proposal: PlanProposal) -> list[PlanCandidate]:
-    """List the oracles at the epsilon that was chosen, best first, and the best at the others."""
-
-    def rank(each: PlanCandidate) -> tuple[bool, bool, float, float]:
-        first = each.error if proposal.value is None else each.cost
-        return each.oracle is None, each.remark is not None, first, each.report_bits or math.inf
-
-    here = [each for each in proposal.candidates if each.epsilon == proposal.epsilon]
-    others = sorted({each.epsilon for each in proposal.candidates} - {proposal.epsilon})
-    best = [
-        min((each for each in proposal.candidates if each.epsilon == epsilon), key=rank)
-        for epsilon in others
-    ]
-    return sorted(here, key=rank) + best
-
-
 def _rows(proposal: PlanProposal, checked: PlanCheck | None) -> list[tuple[str, str]]:
     oracle = proposal.oracle
     words = WORDS[proposal.target]
@@ -333,7 +317,7 @@ def _print_table(console: Console, proposal: PlanProposal, report_bits: int | No
             _cost(each.cost),
             f"{each.error:.3g}",
         ]
-        for each in _shown(proposal)
+        for each in proposal.alternatives
         if each.oracle is not None
     ]
     header = ["  oracle", "epsilon", "bits", "rate", "cost", "error"]
@@ -349,7 +333,7 @@ def _refusals(proposal: PlanProposal, report_bits: int | None) -> list[str]:
     """Say which oracles cannot be chosen, one line for each reason; the table has the numbers."""
     groups: dict[str, list[str]] = {}
     others = []
-    for each in _shown(proposal):
+    for each in proposal.alternatives:
         name = each.name.replace("_", " ")
         if each.epsilon != proposal.epsilon or each.remark is None:
             continue
@@ -376,7 +360,7 @@ def _record(proposal: PlanProposal, checked: PlanCheck | None) -> dict[str, Any]
     oracle = proposal.oracle
     candidates = [
         {name: getattr(each, field) for name, field in _OF_A_CANDIDATE.items()}
-        for each in _shown(proposal)
+        for each in proposal.alternatives
     ]
     measured = None
     if checked is not None:

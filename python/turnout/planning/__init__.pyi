@@ -1,4 +1,5 @@
 from turnout.frequency.choice import OracleCandidate as OracleCandidate
+from turnout.planning.candidates import PlanCandidate as PlanCandidate
 from turnout.planning.choice import OracleChoice as OracleChoice
 from turnout.planning.choice import choose_oracle as choose_oracle
 from turnout.planning.participation import MixedPlan as MixedPlan
@@ -6,7 +7,6 @@ from turnout.planning.participation import ParticipationPlan as ParticipationPla
 from turnout.planning.participation import estimate_mixed as estimate_mixed
 from turnout.planning.participation import optimal_participation as optimal_participation
 from turnout.planning.planner import plan as plan
-from turnout.planning.proposal import PlanCandidate as PlanCandidate
 from turnout.planning.proposal import PlanCheck as PlanCheck
 from turnout.planning.proposal import PlanProposal as PlanProposal
 from turnout.planning.tradeoff import TradeOff as TradeOff

@@ -58,29 +58,6 @@ class OracleChoice(Listing):
         """The record of the chosen oracle."""
         return next(each for each in self.candidates if each.oracle is self.oracle)
 
-    def table(self) -> str:
-        """Format the candidates as a plain-text table.
-
-        Returns
-        -------
-        str
-            One line for each; the chosen one has an asterisk.
-        """
-        width = max(len(each.name) for each in self.candidates)
-        lines = [f"  {'oracle':<{width}} {'variance':>10} {'relative':>9} {'bits':>8} {'p*':>9} q*"]
-        for each in self.candidates:
-            mark = "*" if each.oracle is self.oracle else " "
-            if each.oracle is None:
-                lines.append(f"{mark} {each.name:<{width}} refused: {each.refused}")
-                continue
-            note = "" if each.refused is None else f"  ({each.refused})"
-            lines.append(
-                f"{mark} {each.name:<{width}} {each.variance:>10.4g} "
-                f"{each.relative_variance:>9.3f} {each.report_bits:>8,} {each.p:>9.3g} "
-                f"{each.q:.3g}{note}"
-            )
-        return "\n".join(lines)
-
     def explain(self) -> str:
         """Say in sentences what was chosen, and why.
 

@@ -116,11 +116,7 @@ class Population:
         if frequencies is None:
             return cls(nodes, size, np.array([1.0 / size]), np.array([float(size)]), 1.0 / size)
         array = _arguments.frequencies("frequencies", frequencies, size)
-        if (array < 0.0).any():
-            position = int(np.flatnonzero(array < 0.0)[0])
-            raise InvalidValueError(
-                f"frequencies[{position}] must not be negative, got {array[position]}"
-            )
+        _arguments.refuse_entries("frequencies", array, array < 0.0, "at least 0")
         total = math.fsum(array)
         if abs(total - 1.0) > 1e-6:
             raise InvalidValueError(f"frequencies must add up to one, got a sum of {total}")

@@ -13,6 +13,7 @@ from turnout import _arguments
 from turnout._seeds import derived
 from turnout._tables import Tabular, records_of
 from turnout._types import Floats, Integers
+from turnout.accounting.values import positive
 from turnout.domain import Domain, one_domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.choice import factories, make
@@ -121,32 +122,6 @@ class ParticipationPlan(Tabular):
     def gain(self) -> float:
         """The variance at the common rate over the variance here; at least 1."""
         return self.uniform_variance / self.variance
-
-    def optimality_gap(self) -> float:
-        """Measure how far the Karush-Kuhn-Tucker conditions are from holding.
-
-        The problem is convex, so they are sufficient. With the multiplier ``m`` of the budget:
-        ``A_j / pi_j^2 = m cost_j`` where the probability is free, at least that where it is 1, at
-        most that where it is the smallest one; and the budget is spent unless ``m`` is 0.
-
-        Returns
-        -------
-        float
-            The largest relative violation: a few rounding errors.
-        """
-        pi = self.probabilities
-        if self.multiplier == 0.0:
-            return float(np.max(1.0 - pi))
-        ratio = self.weights / (pi * pi) / (self.multiplier * self.costs)
-        # Rounded probabilities may be next to a bound.
-        low = pi <= Personalized.minimum * (1.0 + 1e-12)
-        high = pi >= 1.0 - 1e-12
-        violation = np.where(
-            high, np.maximum(1.0 - ratio, 0.0), np.where(low, np.maximum(ratio - 1.0, 0.0), 0.0)
-        )
-        violation = np.where(high | low, violation, np.abs(ratio - 1.0))
-        slack = abs(self.budget - self.expected_cost) / self.budget
-        return max(float(violation.max()), slack)
 
     def collect(self, values: Any, *, seed: int | None = None) -> tuple[Tally, ...]:
         """Collect the nodes' answers: each randomizes with its own epsilon.
@@ -264,9 +239,7 @@ def optimal_participation(
     """
     answers = one_domain(domain_size, domain)
     levels, prices = _pair(epsilons, costs)
-    limit = _arguments.number("budget", budget)
-    if not 0.0 < limit < math.inf:
-        raise InvalidValueError(f"budget must be finite and above 0, got {limit}")
+    limit = positive("budget", budget)
     least = Personalized.minimum * math.fsum(prices)
     if limit < least:
         raise InvalidValueError(
@@ -386,11 +359,7 @@ def _pair(epsilons: Any, costs: Any) -> tuple[Floats, Floats]:
             if not array.size:
                 raise InvalidValueError(f"{name} must hold a number for each node, got none")
         wrong = ~((found[name] > 0.0) & np.isfinite(found[name]))
-        if wrong.any():
-            position = int(np.flatnonzero(wrong)[0])
-            raise InvalidValueError(
-                f"{name}[{position}] must be finite and above 0, got {found[name][position]}"
-            )
+        _arguments.refuse_entries(name, found[name], wrong, "finite and above 0")
     scalars = [np.ndim(epsilons) == 0, np.ndim(costs) == 0]
     if all(scalars):
         raise InvalidValueError(
@@ -412,50 +381,32 @@ def _pair(epsilons: Any, costs: Any) -> tuple[Floats, Floats]:
 def _fill(totals: Floats, costs: Floats, budget: float) -> tuple[Floats, float]:
     """Minimise ``sum totals / pi`` within the budget: the probabilities and the multiplier.
 
-    ``pi = clip(level * ratio)`` with ``ratio = sqrt(totals / costs)``. What a level costs is
-    piecewise linear in it and rises: sums over sorted ratios give it at any level, bisection finds
-    the piece, and the piece's own equation the level.
+    ``pi = clip(level * ratio)`` with ``ratio = sqrt(totals / costs)``. What a level costs rises
+    with it: bisection finds who is free at the level that the budget pays for, and their own
+    equation the level.
     """
     floor = Personalized.minimum
     if budget >= math.fsum(costs):
         return np.ones_like(totals), 0.0
     ratios = np.sqrt(totals / costs)
-    order = np.argsort(ratios)
-    ranked = ratios[order]
-    full = np.concatenate([[0.0], np.cumsum(costs[order])])
-    part = np.concatenate([[0.0], np.cumsum((costs * ratios)[order])])
-
-    def piece(level: float) -> tuple[int, int]:
-        """How many are at the floor, and how many are below one."""
-        low = int(np.searchsorted(ranked, floor / level, side="right"))
-        return low, max(low, int(np.searchsorted(ranked, 1.0 / level, side="left")))
-
-    def cost(level: float) -> float:
-        low, high = piece(level)
-        bounds = floor * full[low] + full[-1] - full[high]
-        return float(bounds + level * (part[high] - part[low]))
-
-    below, above = math.log(floor / ranked[-1]), math.log(1.0 / ranked[0])
-    for _ in range(200):
-        middle = 0.5 * (below + above)
-        if not below < middle < above:
-            break
-        if cost(math.exp(middle)) <= budget:
+    below, above = math.log(floor / ratios.max()), math.log(1.0 / ratios.min())
+    while below < (middle := 0.5 * (below + above)) < above:
+        if costs @ np.clip(math.exp(middle) * ratios, floor, 1.0) <= budget:
             below = middle
         else:
             above = middle
     level = math.exp(below)
-    low, high = piece(level)
-    free = order[low:high]
-    if free.size:
-        # The piece's own equation, with sums that cancel nothing.
-        bounds = math.fsum(costs[order[high:]]) + floor * math.fsum(costs[order[:low]])
-        level = (budget - bounds) / math.fsum((costs * ratios)[free])
     probabilities = np.clip(level * ratios, floor, 1.0)
+    free = (probabilities > floor) & (probabilities < 1.0)
+    if free.any():
+        # The equation of those who are free, with sums that cancel nothing.
+        rest = budget - math.fsum((costs * probabilities)[~free])
+        level = rest / math.fsum((costs * ratios)[free])
+        probabilities = np.clip(level * ratios, floor, 1.0)
     # Rounding must not overspend.
     while (excess := math.fsum(costs * probabilities) - budget) > 0.0:
         shrink = 1.0 - max(2.0**-52, 2.0 * excess / budget)
         probabilities[free] = np.clip(probabilities[free] * shrink, floor, 1.0)
-        if not free.size:
-            free = order[low:]
+        if not free.any():
+            free = probabilities > floor
     return probabilities, 1.0 / level**2

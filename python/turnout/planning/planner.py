@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
+from turnout.accounting.values import nonnegative, positive
 from turnout.domain import Domain, one_domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import TIE, Factory, factories, make, reasons
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.participation import Bernoulli, Everyone, Participation
+from turnout.planning.candidates import PlanCandidate, PlanSetting
 from turnout.planning.laws import METHODS, Population, ReportLaw, Spread
-from turnout.planning.proposal import PlanCandidate, PlanProposal
+from turnout.planning.proposal import PlanProposal
 
 TARGETS = ("rmse", "max_error", "total_variation")
 
@@ -111,22 +112,32 @@ def plan(
     >>> proposal.participation, round(proposal.error, 6)
     (Bernoulli(0.177531), 0.01)
     """
-    setting = _setting(
+    nodes = _arguments.integer("nodes", nodes, least=1, most=2**63)
+    _arguments.choice("target", target, TARGETS)
+    _arguments.choice("method", method, METHODS)
+    costs = {
+        name: float(nonnegative(name, _arguments.number(name, cost)))
+        for name, cost in (("cost_per_report", cost_per_report), ("cost_per_bit", cost_per_bit))
+    }
+    if not any(costs.values()):
+        raise InvalidValueError("cost_per_report and cost_per_bit must not both be 0")
+    limit = None
+    if report_bits is not None:
+        limit = _arguments.integer("report_bits", report_bits, least=1)
+    answers = one_domain(domain_size, domain)
+    search = _Search(
         nodes=nodes,
         target=target,
-        value=value,
-        budget=budget,
-        cost_per_report=cost_per_report,
-        cost_per_bit=cost_per_bit,
-        confidence=confidence,
+        value=None if value is None else positive("value", value),
+        budget=None if budget is None else positive("budget", budget),
+        confidence=_arguments.confidence("confidence", confidence),
         method=method,
+        **costs,
+        population=Population.of(nodes, answers.size, frequencies),
+        domain=answers,
+        report_bits=limit,
+        makers=factories(oracles),
     )
-    limit = report_bits
-    if limit is not None:
-        limit = _arguments.integer("report_bits", limit, least=1)
-    answers = one_domain(domain_size, domain)
-    population = Population.of(setting.nodes, answers.size, frequencies)
-    search = _Search(setting, limit, answers, population, factories(oracles))
     epsilons, is_range = _epsilons(epsilon)
     candidates = [each for level in epsilons for each in search.at(level)]
     if value is not None and budget is not None:
@@ -139,43 +150,6 @@ def plan(
     return search.propose(chosen, candidates)
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """What is asked, checked."""
-
-    nodes: int
-    target: str
-    value: float | None
-    budget: float | None
-    cost_per_report: float
-    cost_per_bit: float
-    confidence: float
-    method: str
-
-    def unit(self, bits: int) -> float:
-        """Give the cost of a report of so many bits."""
-        return self.cost_per_report + self.cost_per_bit * bits
-
-
-def _setting(**given: Any) -> _Setting:
-    nodes = _arguments.integer("nodes", given["nodes"], least=1, most=2**63)
-    _arguments.choice("target", given["target"], TARGETS)
-    _arguments.choice("method", given["method"], METHODS)
-    for name in ("value", "budget"):
-        if given[name] is not None:
-            given[name] = _arguments.number(name, given[name])
-            if not 0.0 < given[name] < math.inf:
-                raise InvalidValueError(f"{name} must be finite and above 0, got {given[name]}")
-    for name in ("cost_per_report", "cost_per_bit"):
-        given[name] = _arguments.number(name, given[name])
-        if not 0.0 <= given[name] < math.inf:
-            raise InvalidValueError(f"{name} must be finite and at least 0, got {given[name]}")
-    if given["cost_per_report"] + given["cost_per_bit"] == 0.0:
-        raise InvalidValueError("cost_per_report and cost_per_bit must not both be 0")
-    given["confidence"] = _arguments.confidence("confidence", given["confidence"])
-    return _Setting(**{**given, "nodes": nodes})
-
-
 def _epsilons(epsilon: Any) -> tuple[list[float], bool]:
     """List the epsilons to look at, rising, and whether they stand for a range."""
     is_range = isinstance(epsilon, tuple)
@@ -184,16 +158,13 @@ def _epsilons(epsilon: Any) -> tuple[list[float], bool]:
         raise _arguments.mistyped(f"epsilon must be {expected}", epsilon)
     scalar = not is_range and (hasattr(type(epsilon), "__float__") and not np.ndim(epsilon))
     given = [epsilon] if scalar else _arguments.items("epsilon", epsilon, expected)
-    levels = [_arguments.number("epsilon", each) for each in given]
+    levels = [positive("epsilon", each) for each in given]
     if is_range and (len(levels) != 2 or not levels[0] <= levels[1]):
         raise _arguments.invalid(
             "epsilon as a range must be (low, high) with low below high", epsilon
         )
     if not levels:
         raise InvalidValueError("epsilon must hold a number, got none")
-    for level in levels:
-        if not 0.0 < level < math.inf:
-            raise InvalidValueError(f"epsilon must be finite and above 0, got {level}")
     levels = sorted(set(levels))
     if is_range and len(levels) == 2:
         low, high = levels
@@ -203,14 +174,12 @@ def _epsilons(epsilon: Any) -> tuple[list[float], bool]:
 
 
 @dataclass(frozen=True)
-class _Search:
+class _Search(PlanSetting):
     """Looks for the rate of every oracle."""
 
-    setting: _Setting
     #: The largest report that can be sent.
     report_bits: int | None
     domain: Domain
-    population: Population
     makers: list[tuple[str, Factory]]
 
     def at(self, epsilon: float) -> list[PlanCandidate]:
@@ -218,7 +187,6 @@ class _Search:
         return [self._candidate(name, maker, epsilon) for name, maker in self.makers]
 
     def _candidate(self, name: str, maker: Factory, epsilon: float) -> PlanCandidate:
-        setting = self.setting
         try:
             oracle = make(maker, epsilon, self.domain)
         except InvalidTypeError:
@@ -227,58 +195,52 @@ class _Search:
             return PlanCandidate(name, epsilon, None, math.nan, math.inf, math.inf, str(refusal))
         bits = oracle.report_bits
         remark = None
-        rate = 1.0
-        if setting.value is not None:
-            rate = self._rate_for_value(oracle, setting.value)
-        elif setting.budget is not None:
-            rate = min(1.0, setting.budget / (setting.nodes * setting.unit(bits)))
-            while setting.nodes * rate * setting.unit(bits) > setting.budget:
-                # Rounding must not cost more than there is.
-                rate = math.nextafter(rate, 0.0)
+        rate = self._rate(oracle)
         least = self.population.least_rate()
         if rate < least:
-            least_cost = least * setting.nodes * setting.unit(bits)
-            fewest = min(25, setting.nodes)
-            remark = f"{fewest} reports cost {least_cost:.6g}, above the budget"
             rate = least
-        error = self._spread(oracle, rate).value(setting.target, setting.confidence)
-        cost = setting.nodes * rate * setting.unit(bits)
-        if setting.value is not None and error > setting.value:
+            dear = self.cost_at(least, oracle)
+            remark = f"{min(25, self.nodes)} reports cost {dear:.6g}, above the budget"
+        error, cost = self.error_at(rate, oracle), self.cost_at(rate, oracle)
+        if self.value is not None and error > self.value:
             remark = f"{error:.4g} at best, with all nodes"
-        elif setting.value is not None and setting.budget is not None and cost > setting.budget:
+        elif self.value is not None and self.budget is not None and cost > self.budget:
             remark = f"costs {cost:.6g}, above the budget"
         if self.report_bits is not None and bits > self.report_bits:
             remark = f"reports of {bits:,} bits, above the limit of {self.report_bits:,}"
         return PlanCandidate(oracle.name, epsilon, oracle, rate, cost, error, remark)
 
-    def _spread(self, oracle: FrequencyOracle, rate: float) -> Spread:
-        method = self.setting.method
-        inverse = self.population.inverse_size(rate, method)
-        return Spread(ReportLaw.of(oracle), self.population, inverse, method)
+    def _rate(self, oracle: FrequencyOracle) -> float:
+        """Find the smallest rate that meets the value, or what the budget pays for."""
+        if self.value is not None:
+            return self._rate_for_value(oracle, self.value)
+        if self.budget is None:
+            return 1.0
+        rate = min(1.0, self.budget / self.cost_at(1.0, oracle))
+        while self.cost_at(rate, oracle) > self.budget:
+            # Rounding must not cost more than there is.
+            rate = math.nextafter(rate, 0.0)
+        return rate
 
     def _rate_for_value(self, oracle: FrequencyOracle, value: float) -> float:
         """Find the smallest rate that meets a value, rounded up; 1 if none does."""
         from scipy.optimize import brentq  # noqa: PLC0415
 
-        setting, population = self.setting, self.population
-        law = ReportLaw.of(oracle)
+        law, population, method = ReportLaw.of(oracle), self.population, self.method
 
         def excess(logarithm: float) -> float:
-            spread = Spread(law, population, math.exp(logarithm), setting.method)
-            return math.log(spread.value(setting.target, setting.confidence) / value)
+            spread = Spread(law, population, math.exp(logarithm), method)
+            return math.log(spread.value(self.target, self.confidence) / value)
 
-        fewest = math.log(population.inverse_size(population.least_rate(), setting.method))
-        most = math.log(population.inverse_size(1.0, setting.method))
+        fewest = math.log(population.inverse_size(population.least_rate(), method))
+        most = math.log(population.inverse_size(1.0, method))
         if excess(most) >= 0.0:
             return 1.0
         if excess(fewest) <= 0.0:
             return population.least_rate()
         inverse = math.exp(float(brentq(excess, most, fewest, xtol=1e-12)))
-        rate = _round_up(population.rate_for(inverse, setting.method))
-        while (
-            rate < 1.0
-            and self._spread(oracle, rate).value(setting.target, setting.confidence) > value
-        ):
+        rate = _round_up(population.rate_for(inverse, method))
+        while rate < 1.0 and self.error_at(rate, oracle) > value:
             rate = _round_up(rate * (1.0 + 1e-6))
         return rate
 
@@ -295,21 +257,16 @@ class _Search:
         fitting = [each for each in candidates if each.remark is None]
         if not fitting:
             raise InvalidValueError(self._refusal(candidates))
-
-        def first(each: PlanCandidate) -> float:
-            return each.error if self.setting.value is None else each.cost
-
-        best = min(fitting, key=lambda each: (first(each), each.report_bits or 0, each.epsilon))
+        best = min(fitting, key=lambda each: (*self.rank(each), each.epsilon))
         # Half a percent is not worth a report that is a thousand times as large.
         tied = [
             each
             for each in fitting
-            if each.epsilon == best.epsilon and first(each) <= TIE * first(best)
+            if each.epsilon == best.epsilon and self.sought(each) <= TIE * self.sought(best)
         ]
-        return min(tied, key=lambda each: (each.report_bits or 0, first(each)))
+        return min(tied, key=lambda each: (each.report_bits or 0, self.sought(each)))
 
     def _refusal(self, candidates: list[PlanCandidate]) -> str:
-        setting = self.setting
         made = [each for each in candidates if each.oracle is not None]
         if not made:
             why = reasons((each.name, str(each.remark)) for each in candidates)
@@ -319,40 +276,38 @@ class _Search:
         if not small:
             least = min(made, key=lambda each: each.report_bits or 0)
             return f"report_bits must be at least {least.report_bits} ({least.name}), got {limit}"
-        if setting.value is not None:
-            met = [each for each in small if each.error <= setting.value]
+        if self.value is not None:
+            met = [each for each in small if each.error <= self.value]
             if met:
                 cheap = min(met, key=lambda each: each.cost)
                 return (
-                    f"budget must be at least {_up(cheap.cost)} for {setting.target} "
-                    f"{setting.value:g} ({cheap.name} at epsilon {cheap.epsilon:g}), got "
-                    f"{setting.budget:g}"
+                    f"budget must be at least {_up(cheap.cost)} for {self.target} "
+                    f"{self.value:g} ({cheap.name} at epsilon {cheap.epsilon:g}), got "
+                    f"{self.budget:g}"
                 )
             best = min(small, key=lambda each: each.error)
             return (
-                f"value must be at least {_up(best.error)}, the {setting.target} if all "
-                f"{setting.nodes:,} nodes report ({best.name} at epsilon {best.epsilon:g}), got "
-                f"{setting.value:g}"
+                f"value must be at least {_up(best.error)}, the {self.target} if all "
+                f"{self.nodes:,} nodes report ({best.name} at epsilon {best.epsilon:g}), got "
+                f"{self.value:g}"
             )
         least_cost = min(each.cost for each in small)
-        fewest = min(25, setting.nodes)
+        fewest = min(25, self.nodes)
         return (
-            f"budget must be at least {_up(least_cost)}, for {fewest} reports, got "
-            f"{setting.budget:g}"
+            f"budget must be at least {_up(least_cost)}, for {fewest} reports, got {self.budget:g}"
         )
 
     def propose(self, chosen: PlanCandidate, candidates: list[PlanCandidate]) -> PlanProposal:
         """Make the result of a choice."""
+        asked = {each.name: getattr(self, each.name) for each in fields(PlanSetting)}
         assert chosen.oracle is not None
-        who: Participation = Everyone() if chosen.rate == 1.0 else Bernoulli(chosen.rate)
         return PlanProposal(
+            **asked,
             oracle=chosen.oracle,
-            participation=who,
-            **vars(self.setting),
-            error=chosen.error,
+            rate=chosen.rate,
             cost=chosen.cost,
+            error=chosen.error,
             candidates=tuple(candidates),
-            population=self.population,
         )
 
 

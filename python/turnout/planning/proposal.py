@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,46 +18,13 @@ from turnout.collecting.plan import Plan
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.participation import Participation
-from turnout.planning.laws import WORDS, Population, ReportLaw, Spread
+from turnout.participation import Bernoulli, Everyone, Participation
+from turnout.planning.candidates import PlanCandidate, PlanSetting
+from turnout.planning.laws import WORDS, ReportLaw, Spread
 from turnout.planning.tradeoff import TradeOff, TradeOffCurve
 
 #: Up to so many nodes the largest error is measured node by node.
 _NODE_BY_NODE = 100_000
-
-
-@dataclass(frozen=True)
-class PlanCandidate:
-    """One oracle at one epsilon.
-
-    Attributes
-    ----------
-    name, epsilon
-        The oracle's word in plans, and the epsilon.
-    oracle
-        The oracle; None if it does not take the epsilon or the domain.
-    rate
-        The participation rate.
-    cost
-        The expected cost.
-    error
-        The promised error.
-    remark
-        Why it cannot be chosen, or None.
-    """
-
-    name: str
-    epsilon: float
-    oracle: FrequencyOracle | None
-    rate: float
-    cost: float
-    error: float
-    remark: str | None
-
-    @property
-    def report_bits(self) -> int | None:
-        """The size of a report; None without an oracle."""
-        return None if self.oracle is None else self.oracle.report_bits
 
 
 @dataclass(frozen=True)
@@ -88,51 +56,42 @@ class PlanCheck:
 
 
 @dataclass(frozen=True, eq=False)
-class PlanProposal(Listing):
+class PlanProposal(PlanSetting, Listing):
     """The result of :func:`plan`.
 
     Attributes
     ----------
-    oracle
-        The randomizer.
-    participation
-        :class:`~turnout.Bernoulli`, or :class:`~turnout.Everyone` if all nodes must report.
     nodes, target, value, budget, confidence, method, cost_per_report, cost_per_bit
         The setting.
-    error
-        The promised error, in terms of ``target``; at most ``value`` if there is one.
-    cost
-        The expected cost; at most ``budget`` if there is one.
-    candidates
-        Every oracle at every epsilon that was looked at.
     population
         The assumed frequencies, equal ones put together.
+    oracle
+        The randomizer.
+    rate
+        The participation rate.
+    cost
+        The expected cost; at most ``budget`` if there is one.
+    error
+        The promised error, in terms of ``target``; at most ``value`` if there is one.
+    candidates
+        Every oracle at every epsilon that was looked at.
     """
 
     oracle: FrequencyOracle
-    participation: Participation
-    nodes: int
-    target: str
-    value: float | None
-    budget: float | None
-    confidence: float
-    method: str
-    cost_per_report: float
-    cost_per_bit: float
-    error: float
+    rate: float
     cost: float
+    error: float
     candidates: tuple[PlanCandidate, ...] = field(repr=False)
-    population: Population = field(repr=False)
 
     _columns = ("name", "epsilon", "rate", "cost", "error", "report_bits", "remark")
 
     def _listed(self) -> Iterable[Any]:
-        return sorted(self.candidates, key=self._rank)
+        return sorted(self.candidates, key=self.rank)
 
     @property
-    def rate(self) -> float:
-        """The participation rate."""
-        return self.participation.uniform_rate or 1.0
+    def participation(self) -> Participation:
+        """:class:`~turnout.Bernoulli`, or :class:`~turnout.Everyone` if all nodes must report."""
+        return Everyone() if self.rate == 1.0 else Bernoulli(self.rate)
 
     @property
     def epsilon(self) -> float:
@@ -152,7 +111,7 @@ class PlanProposal(Listing):
     @property
     def errors(self) -> dict[str, float]:
         """The promised errors in terms of every target."""
-        spread = self.spread_at(self.rate)
+        spread = self.spread_at(self.rate, self.oracle)
         return {target: spread.value(target, self.confidence) for target in WORDS}
 
     @property
@@ -160,68 +119,14 @@ class PlanProposal(Listing):
         """The plan that reports and tallies of this collection carry."""
         return Plan(self.oracle, self.participation)
 
-    def spread_at(self, rate: float, oracle: FrequencyOracle | None = None) -> Spread:
-        """Give the law of the errors at another rate, perhaps of another oracle.
-
-        Parameters
-        ----------
-        rate
-            The participation rate, in (0, 1].
-        oracle
-            Another oracle of the same domain; the proposed one by default.
-        """
-        inverse = self.population.inverse_size(_arguments.probability("rate", rate), self.method)
-        law = ReportLaw.of(self.oracle if oracle is None else oracle)
-        return Spread(law, self.population, inverse, self.method)
-
-    def error_at(self, rate: float, oracle: FrequencyOracle | None = None) -> float:
-        """Promise the error at another rate, perhaps of another oracle.
-
-        Parameters
-        ----------
-        rate, oracle
-            As for :meth:`spread_at`.
-        """
-        return self.spread_at(rate, oracle).value(self.target, self.confidence)
-
-    def table(self) -> str:
-        """Format the alternatives as a plain-text table.
-
-        Returns
-        -------
-        str
-            One line for each oracle at the epsilon that was chosen, the chosen one with an
-            asterisk; for several epsilons one more for the best at each.
-        """
-        rows = sorted(
-            (each for each in self.candidates if each.epsilon == self.epsilon), key=self._rank
-        )
-        width = max(len(each.name) for each in self.candidates)
-        header = (
-            f"  {'oracle':<{width}} {'epsilon':>8} {'bits':>7} {'rate':>9} {'reports':>14} "
-            f"{'cost':>14} {self.target:>15}"
-        )
-        lines = [header, *(self._line(each, width) for each in rows)]
-        others = sorted({each.epsilon for each in self.candidates} - {self.epsilon})
-        for epsilon in others:
-            here = [each for each in self.candidates if each.epsilon == epsilon]
-            lines.append(self._line(min(here, key=self._rank), width))
-        return "\n".join(lines)
-
-    def _rank(self, each: PlanCandidate) -> tuple[bool, bool, float, int]:
-        first = each.error if self.value is None else each.cost
-        return each.oracle is None, each.remark is not None, first, each.report_bits or 0
-
-    def _line(self, each: PlanCandidate, width: int) -> str:
-        mark = "*" if each.oracle is self.oracle else " "
-        if each.oracle is None:
-            return f"{mark} {each.name:<{width}} {each.epsilon:>8.4g} refused: {each.remark}"
-        note = "" if each.remark is None else f"  ({each.remark})"
-        return (
-            f"{mark} {each.name:<{width}} {each.epsilon:>8.4g} {each.report_bits:>7,} "
-            f"{each.rate:>9.4g} {self.nodes * each.rate:>14,.0f} {each.cost:>14,.6g} "
-            f"{each.error:>15.4g}{note}"
-        )
+    @property
+    def alternatives(self) -> list[PlanCandidate]:
+        """The candidates at the epsilon that was chosen, best first, and the best at each other."""
+        by_epsilon: dict[float, list[PlanCandidate]] = {self.epsilon: []}
+        for each in sorted(self.candidates, key=lambda each: (each.epsilon, *self.rank(each))):
+            by_epsilon.setdefault(each.epsilon, []).append(each)
+        here = by_epsilon.pop(self.epsilon)
+        return here + [best for best, *_ in by_epsilon.values()]
 
     def explain(self) -> str:
         """Say in sentences what is proposed, and why.
@@ -247,8 +152,12 @@ class PlanProposal(Listing):
         sentences.append(promise + ".")
         if self.value is None and self.budget is None:
             sentences.append("Nothing smaller is reached: all nodes report.")
-        runner = self._runner_up()
-        if runner is not None:
+        others = (
+            each
+            for each in self.alternatives
+            if each.epsilon == self.epsilon and each.oracle is not oracle and each.remark is None
+        )
+        for runner in islice(others, 1):
             if self.value is None:
                 ratio = runner.error / self.error
                 sentences.append(f"The next best, {runner.name}, has {_times(ratio)} the error.")
@@ -263,18 +172,9 @@ class PlanProposal(Listing):
             )
         return " ".join(sentences)
 
-    def _runner_up(self) -> PlanCandidate | None:
-        here = [
-            each
-            for each in self.candidates
-            if each.epsilon == self.epsilon and each.oracle is not self.oracle
-        ]
-        fitting = [each for each in here if each.remark is None]
-        return min(fitting, key=self._rank, default=None)
-
     def _parts(self) -> str:
         """Say how much of the variance is that of the choice of nodes."""
-        spread = self.spread_at(self.rate)
+        spread = self.spread_at(self.rate, self.oracle)
         silent = ReportLaw(0.0, 0.0, 0.0, 0.0, exclusive=False)
         chosen = Spread(silent, self.population, spread.inverse, self.method).rmse()
         share = (chosen / spread.rmse()) ** 2
@@ -313,29 +213,19 @@ class PlanProposal(Listing):
             chosen = sorted({_arguments.probability("rates", rate) for rate in given})
             if not chosen:
                 raise InvalidValueError("rates must hold a rate, got none")
-        curves = []
-        for each in self.candidates:
-            if each.epsilon != self.epsilon or each.oracle is None:
-                continue
-            bits = each.oracle.report_bits
-            unit = self.cost_per_report + self.cost_per_bit * bits
-            errors = tuple(self.error_at(rate, each.oracle) for rate in chosen)
-            costs = tuple(self.nodes * rate * unit for rate in chosen)
-            curves.append(TradeOffCurve(each.name, bits, costs, errors))
+        curves = [
+            TradeOffCurve(
+                each.name,
+                each.oracle.report_bits,
+                tuple(self.cost_at(rate, each.oracle) for rate in chosen),
+                tuple(self.error_at(rate, each.oracle) for rate in chosen),
+            )
+            for each in self.candidates
+            if each.epsilon == self.epsilon and each.oracle is not None
+        ]
         curves.sort(key=lambda curve: (curve.errors[-1], curve.report_bits, curve.name))
-        return TradeOff(
-            tuple(chosen),
-            tuple(curves),
-            oracle=self.oracle.name,
-            rate=self.rate,
-            error=self.error,
-            nodes=self.nodes,
-            answers=self.population.size,
-            epsilon=self.epsilon,
-            target=self.target,
-            value=self.value,
-            confidence=self.confidence,
-        )
+        best = next(each for each in self.candidates if each.oracle is self.oracle)
+        return TradeOff(tuple(chosen), tuple(curves), setting=self, chosen=best)
 
     def simulate(self, runs: int = 400, *, seed: int | None = None) -> PlanCheck:
         """Simulate the collection, and measure the error that was promised.

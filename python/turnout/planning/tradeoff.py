@@ -9,6 +9,7 @@ from turnout._drawing import new_axes, plain_logarithmic
 from turnout._extras import require
 from turnout._tables import Tabular
 from turnout._types import Axes
+from turnout.planning.candidates import PlanCandidate, PlanSetting
 from turnout.planning.laws import WORDS
 
 #: The colour of what is proposed, and of what was asked for.
@@ -48,23 +49,16 @@ class TradeOff(Tabular):
         The participation rates, rising.
     curves
         One for each oracle, the smallest error first.
-    oracle, rate, error
-        What is proposed: the oracle's word in plans, the participation rate, the promised error.
-    nodes, answers, epsilon, target, value, confidence
-        The setting.
+    setting
+        What was asked of the plan.
+    chosen
+        What is proposed.
     """
 
     rates: tuple[float, ...]
     curves: tuple[TradeOffCurve, ...]
-    oracle: str = field(repr=False)
-    rate: float = field(repr=False)
-    error: float = field(repr=False)
-    nodes: int = field(repr=False)
-    answers: int = field(repr=False)
-    epsilon: float = field(repr=False)
-    target: str = field(repr=False)
-    value: float | None = field(repr=False)
-    confidence: float = field(repr=False)
+    setting: PlanSetting = field(repr=False)
+    chosen: PlanCandidate = field(repr=False)
 
     _columns = ("oracle", "rate", "cost", "error", "report_bits")
 
@@ -88,27 +82,6 @@ class TradeOff(Tabular):
             for rate, cost, error in zip(self.rates, curve.costs, curve.errors, strict=True)
         ]
 
-    def table(self) -> str:
-        """Format the errors as a plain-text table.
-
-        Returns
-        -------
-        str
-            One line for each rate, one column for each oracle.
-        """
-        widths = [max(9, len(curve.name)) for curve in self.curves]
-        names = " ".join(
-            f"{curve.name:>{width}}" for curve, width in zip(self.curves, widths, strict=True)
-        )
-        lines = [f"{'rate':>9} {names}"]
-        for position, rate in enumerate(self.rates):
-            cells = " ".join(
-                f"{curve.errors[position]:>{width}.3g}"
-                for curve, width in zip(self.curves, widths, strict=True)
-            )
-            lines.append(f"{rate:>9.4g} {cells}")
-        return "\n".join(lines)
-
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the error against the participation rate, a line for each oracle.
 
@@ -128,10 +101,11 @@ class TradeOff(Tabular):
         MissingExtraError
             If matplotlib is not installed.
         """
+        setting, best = self.setting, self.chosen
         axes = new_axes(ax, width=7.6, height=4.6)
         colours = require("matplotlib.pyplot", "plot").get_cmap("viridis")
         for position, curve in enumerate(self.curves):
-            chosen = curve.name == self.oracle
+            chosen = curve.name == best.name
             axes.plot(
                 self.rates,
                 curve.errors,
@@ -142,16 +116,16 @@ class TradeOff(Tabular):
                 label=f"{curve.name.replace('_', ' ')} ({curve.report_bits:,} bits)",
                 zorder=3 if chosen else 2,
             )
-        axes.plot([self.rate], [self.error], "o", color=_PROPOSED, markersize=7, zorder=5)
-        if self.value is not None:
-            axes.axhline(self.value, color=_PROPOSED, linewidth=1.0, linestyle=":", zorder=1)
+        axes.plot([best.rate], [best.error], "o", color=_PROPOSED, markersize=7, zorder=5)
+        if setting.value is not None:
+            axes.axhline(setting.value, color=_PROPOSED, linewidth=1.0, linestyle=":", zorder=1)
         axes.set_xscale("log")
         axes.set_yscale("log")
         plain_logarithmic(axes.yaxis)
         axes.set_xlabel("participation rate")
-        surely = f", {self.confidence:.4g} confidence" if self.target == "max_error" else ""
-        axes.set_ylabel(WORDS[self.target] + surely)
-        per_rate: Any = self.nodes
+        surely = f", {setting.confidence:.4g} confidence" if setting.target == "max_error" else ""
+        axes.set_ylabel(WORDS[setting.target] + surely)
+        per_rate: Any = setting.nodes
         top = axes.secondary_xaxis(
             "top", functions=(lambda rate: rate * per_rate, lambda reports: reports / per_rate)
         )
@@ -159,7 +133,7 @@ class TradeOff(Tabular):
         axes.legend(
             frameon=False,
             fontsize=8,
-            title=f"ε = {self.epsilon:g}, {self.answers:,} answers",
+            title=f"ε = {best.epsilon:g}, {setting.population.size:,} answers",
             title_fontsize=9,
             loc="center left",
             bbox_to_anchor=(1.0, 0.5),
