@@ -40,7 +40,6 @@ from turnout.errors import TurnoutError
 from turnout.federated import RandomParticipationSGD
 from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from turnout.federated.optimizers import SGD
-from turnout.federated.schedules import CosineDecay, Warmup
 from turnout.federated.trees import Structure, flatten
 from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.attributes import AttributeTally, PaddedOracle, SampledAttribute
@@ -467,7 +466,6 @@ DECODERS: dict[str, Decoder] = {
     "state of rounds": Decoder(canonical(STATE), in_ledger, Search.from_json, in_text),
     "round of aggregation": Decoder(ROUND.to_bytes(), plain, td.Round.from_bytes, in_bytes),
     "training": described(SGD_PLAN, RandomParticipationSGD.from_dict),
-    "optimizer": described(SGD(Warmup(3, CosineDecay(0.5, 10)), momentum=0.5), SGD.from_dict),
     "structure": described(STRUCTURE, Structure.from_dict),
     "mean": described(MEAN, type(MEAN).from_dict),
     **{oracle.name: described(oracle, oracle_from_dict) for oracle in OTHERS},

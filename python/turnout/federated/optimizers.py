@@ -16,8 +16,8 @@ import numpy as np
 from turnout import _arguments
 from turnout._types import Array, Floats
 from turnout._values import settle
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.federated.schedules import Schedule, schedule_from_dict, schedule_of
+from turnout.errors import InvalidValueError
+from turnout.federated.schedules import Schedule, described, schedule_of
 
 
 class Optimizer(abc.ABC):
@@ -108,7 +108,7 @@ class Optimizer(abc.ABC):
         """
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True)
 class SGD(Optimizer):
     """Stochastic gradient descent, with or without momentum.
 
@@ -132,34 +132,33 @@ class SGD(Optimizer):
     Examples
     --------
     >>> import numpy as np
+    >>> from turnout.federated import CosineDecay
     >>> optimizer = SGD(0.5, momentum=0.5)
     >>> model, state = np.array([1.0]), optimizer.initial_state(1)
     >>> for number in range(2):
     ...     model, state = optimizer.step(model, np.array([1.0]), state, number)
     >>> model
     array([-0.25])
-    >>> SGD.from_dict(optimizer.to_dict()) == optimizer
-    True
+    >>> SGD(CosineDecay(0.4, rounds=100)).to_dict()["learning_rate"]
+    {'schedule': 'CosineDecay', 'initial': 0.4, 'rounds': 100, 'final': 0.0}
     """
 
     #: The learning rate; of a number a :class:`Constant`.
-    learning_rate: Schedule
+    learning_rate: float | Schedule
     #: How much of the velocity stays.
-    momentum: float
+    momentum: float = 0.0
     #: Whether the step looks ahead.
-    nesterov: bool
+    nesterov: bool = False
 
-    def __init__(
-        self, learning_rate: float | Schedule, momentum: float = 0.0, nesterov: bool = False
-    ) -> None:
-        rate = schedule_of("learning_rate", learning_rate)
-        stays = _arguments.number("momentum", momentum)
+    def __post_init__(self) -> None:
+        rate = schedule_of("learning_rate", self.learning_rate)
+        stays = _arguments.number("momentum", self.momentum)
         if not 0.0 <= stays < 1.0:
-            raise InvalidValueError(f"momentum must be at least 0 and below 1, got {momentum}")
-        _arguments.instance("nesterov", nesterov, bool, "True or False")
-        if nesterov and stays == 0.0:
+            raise InvalidValueError(f"momentum must be at least 0 and below 1, got {self.momentum}")
+        _arguments.instance("nesterov", self.nesterov, bool, "True or False")
+        if self.nesterov and stays == 0.0:
             raise InvalidValueError("nesterov must be False without momentum, got True")
-        settle(self, learning_rate=rate, momentum=stays, nesterov=nesterov)
+        settle(self, learning_rate=rate, momentum=stays)
 
     def initial_state(self, parameters: int) -> list[Array]:
         """Give the velocity before the first round: zeros, or no array without momentum.
@@ -218,7 +217,8 @@ class SGD(Optimizer):
                 f"{[part.shape for part in state]}"
             )
         number = _arguments.integer("round", round, least=0)
-        rate = _arguments.number("learning_rate", self.learning_rate(number))
+        schedule = schedule_of("learning_rate", self.learning_rate)
+        rate = _arguments.number("learning_rate", schedule(number))
         if not 0.0 <= rate < math.inf:
             raise InvalidValueError(
                 f"learning_rate must give finite numbers of at least 0, got {rate} in round "
@@ -232,44 +232,4 @@ class SGD(Optimizer):
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the optimizer in terms of JSON."""
-        return {
-            "optimizer": type(self).__name__,
-            "learning_rate": self.learning_rate.to_dict(),
-            "momentum": self.momentum,
-            "nesterov": self.nesterov,
-        }
-
-    @classmethod
-    def from_dict(cls, description: Any) -> SGD:
-        """Rebuild an optimizer from :meth:`to_dict`.
-
-        Parameters
-        ----------
-        description
-            What :meth:`to_dict` gave, perhaps through JSON.
-
-        Returns
-        -------
-        SGD
-            Equal to the one that was described.
-
-        Raises
-        ------
-        CorruptDataError
-            If it describes none, or its schedule is none of turnout's.
-        """
-        if isinstance(description, dict) and description.get("optimizer") == "SGD":
-            rate = schedule_from_dict(description.get("learning_rate"))
-            try:
-                found = cls(rate, description.get("momentum"), description.get("nesterov"))  # type: ignore[arg-type]
-            except (InvalidTypeError, InvalidValueError) as error:
-                raise CorruptDataError(f"not the description of an optimizer: {error}") from error
-            if description.keys() == found.to_dict().keys():
-                return found
-        raise CorruptDataError(
-            f"not the description of an optimizer: {_arguments.shown(description)}"
-        )
-
-    def __repr__(self) -> str:
-        """Show the parameters."""
-        return f"SGD({self.learning_rate}, {self.momentum}, {self.nesterov})"
+        return described("optimizer", self)

@@ -11,7 +11,7 @@ from typing import Any
 from turnout import _arguments
 from turnout._values import settle
 from turnout.accounting.values import positive
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 
 _MOST_ROUNDS = 10**9
 
@@ -42,11 +42,7 @@ class Schedule(abc.ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the schedule in terms of JSON."""
-        members: dict[str, Any] = {"schedule": type(self).__name__}
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            members[field.name] = value.to_dict() if isinstance(value, Schedule) else value
-        return members
+        return described("schedule", self)
 
 
 @dataclass(frozen=True)
@@ -202,46 +198,19 @@ class Warmup(Schedule):
         return self.then(round - self.rounds)
 
 
-_SCHEDULES: dict[str, type[Schedule]] = {
-    kind.__name__: kind for kind in (Constant, StepDecay, CosineDecay, Warmup)
-}
-
-
-def schedule_from_dict(description: Any) -> Schedule:
-    """Rebuild one of the schedules of this module from its description.
-
-    Parameters
-    ----------
-    description
-        What :meth:`Schedule.to_dict` gave, perhaps through JSON.
-
-    Returns
-    -------
-    Schedule
-        Equal to the one that was described.
-
-    Raises
-    ------
-    CorruptDataError
-        If it describes none of them.
+def described(word: str, made: Any) -> dict[str, Any]:
+    """Describe a frozen dataclass in terms of JSON: its type under a word, and its fields.
 
     Examples
     --------
-    >>> schedule_from_dict(Warmup(5, Constant(0.1)).to_dict())
-    Warmup(rounds=5, then=Constant(value=0.1))
+    >>> described("schedule", Warmup(5, Constant(0.1)))
+    {'schedule': 'Warmup', 'rounds': 5, 'then': {'schedule': 'Constant', 'value': 0.1}}
     """
-    try:
-        match description:
-            case {"schedule": "Warmup", "rounds": rounds, "then": dict(then), **rest} if not rest:
-                return Warmup(rounds, schedule_from_dict(then))
-            case {"schedule": str(name), **rest} if name in _SCHEDULES and name != "Warmup":
-                parameters = {str(key): value for key, value in rest.items()}
-                fields = {field.name for field in dataclasses.fields(_SCHEDULES[name])}  # type: ignore[arg-type]
-                if set(parameters) == fields:
-                    return _SCHEDULES[name](**parameters)
-    except (InvalidTypeError, InvalidValueError, RecursionError) as error:
-        raise CorruptDataError(f"not the description of a schedule: {error}") from error
-    raise CorruptDataError(f"not the description of a schedule: {_arguments.shown(description)}")
+    members: dict[str, Any] = {word: type(made).__name__}
+    for field in dataclasses.fields(made):
+        value = getattr(made, field.name)
+        members[field.name] = value.to_dict() if isinstance(value, Schedule) else value
+    return members
 
 
 def _rounds(argument: str, value: object) -> int:
