@@ -47,5 +47,4 @@ def _noise(plan: TrainingPlan, length: int, seed: int | None) -> Array:
         return _core.rounded_gaussian(length, plan.grid.bits, seed)
     if plan.noise == "none":
         return np.zeros(length)
-    deviation = plan.noise_multiplier * plan.clip
-    return np.random.default_rng(seed).normal(0.0, deviation, length)
+    return np.random.default_rng(seed).normal(0.0, plan.deviation, length)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field, fields
 from fractions import Fraction
 from typing import Any
 
@@ -27,11 +27,6 @@ MODES = ("trusted_server", "always_send", "participants_only")
 NOISES = ("exact", "float", "none")
 
 _FORMAT, _VERSION = "turnout-federated-plan", 1
-_MEMBERS = {
-    "format", "version", "client_rate", "sample_rate", "clip", "noise_multiplier", "target",
-    "local_size", "nominal_local_size", "mode", "noise", "grid_bits", "batch_slack", "seed",
-}  # fmt: skip
-
 #: The largest norm of one example in steps: sums of millions of examples stay below 2^62.
 _LARGEST_RADIUS = 2.0**40
 
@@ -132,7 +127,7 @@ class Grid:
         return Fraction(self.step) / Fraction(self.clip) * (1 << self.bits)
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class TrainingPlan:
     """The public parameters of a training; :class:`RandomParticipationSGD` adds the two halves.
 
@@ -145,70 +140,76 @@ class TrainingPlan:
     sample_rate: float
     #: The norm that the gradient of each example is clipped to.
     clip: float
+    _: KW_ONLY
     #: The standard deviation of the noise over the clipping norm; 0 without noise.
-    noise_multiplier: float
+    noise_multiplier: float | None = None
+    #: What the noise was calibrated for, if it was.
+    epsilon: float | None = None
+    delta: float | None = None
+    rounds: int | None = None
     #: The public bound on a client's number of elements, if there is one.
-    local_size: int | None
-    #: Epsilon, delta and rounds that the noise was calibrated for, if it was.
-    target: tuple[float, float, int] | None
+    local_size: int | None = None
+    #: The public number of elements that the sum is scaled by, if it is not ``local_size``.
+    nominal_local_size: int | None = None
     #: Who is trusted.
-    mode: str
+    mode: str = "trusted_server"
     #: How noise is drawn.
-    noise: str
-    #: The grid of exact noise; None without it.
-    grid: Grid | None
+    noise: str = "exact"
+    #: The logarithm of the standard deviation of exact noise in steps of the grid.
+    grid_bits: int = 24
     #: What one element may change beside its own gradient, in units of the clip.
-    batch_slack: float
+    batch_slack: float = 0.0
     #: The seed of a study, or None.
-    seed: int | None
-    _nominal_local_size: int | None
-    _grid_bits: int
+    seed: int | None = None
+    #: The grid of exact noise; None without it.
+    grid: Grid | None = field(init=False, compare=False)
 
-    def __init__(
-        self,
-        client_rate: float,
-        sample_rate: float,
-        clip: float,
-        *,
-        noise_multiplier: float | None = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        rounds: int | None = None,
-        local_size: int | None = None,
-        nominal_local_size: int | None = None,
-        mode: str = "trusted_server",
-        noise: str = "exact",
-        grid_bits: int = 24,
-        batch_slack: float = 0.0,
-        seed: int | None = None,
-    ) -> None:
-        _arguments.choice("noise", noise, NOISES)
-        if local_size is None and nominal_local_size is None:
+    def __post_init__(self) -> None:
+        _arguments.choice("noise", self.noise, NOISES)
+        if self.local_size is None and self.nominal_local_size is None:
             raise InvalidValueError(
                 "nominal_local_size must be given where local_size is None: the sum is "
                 "scaled by a public number of elements for each client"
             )
+        _arguments.choice("mode", self.mode, MODES)
+        slack = _arguments.number("batch_slack", self.batch_slack)
+        if not 0.0 <= slack <= _MOST_SLACK:
+            raise _arguments.invalid(f"batch_slack must be from 0 to {_MOST_SLACK:g}", slack)
         settle(
             self,
-            client_rate=_arguments.probability("client_rate", client_rate),
-            sample_rate=_arguments.probability("sample_rate", sample_rate),
-            mode=_arguments.choice("mode", mode, MODES),
-            noise=noise,
-            clip=_clip(clip, noise),
-            local_size=_size("local_size", local_size),
-            _nominal_local_size=_size("nominal_local_size", nominal_local_size),
-            _grid_bits=_arguments.integer("grid_bits", grid_bits, least=8, most=36),
-            batch_slack=_arguments.number("batch_slack", batch_slack),
-            seed=_arguments.seed(seed),
-            target=_target(epsilon, delta, rounds),
+            client_rate=_arguments.probability("client_rate", self.client_rate),
+            sample_rate=_arguments.probability("sample_rate", self.sample_rate),
+            clip=_clip(self.clip, self.noise),
+            local_size=_size("local_size", self.local_size),
+            nominal_local_size=_size("nominal_local_size", self.nominal_local_size),
+            grid_bits=_arguments.integer("grid_bits", self.grid_bits, least=8, most=36),
+            batch_slack=slack,
+            seed=_arguments.seed(self.seed),
         )
-        if not 0.0 <= self.batch_slack <= _MOST_SLACK:
-            raise _arguments.invalid(f"batch_slack must be from 0 to {_MOST_SLACK:g}", batch_slack)
-        multiplier = self._chosen(noise_multiplier)
-        exact = Grid.of(self.clip, multiplier, self._grid_bits) if noise == "exact" else None
+        self._settle_target(self.epsilon, self.delta, self.rounds)
+        multiplier = self._chosen(self.noise_multiplier)
+        exact = Grid.of(self.clip, multiplier, self.grid_bits) if self.noise == "exact" else None
         if exact is not None and self.local_size is not None:
             exact.check_examples("local_size", self.local_size)
         settle(self, noise_multiplier=multiplier, grid=exact)
+
+    def _settle_target(self, epsilon: Any, delta: Any, rounds: Any) -> None:
+        """Check what the noise is calibrated for: all of it is given, or nothing."""
+        given = (epsilon, delta, rounds)
+        if all(value is None for value in given):
+            return
+        if any(value is None for value in given):
+            raise _arguments.invalid("epsilon, delta and rounds must be given together", given)
+        budget = PrivacyLedger(epsilon, delta)
+        count = _arguments.integer("rounds", rounds, least=1, most=10**9)
+        settle(self, epsilon=budget.epsilon, delta=budget.delta, rounds=count)
+
+    @property
+    def target(self) -> tuple[float, float, int] | None:
+        """Epsilon, delta and rounds that the noise was calibrated for, if it was."""
+        if self.epsilon is None or self.delta is None or self.rounds is None:
+            return None
+        return self.epsilon, self.delta, self.rounds
 
     def _chosen(self, given: float | None) -> float:
         """Give the noise multiplier, calibrated if a target was given."""
@@ -244,11 +245,9 @@ class TrainingPlan:
         )
 
     @property
-    def nominal_local_size(self) -> int:
-        """The public number of elements that the sum is scaled by."""
-        chosen = self._nominal_local_size or self.local_size
-        assert chosen is not None
-        return chosen
+    def deviation(self) -> float:
+        """The standard deviation of the noise; 0 without noise."""
+        return float(self.noise_multiplier or 0.0) * self.clip
 
     @property
     def mechanism(self) -> Mechanism | None:
@@ -256,7 +255,7 @@ class TrainingPlan:
         if self.noise == "none":
             return None
         # Noise against what one element can change: its own gradient, and those of others.
-        covered = Fraction(self.noise_multiplier) / (1 + Fraction(self.batch_slack))
+        covered = Fraction(self.noise_multiplier or 0) / (1 + Fraction(self.batch_slack))
         return self._accounted(rounded_down(covered))
 
     def scale(self, available: int) -> float:
@@ -278,8 +277,9 @@ class TrainingPlan:
             If ``available`` is no integer of at least 1.
         """
         clients = _arguments.integer("available", available, least=1)
+        size = self.nominal_local_size or self.local_size or 1
         # In this order the divisor can neither overflow nor vanish.
-        return 1.0 / (self.client_rate * clients) / (self.sample_rate * self.nominal_local_size)
+        return 1.0 / (self.client_rate * clients) / (self.sample_rate * size)
 
     def ledger(self) -> PrivacyLedger | None:
         """Make a new ledger with the target as its budget; None if no target was given."""
@@ -287,22 +287,11 @@ class TrainingPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the plan in terms of JSON: what a server tells its clients."""
-        return {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "client_rate": self.client_rate,
-            "sample_rate": self.sample_rate,
-            "clip": self.clip if math.isfinite(self.clip) else None,
-            "noise_multiplier": self.noise_multiplier,
-            "target": None if self.target is None else list(self.target),
-            "local_size": self.local_size,
-            "nominal_local_size": self._nominal_local_size,
-            "mode": self.mode,
-            "noise": self.noise,
-            "grid_bits": self._grid_bits,
-            "batch_slack": self.batch_slack,
-            "seed": self.seed,
-        }
+        values = {name: getattr(self, name) for name in _DESCRIBED}
+        if math.isinf(self.clip):
+            values["clip"] = None
+        target = None if self.target is None else list(self.target)
+        return {"format": _FORMAT, "version": _VERSION, **values, "target": target}
 
     @classmethod
     def from_dict(cls, description: Any) -> Self:
@@ -334,20 +323,20 @@ class TrainingPlan:
             )
         check_version("plan of federated training", description, _FORMAT, _VERSION)
         # Nothing else: with an epsilon the noise would be looked for, which could take any time.
-        if description.keys() != _MEMBERS:
+        if description.keys() != {"format", "version", "target", *_DESCRIBED}:
             raise CorruptDataError(
                 "not a plan of federated training: expected the fields "
-                f"{', '.join(sorted(_MEMBERS))}, got {_arguments.shown(list(description))}"
+                f"{', '.join(_DESCRIBED)} and target, got {_arguments.shown(list(description))}"
             )
-        values = {name: description[name] for name in _MEMBERS - {"format", "version"}}
-        target = values.pop("target")
+        values = {name: description[name] for name in _DESCRIBED}
         if values["clip"] is None:
             values["clip"] = math.inf
         if values["noise"] == "none":
             values["noise_multiplier"] = None
         try:
             plan = cls(**values)
-            settle(plan, target=None if target is None else _target(*target))
+            if description["target"] is not None:
+                plan._settle_target(*description["target"])
         except (TurnoutError, TypeError) as error:
             raise CorruptDataError(f"not a plan of federated training: {error}") from error
         return plan
@@ -365,6 +354,13 @@ class TrainingPlan:
         return f"{type(self).__name__}({rates}, {rest})"
 
 
+#: What a description says one by one; the target is one member.
+_DESCRIBED = tuple(
+    each.name
+    for each in fields(TrainingPlan)
+    if each.init and each.name not in ("epsilon", "delta", "rounds")
+)
+
 #: A smaller clip is beside numbers that floating point rounds away.
 _LEAST_CLIP = 2.0**-1000
 
@@ -381,13 +377,3 @@ def _size(argument: str, value: int | None) -> int | None:
     if value is None:
         return None
     return _arguments.integer(argument, value, least=1, most=_LARGEST_LOCAL_SIZE)
-
-
-def _target(epsilon: Any, delta: Any, rounds: Any) -> tuple[float, float, int] | None:
-    given = (epsilon, delta, rounds)
-    if all(value is None for value in given):
-        return None
-    if any(value is None for value in given):
-        raise _arguments.invalid("epsilon, delta and rounds must be given together", given)
-    budget = PrivacyLedger(epsilon, delta)
-    return budget.epsilon, budget.delta, _arguments.integer("rounds", rounds, least=1, most=10**9)
