@@ -41,18 +41,6 @@ class _Leaf:
         return math.prod(self.shape)
 
 
-@dataclass(frozen=True)
-class _Branch:
-    #: "list", "tuple" or "dict".
-    kind: str
-    #: Places or keys, one for each child.
-    steps: tuple[Any, ...]
-    children: tuple[_Node, ...]
-
-
-_Node: TypeAlias = "_Leaf | _Branch"
-
-
 class Structure:
     """The form of a tree without its numbers: how it is nested, and each leaf's shape and dtype.
 
@@ -70,9 +58,11 @@ class Structure:
     True
     """
 
-    def __init__(self, root: Any) -> None:
-        self._root: _Node = root
-        self._leaves: tuple[tuple[str, _Leaf], ...] = tuple(_walk(root, ""))
+    def __init__(self, root: Tree) -> None:
+        #: The tree, with the form of each leaf in its place.
+        self._root = root
+        self._leaves: list[tuple[str, _Leaf]] = []
+        _mapped(root, "", lambda leaf, path: self._leaves.append((path, leaf)))
         self._total = sum(self.sizes)  # asked for with every update
 
     @property
@@ -124,7 +114,8 @@ class Structure:
                 f"leaves must hold one entry for each of the {len(self._leaves)} leaves of the "
                 f"tree, got {len(given)}"
             )
-        return _filled(self._root, iter(given))
+        left = iter(given)
+        return _mapped(self._root, "", lambda leaf, path: next(left))
 
     def from_vector(self, values: npt.ArrayLike) -> Tree:
         """Put the numbers of one vector into the tree.
@@ -187,7 +178,7 @@ class Structure:
         CorruptDataError
             If it describes no structure.
         """
-        structure = cls(_described(description, 0))
+        structure = cls(_described(description))
         if not structure._leaves:
             raise CorruptDataError("not the structure of a tree: it has no leaves")
         return structure
@@ -197,7 +188,7 @@ class Structure:
         return isinstance(other, Structure) and self._root == other._root
 
     def __hash__(self) -> int:
-        return hash(self._root)
+        return hash(tuple(self._leaves))
 
     def __repr__(self) -> str:
         """Show the first few leaves."""
@@ -244,7 +235,7 @@ def flatten(tree: Tree, name: str = "parameters") -> tuple[list[Array], Structur
         leaves.append(array)
         return _Leaf(array.shape, array.dtype.name)
 
-    structure = Structure(_nested(tree, name, 0, leaf))
+    structure = Structure(_mapped(tree, name, leaf))
     if not leaves:
         raise _arguments.invalid(f"{name} must hold at least one array", tree)
     return leaves, structure
@@ -332,25 +323,27 @@ def example_parts(gradients: Tree, structure: Structure) -> list[Array]:
     return parts
 
 
-def _nested(tree: Any, path: str, depth: int, leaf: Callable[[Any, str], _Leaf]) -> _Node:
-    """Describe a tree; ``leaf`` is called for every leaf in order."""
+def _mapped(tree: Tree, path: str, leaf: Callable[[Any, str], Any], depth: int = 0) -> Tree:
+    """Nest what ``leaf`` gives of each leaf and its path, in order, as the tree is nested."""
     if depth > _DEEPEST:
         raise InvalidValueError(
             f"{path[:80]}... must not be nested more than {_DEEPEST} times deep"
         )
     if isinstance(tree, Mapping):
-        kind, steps = "dict", _keys(tree, path)
+        steps: Sequence[Any] = _keys(tree, path)
     elif hasattr(tree, "_fields") and isinstance(tree, tuple):
         raise InvalidTypeError(
             f"{path} must be a list, tuple, dictionary or array, got a named tuple "
             f"{type(tree).__name__}: pass ._asdict() of it"
         )
     elif isinstance(tree, (list, tuple)):
-        kind, steps = "tuple" if isinstance(tree, tuple) else "list", list(range(len(tree)))
+        steps = range(len(tree))
     else:
         return leaf(tree, path)
-    children = (_nested(tree[step], f"{path}[{step!r}]", depth + 1, leaf) for step in steps)
-    return _Branch(kind, tuple(steps), tuple(children))
+    children = [_mapped(tree[step], f"{path}[{step!r}]", leaf, depth + 1) for step in steps]
+    if isinstance(tree, Mapping):
+        return dict(zip(steps, children, strict=True))
+    return tuple(children) if isinstance(tree, tuple) else children
 
 
 def _keys(table: Mapping[Any, Any], path: str) -> list[Any]:
@@ -360,24 +353,7 @@ def _keys(table: Mapping[Any, Any], path: str) -> list[Any]:
     return sorted(table)
 
 
-def _walk(node: _Node, path: str) -> Iterator[tuple[str, _Leaf]]:
-    if isinstance(node, _Leaf):
-        yield path, node
-        return
-    for step, child in zip(node.steps, node.children, strict=True):
-        yield from _walk(child, f"{path}[{step!r}]")
-
-
-def _filled(node: _Node, leaves: Iterator[Any]) -> Any:
-    if isinstance(node, _Leaf):
-        return next(leaves)
-    children = [_filled(child, leaves) for child in node.children]
-    if node.kind == "dict":
-        return dict(zip(node.steps, children, strict=True))
-    return tuple(children) if node.kind == "tuple" else children
-
-
-def _matched(tree: Any, node: _Node, path: str) -> Iterator[tuple[str, Any, _Leaf]]:
+def _matched(tree: Any, node: Tree, path: str) -> Iterator[tuple[str, Any, _Leaf]]:
     """Pair the leaves of a tree with those of a structure."""
     if isinstance(node, _Leaf):
         if isinstance(tree, Mapping):
@@ -386,19 +362,20 @@ def _matched(tree: Any, node: _Node, path: str) -> Iterator[tuple[str, Any, _Lea
             )
         yield path, tree, node
         return
-    if node.kind == "dict":
-        expected: str = f"a dictionary with the keys {_arguments.listed(node.steps)}"
-        fits = isinstance(tree, Mapping) and _keys(tree, path) == list(node.steps)
+    steps: Sequence[Any] = list(node) if isinstance(node, dict) else range(len(node))
+    if isinstance(node, dict):
+        expected: str = f"a dictionary with the keys {_arguments.listed(steps)}"
+        fits = isinstance(tree, Mapping) and _keys(tree, path) == steps
     else:
-        count = len(node.children)
+        count = len(node)
         expected = f"a list or tuple of {count} entr{'y' if count == 1 else 'ies'}"
         fits = isinstance(tree, (list, tuple)) and len(tree) == count
     if not fits:
         raise InvalidValueError(
             f"{path} must be {expected}, as the parameters are, got {_named(tree)}"
         )
-    for step, child in zip(node.steps, node.children, strict=True):
-        yield from _matched(tree[step], child, f"{path}[{step!r}]")
+    for step in steps:
+        yield from _matched(tree[step], node[step], f"{path}[{step!r}]")
 
 
 def _named(tree: Any) -> str:
@@ -419,15 +396,16 @@ def _matrix(path: str, array: Array, leaf: _Leaf) -> Array:
     return np.ascontiguousarray(array.reshape(array.shape[0], leaf.size))
 
 
-def _description(node: _Node) -> dict[str, Any]:
+def _description(node: Tree) -> dict[str, Any]:
     if isinstance(node, _Leaf):
         return {"dtype": node.dtype, "shape": list(node.shape)}
-    children = [_description(child) for child in node.children]
-    table = dict(zip(node.steps, children, strict=True))
-    return {node.kind: table if node.kind == "dict" else children}
+    if isinstance(node, dict):
+        return {"dict": {key: _description(child) for key, child in node.items()}}
+    return {type(node).__name__: [_description(child) for child in node]}
 
 
-def _described(description: Any, depth: int) -> _Node:
+def _described(description: Any, depth: int = 0) -> Tree:
+    """Read a description; a tree of it is no deeper than one that was described."""
     if depth <= _DEEPEST:
         match description:
             case {"dtype": str(dtype), "shape": list(shape), **rest} if (
@@ -437,14 +415,9 @@ def _described(description: Any, depth: int) -> _Node:
             ):
                 return _Leaf(tuple(shape), dtype)
             case {"dict": dict(table), **rest} if not rest and all(type(k) is str for k in table):
-                return _described_branch("dict", {key: table[key] for key in sorted(table)}, depth)
+                return {key: _described(table[key], depth + 1) for key in sorted(table)}
             case {"list": list(children), **rest} if not rest:
-                return _described_branch("list", dict(enumerate(children)), depth)
+                return [_described(child, depth + 1) for child in children]
             case {"tuple": list(children), **rest} if not rest:
-                return _described_branch("tuple", dict(enumerate(children)), depth)
+                return tuple(_described(child, depth + 1) for child in children)
     raise CorruptDataError(f"not the structure of a tree: {_arguments.shown(description)}")
-
-
-def _described_branch(kind: str, children: dict[Any, Any], depth: int) -> _Branch:
-    found = tuple(_described(child, depth + 1) for child in children.values())
-    return _Branch(kind, tuple(children), found)
