@@ -34,6 +34,7 @@ from turnout._seal import SEAL_MARKER
 from turnout.collecting import plan_file
 from turnout.collecting.report_files import read_reports, write_reports
 from turnout.distributed import messages, payloads
+from turnout.distributed.elections import Election
 from turnout.distributed.field import PrimeField
 from turnout.distributed.transport import frames
 from turnout.errors import TurnoutError
@@ -260,7 +261,7 @@ AGGREGATIONS: list[Any] = [
     td.SamplingAggregation(2, users=4, parties="users", rate=0.9, dummies=5),
     td.TwoStageSampling(2, users=4, reported=1, rate=0.5, floor=2),
 ]
-ROUND = AGGREGATIONS[0].start_round()
+ROUND = td.Round.start(AGGREGATIONS[0])
 SEARCH = HeavyHitters(4.0, bits=6, step=1, oracle="direct_encoding").rounds()
 SEARCH.close(SEARCH.current.collect([9] * 50, seed=1))
 STATE = json.loads(SEARCH.to_json())
@@ -404,11 +405,11 @@ def round_with_one_altered(data: bytes) -> None:
 
     mechanism = AGGREGATIONS[which % len(AGGREGATIONS)]
     with mock.patch.object(messages.Message, "to_bytes", to_bytes):
-        td.exchange(mechanism.start_round(), [0, 1, 1, 0][: mechanism.users])
+        td.exchange(td.Round.start(mechanism), [0, 1, 1, 0][: mechanism.users])
 
 
 def election() -> bytes:
-    found = payloads.Election(3, np.array([1, 2]), (np.array([0]), np.array([1, 2])), {})
+    found = Election(3, np.array([1, 2]), (np.array([0]), np.array([1, 2])), {})
     return found.public_part() + found.duty_part([(1, np.array([0, 2]))])
 
 
@@ -504,7 +505,7 @@ DECODERS: dict[str, Decoder] = {
         lambda data: payloads.unpack_item_shares(data, FIELD, 3),
         lambda found: payloads.pack_item_shares(found[0], FIELD, found[1]),
     ),
-    "election": binary(election(), lambda data: payloads.Election.unpack(data, 4, 2, 1)),
+    "election": binary(election(), lambda data: Election.unpack(data, 4, 2, 1)),
 }
 
 if importlib.util.find_spec("flwr") is not None:

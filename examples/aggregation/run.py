@@ -32,9 +32,9 @@ from turnout.distributed import (
     NoisyAggregation,
     Party,
     Role,
+    Round,
     SamplingAggregation,
     TwoStageSampling,
-    paper_costs,
 )
 from turnout.errors import TurnoutError
 
@@ -176,7 +176,7 @@ def main() -> None:
         begun = time.perf_counter()
         patience = ("--connect-within", 2 if given.kill_aggregator else 10)
         deployment = Deployment(
-            mechanism.start_round(), answers, Path(folder), tls=given.tls, options=patience
+            Round.start(mechanism), answers, Path(folder), tls=given.tls, options=patience
         )
         with deployment:
             started = time.perf_counter()
@@ -271,7 +271,7 @@ def ledger(
         totals[name] = totals.get(name, Costs()) + Costs(**end["costs"])
     parties = Counter(names[party.role] for party in ends)
     parties["user"] = mechanism.users
-    return CostLedger(totals, {name: parties[name] for name in totals}, paper_costs(mechanism))
+    return CostLedger(totals, {name: parties[name] for name in totals}, mechanism.paper_costs())
 
 
 if __name__ == "__main__":

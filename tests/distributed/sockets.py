@@ -32,7 +32,7 @@ def aggregators(count: int) -> list[Party]:
 def silent(users: int = 6, **arguments: Any) -> Round:
     """A round whose sums are the counts: noise other than 0 has probability 10^-21."""
     given = {"parties": 2, "parameter": 0.02, **arguments}
-    return NoisyAggregation(3, users, **given).start_round()
+    return Round.start(NoisyAggregation(3, users, **given))
 
 
 def shares(round_: Round, users: Iterator[int] | range, value: int = 1) -> Iterator[Message]:

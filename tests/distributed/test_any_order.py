@@ -32,7 +32,7 @@ def test_any_order_of_messages_gives_the_same_sums(
 ) -> None:
     chance = random.Random(seed)
     mechanism = harness.silent(3, 6, parties=parties, compressed=compressed)
-    network = harness.Network(mechanism.start_round())
+    network = harness.Network(td.Round.start(mechanism))
     network.report(VALUES)
     network.finish_in_any_order(chance)
     assert network.server.sums.tolist() == [1, 2, 3]
@@ -45,7 +45,7 @@ def test_whatever_is_lost_the_sum_is_that_of_complete_users_or_there_is_none(
     harness: ModuleType, seed: int, margin: int
 ) -> None:
     chance = random.Random(seed)
-    network = harness.Network(harness.silent(3, 6, max_missing_users=margin).start_round())
+    network = harness.Network(td.Round.start(harness.silent(3, 6, max_missing_users=margin)))
     network.report(VALUES)
     arrived = [message for message in network.waiting if chance.random() < 0.9]
     reached = Counter(message.sender.index for message in arrived)
@@ -89,7 +89,7 @@ def test_sums_are_exactly_what_was_drawn(
         return found
 
     monkeypatch.setattr(td.NoisyAggregation, "piece", recorded)
-    network = harness.Network(mechanism.start_round())
+    network = harness.Network(td.Round.start(mechanism))
     network.report(VALUES)
     network.deliver()
     network.close()
@@ -132,14 +132,14 @@ def test_altered_messages_are_taken_or_refused_without_a_trace(
     @given(SEEDS)
     def check(seed: int) -> None:
         chance = random.Random(seed)
-        network = harness.Network(plan.start_round())
+        network = harness.Network(td.Round.start(plan))
         network.report(VALUES)
 
         def deliver(message: Message) -> list[Message]:
             role = network.roles[message.recipient]
             for _ in range(3):
                 # A copy takes it, so that the round goes on as if nothing had happened.
-                kept = {id(part): part for part in (role.round, plan)}
+                kept = {id(plan): plan}
                 victim = copy.deepcopy(role, kept)
                 before = harness.state_of(victim)
                 try:

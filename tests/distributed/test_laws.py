@@ -18,7 +18,8 @@ from scipy import stats
 
 import turnout as tn
 import turnout.distributed as td
-from turnout.distributed import Kind, Party, Role, payloads
+from turnout.distributed import Kind, Party, Role
+from turnout.distributed.elections import Election
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 Floats = npt.NDArray[np.float64]
@@ -172,7 +173,7 @@ def test_two_stages_with_all_messages_have_the_law_of_the_study(
     arguments = TWO_STAGE[name]
     mechanism = td.TwoStageSampling(3, 8, **arguments)
     values = np.repeat(np.arange(3), counts).tolist()
-    results = [td.exchange(mechanism.start_round(), values) for _ in range(200)]
+    results = [td.exchange(td.Round.start(mechanism), values) for _ in range(200)]
     own = float(own_probability(3, 2, arguments.get("gamma", 1.0)))
     q = arguments["rate"] * own
     truth = np.array(counts) / 8
@@ -287,7 +288,7 @@ def fixed_sets(harness: ModuleType, round_: td.Round, reporters: int) -> Any:
         party = Party(Role.USER, user)
         first.receive(harness.forged(round_, Kind.SET, party, first.party, payload))
     payload = first.close()[-1].payload
-    return payloads.Election.unpack(payload, round_.mechanism.users, 2, None).elected
+    return Election.unpack(payload, round_.mechanism.users, 2, None).elected
 
 
 def test_committees_that_could_collude_or_that_cannot_be_are_refused() -> None:
@@ -341,7 +342,7 @@ def test_collusion_is_as_likely_as_computed(
     exact = sum(max(who) < colluding for who in committees) / len(committees)
     assert found == pytest.approx(exact, rel=1e-12)
     seen = sum(
-        bool((fixed_sets(harness, mechanism.start_round(), reporters)[0] < colluding).all())
+        bool((fixed_sets(harness, td.Round.start(mechanism), reporters)[0] < colluding).all())
         for _ in range(500)
     )
     statistical.check_share(seen, 500, exact, exact)
@@ -358,7 +359,7 @@ def test_a_collusion_bound_makes_collusion_impossible(phi: int, harness: ModuleT
         found = mechanism.collusion_probability(fewest, reporters)
         assert found == pytest.approx(1 / math.comb(8, fewest))
         for _ in range(200):
-            elected = fixed_sets(harness, mechanism.start_round(), reporters)[0]
+            elected = fixed_sets(harness, td.Round.start(mechanism), reporters)[0]
             assert len(set(elected.tolist())) == fewest
             assert (elected >= phi).any()
 
@@ -411,7 +412,7 @@ def test_enough_of_what_users_add_is_hidden_from_those_that_know_their_own(
     make, arguments, accounting = WHOLE_SETS[name]
     mechanism = make(3, 7, max_colluding_users=colluding, honest_aggregators=honest, **arguments)
     assert mechanism.contributors == adding
-    network = harness.Network(mechanism.start_round())
+    network = harness.Network(td.Round.start(mechanism))
     acting: list[int] = []
     for party, role in network.roles.items():
         for step in {"receive", "close"} & set(dir(role)):
@@ -437,7 +438,7 @@ def test_enough_of_what_users_add_is_hidden_from_those_that_know_their_own(
     if name == "two-stage":
         values = values[[value in network.user(i)._set for i, value in enumerate(values)]]
         elections = network.roles[Party(Role.REPORTING_SERVER)].close()
-        elected = payloads.Election.unpack(elections[-1].payload, 7, 3, None).elected
+        elected = Election.unpack(elections[-1].payload, 7, 3, None).elected
         network.deliver(elections)
     else:
         network.close()

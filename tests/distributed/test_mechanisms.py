@@ -168,7 +168,7 @@ def test_a_trusted_server_has_everybody_and_no_messages() -> None:
     with pytest.raises(InvalidValueError, match="max_missing_users must be 0"):
         Sampling(rate=0.5, floor=9, central=True, max_missing_users=1)
     with pytest.raises(InvalidValueError, match="central"):
-        Sampling(rate=0.5, floor=9, central=True).start_round()
+        td.Round.start(Sampling(rate=0.5, floor=9, central=True))
     with pytest.raises(InvalidTypeError, match="central"):
         Sampling(rate=0.5, floor=9, central=1)
 
@@ -412,11 +412,11 @@ def test_mechanisms_and_rounds_survive_the_round_trip(plan: td.AggregationMechan
     assert type(again) is type(plan)
     assert again.fingerprint == plan.fingerprint
     assert again.accounting == plan.accounting
-    round_ = plan.start_round()
+    round_ = td.Round.start(plan)
     read = td.Round.from_bytes(round_.to_bytes())
     assert read == round_
     assert read.identifier == round_.identifier
-    assert plan.start_round() != round_
+    assert td.Round.start(plan) != round_
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
@@ -439,7 +439,7 @@ def test_what_is_read_makes_nobody_search_for_a_parameter(
     plan: td.AggregationMechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "parameter" if isinstance(plan, td.NoisyAggregation) else "rate"
-    good = json.loads(plan.start_round().to_bytes())
+    good = json.loads(td.Round.start(plan).to_bytes())
     good["mechanism"] |= {name: None, "epsilon": 1e-6, "delta": 1e-5}
 
     def search(*arguments: Any, **named: Any) -> float:
@@ -452,7 +452,7 @@ def test_what_is_read_makes_nobody_search_for_a_parameter(
 
 
 def test_other_rounds_and_versions_are_refused() -> None:
-    good = json.loads(PLANS[2].start_round().to_bytes())
+    good = json.loads(td.Round.start(PLANS[2]).to_bytes())
 
     def data(**changes: Any) -> bytes:
         fields = {k: v for k, v in (good | changes).items() if v != "absent"}
@@ -494,7 +494,7 @@ def test_a_nonce_is_sixteen_bytes_and_a_round_has_its_parties_only() -> None:
             td.Round(PLANS[0], nonce)  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError, match="mechanism"):
         td.Round("plan", bytes(16))  # type: ignore[arg-type]
-    one, two = PLANS[0].start_round(), PLANS[5].start_round()
+    one, two = td.Round.start(PLANS[0]), td.Round.start(PLANS[5])
     for ask in (
         lambda: one.user(100), lambda: one.user(-1), lambda: one.aggregator(3),
         lambda: one.role(td.Party(td.Role.SERVER, 1)), lambda: one.role("server"),

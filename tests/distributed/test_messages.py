@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnout.distributed import Kind, Message, Party, PrimeField, Role, payloads
+from turnout.distributed.elections import Election
 from turnout.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -331,10 +332,10 @@ def test_item_shares_out_of_order_or_range_are_refused(items: list[int]) -> None
         payloads.unpack_item_shares(listed + field.pack([0] * len(items)), field, 5)
 
 
-def election() -> payloads.Election:
+def election() -> Election:
     """Give 6 users that reported, 3 items; the second is reported by nobody."""
     elected = (np.array([4, 1]), np.array([], np.int64), np.array([1, 0, 5]))
-    return payloads.Election(6, np.array([2, 0, 3]), elected, {})
+    return Election(6, np.array([2, 0, 3]), elected, {})
 
 
 DUTIES = {0: np.array([2, 3]), 2: np.array([0, 1, 2])}
@@ -343,30 +344,30 @@ DUTIES = {0: np.array([2, 3]), 2: np.array([0, 1, 2])}
 def test_elections_are_laid_out_as_documented() -> None:
     public = election().public_part()
     assert public == struct.pack("<12I", 6, 2, 0, 3, 2, 0, 3, 4, 1, 1, 0, 5)
-    duty = payloads.Election.duty_part(DUTIES.items())
+    duty = Election.duty_part(DUTIES.items())
     assert duty == struct.pack("<7I", 0, 2, 3, 2, 0, 1, 2)
-    read = payloads.Election.unpack(public + duty, 6, 3, 1)
+    read = Election.unpack(public + duty, 6, 3, 1)
     assert read.received == 6
     assert read.reporters.tolist() == [2, 0, 3]
     assert [users.tolist() for users in read.elected] == [[4, 1], [], [1, 0, 5]]
     assert {item: users.tolist() for item, users in read.duties.items()} == {
         0: [2, 3], 2: [0, 1, 2],
     }  # fmt: skip
-    assert payloads.Election.unpack(public, 6, 3, None).duties == {}
-    assert payloads.Election.unpack(public, 6, 3, 2).duties == {}
+    assert Election.unpack(public, 6, 3, None).duties == {}
+    assert Election.unpack(public, 6, 3, 2).duties == {}
 
 
 @pytest.mark.parametrize("recipient", [None, 0, 1, 2, 4])
 def test_elections_with_missing_or_foreign_duties_are_refused(recipient: int | None) -> None:
-    data = election().public_part() + payloads.Election.duty_part(DUTIES.items())
+    data = election().public_part() + Election.duty_part(DUTIES.items())
     if recipient != 1:
         with pytest.raises(MalformedMessageError):
-            payloads.Election.unpack(data, 6, 3, recipient)
+            Election.unpack(data, 6, 3, recipient)
     for length in range(len(data)):
         with pytest.raises(MalformedMessageError):
-            payloads.Election.unpack(data[:length], 6, 3, 1)
+            Election.unpack(data[:length], 6, 3, 1)
     with pytest.raises(MalformedMessageError, match="must end"):
-        payloads.Election.unpack(data + b"\x00", 6, 3, 1)
+        Election.unpack(data + b"\x00", 6, 3, 1)
 
 
 @pytest.mark.parametrize(
@@ -382,7 +383,7 @@ def test_elections_with_missing_or_foreign_duties_are_refused(recipient: int | N
 )
 def test_elections_that_cannot_be_are_refused(numbers: tuple[int, ...]) -> None:
     with pytest.raises(MalformedMessageError):
-        payloads.Election.unpack(struct.pack(f"<{len(numbers)}I", *numbers), 6, 3, None)
+        Election.unpack(struct.pack(f"<{len(numbers)}I", *numbers), 6, 3, None)
 
 
 @pytest.mark.parametrize("duties", [{0: [3, 2]}, {0: [2, 2]}, {0: [2, 6]}, {2: [2, 3]}, {1: [2]}])
@@ -390,9 +391,9 @@ def test_duties_out_of_order_or_range_are_refused(duties: dict[int, list[int]]) 
     listed = {item: np.array(users) for item, users in (DUTIES | duties).items()}
     if 0 not in duties:
         listed = {item: np.array(users) for item, users in duties.items()}
-    data = election().public_part() + payloads.Election.duty_part(listed.items())
+    data = election().public_part() + Election.duty_part(listed.items())
     with pytest.raises(MalformedMessageError):
-        payloads.Election.unpack(data, 6, 3, 1)
+        Election.unpack(data, 6, 3, 1)
 
 
 _FIELD = PrimeField(257)
@@ -402,8 +403,8 @@ DECODERS: dict[str, Callable[[bytes], Any]] = {
     "bits": lambda data: payloads.unpack_bits(data, 11, "a roster"),
     "sum": lambda data: payloads.unpack_party_sum(data, _FIELD, 3),
     "item shares": lambda data: payloads.unpack_item_shares(data, _FIELD, 4),
-    "election": lambda data: payloads.Election.unpack(data, 6, 3, None),
-    "election for a user": lambda data: payloads.Election.unpack(data, 6, 3, 1),
+    "election": lambda data: Election.unpack(data, 6, 3, None),
+    "election for a user": lambda data: Election.unpack(data, 6, 3, 1),
 }
 WORDS = st.lists(
     st.one_of(st.integers(0, 6), st.sampled_from([255, 2**31, 2**32 - 1])), max_size=24
@@ -425,7 +426,7 @@ def test_altered_elections_are_read_or_refused(position: int, value: int) -> Non
     data = bytearray(election().public_part())
     data[position] = value
     try:
-        read = payloads.Election.unpack(bytes(data), 6, 3, None)
+        read = Election.unpack(bytes(data), 6, 3, None)
     except MalformedMessageError:
         return
     assert read.public_part() == bytes(data)

@@ -24,6 +24,7 @@ from turnout.distributed import (
     NoisyAggregation,
     Party,
     Role,
+    Round,
     SamplingAggregation,
     TwoStageSampling,
 )
@@ -127,7 +128,7 @@ def test_three_aggregators_and_thousands_of_users(deployment: ModuleType, tmp_pa
     mechanism = SamplingAggregation(
         Domain(LABELS), len(answers), epsilon=1.0, delta=1e-5, dummies=100, parties=3
     )
-    with deployment.Deployment(mechanism.start_round(), answers, tmp_path) as network:
+    with deployment.Deployment(Round.start(mechanism), answers, tmp_path) as network:
         devices = network.report()
         ends = network.ends()
     done([*devices, *ends.values()])
@@ -148,7 +149,7 @@ def test_two_stage_with_two_servers_and_elected_users(
         Domain(LABELS), len(answers), reported=4, reporting="adaptive", gamma=4.0, rate=0.9,
         dummies=20, elected=5, max_colluding_users=2,
     )  # fmt: skip
-    started = deployment.Deployment(mechanism.start_round(), answers, tmp_path, user_processes=3)
+    started = deployment.Deployment(Round.start(mechanism), answers, tmp_path, user_processes=3)
     with started as network:
         devices = network.report()
         ends = network.ends()
@@ -166,7 +167,7 @@ def test_a_killed_aggregator_is_named_and_nothing_is_published(
     mechanism = NoisyAggregation(Domain(LABELS), len(answers), parameter=SILENT, parties=3)
     lost = aggregator(1)
     started = deployment.Deployment(
-        mechanism.start_round(), answers, tmp_path, options=("--connect-within", 1)
+        Round.start(mechanism), answers, tmp_path, options=("--connect-within", 1)
     )
     with started as network:
         (first,) = network.report([0])
@@ -193,7 +194,7 @@ def test_bad_messages_are_refused_over_the_wire_and_the_round_completes(
 ) -> None:
     answers = ["bus", *answers_of(199)]
     mechanism = NoisyAggregation(Domain(LABELS), len(answers), parameter=SILENT, parties=3)
-    round_, other = mechanism.start_round(), mechanism.start_round()
+    round_, other = Round.start(mechanism), Round.start(mechanism)
     (tmp_path / "files").mkdir()
     started = deployment.Deployment(round_, answers[1:], tmp_path / "files", first_user=1)
     with started as network:
@@ -236,7 +237,7 @@ def test_a_user_that_reaches_some_aggregators_only_is_dropped_by_all(
     mechanism = NoisyAggregation(
         Domain(LABELS), len(answers), parameter=SILENT, parties=3, max_missing_users=1
     )
-    round_ = mechanism.start_round()
+    round_ = Round.start(mechanism)
     with deployment.Deployment(round_, answers[1:], tmp_path, first_user=1) as network:
         first, _, third = round_.user(0).report(answers[0])
         for message in (first, third):
@@ -256,7 +257,7 @@ def test_over_tls_and_clients_without_trust_are_refused(
     pytest.importorskip("trustme")
     answers = answers_of(300)
     mechanism = NoisyAggregation(Domain(LABELS), len(answers), parameter=SILENT, parties=2)
-    round_ = mechanism.start_round()
+    round_ = Round.start(mechanism)
     share = round_.user(0).report(answers[0])[0].to_bytes()
     with deployment.Deployment(round_, answers, tmp_path, tls=True) as network:
         # Without TLS, and with TLS without a certificate: nothing is taken.

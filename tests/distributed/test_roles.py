@@ -11,6 +11,7 @@ import pytest
 import turnout as tn
 import turnout.distributed as td
 from turnout.distributed import Kind, Message, Party, Role, payloads
+from turnout.distributed.elections import Election
 from turnout.distributed.roles.base import State
 from turnout.errors import (
     InvalidTypeError,
@@ -45,7 +46,7 @@ def check_refused(
 
 def shares(harness: ModuleType, **arguments: Any) -> tuple[Any, list[Message]]:
     """Start a round of 6 users and give its network and one user's messages."""
-    network = harness.Network(harness.silent(3, 6, **arguments).start_round())
+    network = harness.Network(td.Round.start(harness.silent(3, 6, **arguments)))
     return network, network.user(0).report(0)
 
 
@@ -53,9 +54,9 @@ def shares(harness: ModuleType, **arguments: Any) -> tuple[Any, list[Message]]:
 
 
 def all_roles(harness: ModuleType) -> list[Any]:
-    one = harness.Network(harness.silent(3, 6).start_round())
+    one = harness.Network(td.Round.start(harness.silent(3, 6)))
     two = td.TwoStageSampling(3, 6, reported=2, rate=harness.ALWAYS, floor=1)
-    network = harness.Network(two.start_round())
+    network = harness.Network(td.Round.start(two))
     network.user(0).report(0)
     chosen = [network.roles[party] for party in (SERVER, FIRST_SERVER, Party(USER, 0))]
     return [one.server, one.aggregator(0), one.user(0), *chosen, network.user(1)]
@@ -65,11 +66,11 @@ def test_every_role_refuses_other_rounds_other_recipients_and_damage(harness: Mo
     for role in all_roles(harness):
         payload, sender = b"\x00" * 33, Party(USER, 1)
         for kind in Kind:
-            good = Message(kind, role.round.identifier, sender, role.party, payload)
+            good = Message(kind, role.round_id, sender, role.party, payload)
             other = Message(kind, bytes(16), sender, role.party, payload)
             check_refused(harness, role, other.to_bytes(), "messages of round")
             for party in (Party(USER, 5), Party(AGGREGATOR, 1), Party(role.party.role, 9)):
-                wrong = Message(kind, role.round.identifier, sender, party, payload)
+                wrong = Message(kind, role.round_id, sender, party, payload)
                 check_refused(harness, role, wrong.to_bytes(), f"for {party}")
             data = good.to_bytes()
             check_refused(harness, role, data[:-1], "cut", MalformedMessageError)
@@ -87,12 +88,12 @@ def test_every_role_refuses_kinds_that_are_not_for_it(harness: ModuleType) -> No
         "AggregatingServer": {Kind.SUM, Kind.ELECTION},
     }
     for role in all_roles(harness):
-        two_stage = isinstance(role.round.mechanism, td.TwoStageSampling)
+        two_stage = isinstance(role._mechanism, td.TwoStageSampling)
         allowed = takes[type(role).__name__]
         if not two_stage:
             allowed = allowed & {Kind.SHARE, Kind.ROSTER, Kind.SUM}
         for kind in set(Kind) - allowed:
-            data = harness.forged(role.round, kind, Party(USER, 1), role.party, b"")
+            data = Message(kind, role.round_id, Party(USER, 1), role.party, b"").to_bytes()
             check_refused(harness, role, data, "of kind", MalformedMessageError)
 
 
@@ -109,7 +110,7 @@ def test_every_role_refuses_kinds_that_are_not_for_it(harness: ModuleType) -> No
 def test_no_message_of_a_round_is_larger_than_its_recipient_says(
     mechanism: td.AggregationMechanism, harness: ModuleType
 ) -> None:
-    network = harness.Network(mechanism.start_round())
+    network = harness.Network(td.Round.start(mechanism))
     largest: dict[tuple[type, Kind], tuple[int, int]] = {}
     waiting = [each for user in range(6) for each in network.user(user).report(user % 3)]
     collectors = network.collectors
@@ -137,12 +138,12 @@ def test_the_largest_election_is_that_of_users_who_all_report_the_same(elected: 
     reporters = [6, 0, 6, 0, 0]
     sizes = [min(mechanism.committee_size(count), 6) for count in reporters]
     users = np.arange(6)
-    election = payloads.Election(6, np.array(reporters), tuple(users[:size] for size in sizes), {})
+    election = Election(6, np.array(reporters), tuple(users[:size] for size in sizes), {})
     duties = [(item, users[:count]) for item, count in enumerate(reporters)]
     public = election.public_part()
     whole = public + election.duty_part(duties)
-    payloads.Election.unpack(whole, 6, 5, 0).check(mechanism)
-    round_ = mechanism.start_round()
+    Election.unpack(whole, 6, 5, 0).check(mechanism)
+    round_ = td.Round.start(mechanism)
     assert round_.server().takes[Kind.ELECTION] == len(public)
     assert round_.user(0).takes[Kind.ELECTION] == len(whole)
 
@@ -158,7 +159,7 @@ def test_rounds_of_another_plan_or_use_never_mix(harness: ModuleType) -> None:
         td.NoisyAggregation(3, 6, parameter=0.03),
         td.SamplingAggregation(3, 6, rate=0.5, floor=1),
     ]
-    rounds = [td.Round(plan, nonce) for plan in plans] + [plans[0].start_round()]
+    rounds = [td.Round(plan, nonce) for plan in plans] + [td.Round.start(plans[0])]
     assert len({round_.identifier for round_ in rounds}) == len(rounds)
     aggregator = rounds[0].aggregator(0)
     for round_ in rounds[1:]:
@@ -170,7 +171,7 @@ def test_rounds_of_another_plan_or_use_never_mix(harness: ModuleType) -> None:
 
 def test_two_rounds_at_once_have_their_own_sums(harness: ModuleType) -> None:
     mechanism = harness.silent(3, 6)
-    one, two = (harness.Network(mechanism.start_round()) for _ in range(2))
+    one, two = (harness.Network(td.Round.start(mechanism)) for _ in range(2))
     for index, (first, second) in enumerate(zip(VALUES, [2] * 6, strict=True)):
         one.waiting += one.user(index).report(first)
         two.waiting += two.user(index).report(second)
@@ -230,7 +231,7 @@ def test_repeated_shares_rosters_and_sums_are_refused(harness: ModuleType) -> No
 
 
 def test_a_party_has_a_plain_integer_for_its_index() -> None:
-    round_ = td.NoisyAggregation(2, 3, parties=2, epsilon=1.0).start_round()
+    round_ = td.Round.start(td.NoisyAggregation(2, 3, parties=2, epsilon=1.0))
     for party in (round_.aggregator(np.int64(1)).party, round_.user(np.int64(1)).party):
         assert type(party.index) is int
     for index in (2, -1, True, 1.0, "1"):
@@ -322,15 +323,15 @@ def test_closing_twice_and_reporting_twice_are_refused(harness: ModuleType) -> N
     with pytest.raises(ProtocolError, match="reported in this round already"):
         network.user(0).report(1)
     assert harness.state_of(network.user(0)) == before
-    two = td.TwoStageSampling(3, 2, reported=1, rate=0.5, dummies=1).start_round()
+    two = td.Round.start(td.TwoStageSampling(3, 2, reported=1, rate=0.5, dummies=1))
     user, server = two.user(0), two.reporting_server()
     server.receive(user.report(0)[0].to_bytes())
     server.receive(two.user(1).report(1)[0].to_bytes())
     with pytest.raises(ProtocolError, match="reported in this round already"):
         user.report(0)
-    aggregator = harness.silent(3, 6, max_missing_users=5).start_round().aggregator(0)
+    aggregator = td.Round.start(harness.silent(3, 6, max_missing_users=5)).aggregator(0)
     aggregator.receive(
-        Message(Kind.SHARE, aggregator.round.identifier, Party(USER, 0), aggregator.party,
+        Message(Kind.SHARE, aggregator.round_id, Party(USER, 0), aggregator.party,
                 REPORT + bytes(33)).to_bytes()
     )  # fmt: skip
     for role in (aggregator, server):
@@ -347,7 +348,7 @@ def test_values_outside_the_domain_are_refused_and_can_be_mended(
 ) -> None:
     two_stage = td.TwoStageSampling(3, 6, reported=2, rate=0.5, floor=1)
     for mechanism in (harness.silent(3, 6), two_stage):
-        user = mechanism.start_round().user(0)
+        user = td.Round.start(mechanism).user(0)
         before = harness.state_of(user)
         with pytest.raises((InvalidValueError, InvalidTypeError)):
             user.report(value)
@@ -360,7 +361,7 @@ def test_values_outside_the_domain_are_refused_and_can_be_mended(
 
 @pytest.mark.parametrize("allowed", [1, 2])
 def test_missing_users_within_the_margin_are_left_out(allowed: int, harness: ModuleType) -> None:
-    network = harness.Network(harness.silent(3, 6, max_missing_users=allowed).start_round())
+    network = harness.Network(td.Round.start(harness.silent(3, 6, max_missing_users=allowed)))
     network.report(VALUES[: 6 - allowed])
     network.deliver()
     network.close()
@@ -372,7 +373,7 @@ def test_missing_users_within_the_margin_are_left_out(allowed: int, harness: Mod
 
 
 def test_more_missing_users_lose_the_round_and_are_named(harness: ModuleType) -> None:
-    network = harness.Network(harness.silent(3, 6, max_missing_users=1).start_round())
+    network = harness.Network(td.Round.start(harness.silent(3, 6, max_missing_users=1)))
     network.report(VALUES[:4])
     network.deliver()
     aggregator = network.aggregator(0)
@@ -384,7 +385,7 @@ def test_more_missing_users_lose_the_round_and_are_named(harness: ModuleType) ->
     with pytest.raises(ProtocolError):
         aggregator.close()
     two = td.TwoStageSampling(3, 6, reported=2, rate=0.5, floor=2, max_missing_users=1)
-    network = harness.Network(two.start_round())
+    network = harness.Network(td.Round.start(two))
     network.report(VALUES[:4])
     network.deliver()
     first = network.roles[FIRST_SERVER]
@@ -406,7 +407,7 @@ def test_users_that_reached_some_aggregators_only_are_in_no_sum(
     compressed: bool, harness: ModuleType
 ) -> None:
     mechanism = harness.silent(3, 6, max_missing_users=3, compressed=compressed)
-    network = harness.Network(mechanism.start_round())
+    network = harness.Network(td.Round.start(mechanism))
     network.report(VALUES)
     # User 1 reaches the first aggregator only, user 3 all but the last, user 5 the last only.
     reached = {1: {0}, 3: {0, 1}, 5: {2}}
@@ -422,7 +423,7 @@ def test_users_that_reached_some_aggregators_only_are_in_no_sum(
 
 def test_a_device_that_started_anew_is_in_no_sum(harness: ModuleType) -> None:
     """Its shares are of two reports with different randomness, and would not add up."""
-    network = harness.Network(harness.silent(3, 6, max_missing_users=1).start_round())
+    network = harness.Network(td.Round.start(harness.silent(3, 6, max_missing_users=1)))
     network.report(VALUES)
     again = network.round_.user(4).report(0)
     network.waiting = [
@@ -438,7 +439,7 @@ def test_a_device_that_started_anew_is_in_no_sum(harness: ModuleType) -> None:
 
 
 def test_rosters_that_disagree_beyond_the_margin_lose_the_round(harness: ModuleType) -> None:
-    network = harness.Network(harness.silent(3, 6, max_missing_users=1).start_round())
+    network = harness.Network(td.Round.start(harness.silent(3, 6, max_missing_users=1)))
     network.report(VALUES)
     skipped = {(0, 0), (1, 1)}  # user 0 is not at aggregator 0, user 1 not at aggregator 1
     network.deliver(
@@ -462,7 +463,7 @@ def test_rosters_that_disagree_beyond_the_margin_lose_the_round(harness: ModuleT
 
 def test_sums_over_different_users_are_not_added(harness: ModuleType) -> None:
     mechanism = harness.silent(3, 6, parties=2, max_missing_users=2)
-    network = harness.Network(mechanism.start_round())
+    network = harness.Network(td.Round.start(mechanism))
     server, field = network.server, mechanism.field
     rosters = [np.array(reports, np.uint64) for reports in ([7, 7, 7, 7, 7, 0], [7, 7, 7, 7, 8, 0])]
     sums = [payloads.pack_party_sum(roster, field, field.elements([1, 2, 3])) for roster in rosters]
@@ -477,7 +478,7 @@ def test_sums_over_different_users_are_not_added(harness: ModuleType) -> None:
 
 
 def test_giving_up_names_the_missing_and_forgets_everything(harness: ModuleType) -> None:
-    network = harness.Network(harness.silent(3, 6).start_round())
+    network = harness.Network(td.Round.start(harness.silent(3, 6)))
     network.report(VALUES[:5])
     sent = list(network.waiting)
     network.deliver()
@@ -489,7 +490,7 @@ def test_giving_up_names_the_missing_and_forgets_everything(harness: ModuleType)
     assert caught.value.parties == (Party(USER, 5),)
     check_forgotten(harness, aggregator)
     # Waiting for rosters.
-    network = harness.Network(harness.silent(3, 6).start_round())
+    network = harness.Network(td.Round.start(harness.silent(3, 6)))
     network.report(VALUES)
     network.deliver()
     messages = network.aggregator(0).close()
@@ -500,7 +501,7 @@ def test_giving_up_names_the_missing_and_forgets_everything(harness: ModuleType)
     assert caught.value.parties == (Party(AGGREGATOR, 2),)
     check_forgotten(harness, network.aggregator(1))
     # The server, with some sums.
-    network = harness.Network(harness.silent(3, 6).start_round())
+    network = harness.Network(td.Round.start(harness.silent(3, 6)))
     network.report(VALUES)
     network.deliver()
     network.deliver([m for i in range(3) for m in network.aggregator(i).close()][:-1])
@@ -516,7 +517,7 @@ def test_giving_up_names_the_missing_and_forgets_everything(harness: ModuleType)
 
 
 def test_roles_that_are_done_have_nothing_to_give_up(harness: ModuleType) -> None:
-    network = harness.Network(harness.silent(3, 6).start_round())
+    network = harness.Network(td.Round.start(harness.silent(3, 6)))
     network.report(VALUES)
     network.deliver()
     network.close()
@@ -532,7 +533,7 @@ def test_roles_that_are_done_have_nothing_to_give_up(harness: ModuleType) -> Non
 
 def test_users_as_parties_compare_digests_of_rosters() -> None:
     mechanism = td.NoisyAggregation(3, users=3, parameter=1.0, parties="users")
-    round_ = mechanism.start_round()
+    round_ = td.Round.start(mechanism)
     parties = [round_.aggregator(index) for index in range(3)]
     sent = [round_.user(index).report(index) for index in range(3)]
     # User 0's device started anew: party 2 has a share of its second report.

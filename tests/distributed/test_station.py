@@ -51,7 +51,7 @@ def test_a_round_over_sockets_gives_the_counts(sockets: ModuleType) -> None:
 
 
 def test_users_may_be_the_parties(sockets: ModuleType) -> None:
-    round_ = SamplingAggregation(3, 9, parties="users", rate=1 - 1e-12, floor=2).start_round()
+    round_ = Round.start(SamplingAggregation(3, 9, parties="users", rate=1 - 1e-12, floor=2))
 
     async def main() -> list[int]:
         addresses: dict[Party, Any] = {}
@@ -82,9 +82,11 @@ def test_users_may_be_the_parties(sockets: ModuleType) -> None:
 
 def two_stage(users: int, **arguments: Any) -> Round:
     """Two stages that are certain: everyone takes part and reports all items."""
-    return TwoStageSampling(
-        3, users, reported=3, rate=1 - 1e-12, floor=users // 4, elected=4, **arguments
-    ).start_round()
+    return Round.start(
+        TwoStageSampling(
+            3, users, reported=3, rate=1 - 1e-12, floor=users // 4, elected=4, **arguments
+        )
+    )
 
 
 @contextlib.asynccontextmanager

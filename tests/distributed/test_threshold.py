@@ -103,7 +103,7 @@ def test_variances_and_errors_are_those_of_the_law(rate: float, threshold: int) 
 def test_a_round_with_all_messages_publishes_what_reaches_the_threshold() -> None:
     mechanism = td.SamplingAggregation(3, 9, rate=1 - 1e-12, threshold=3, parties=2)
     values = [0] * 5 + [1] * 3 + [2]
-    for result in (td.exchange(mechanism.start_round(), values), mechanism.run(values)):
+    for result in (td.exchange(td.Round.start(mechanism), values), mechanism.run(values)):
         assert result.sums.tolist() == [5, 3, 0]
         estimate = result.estimate
         assert estimate.frequencies == pytest.approx([5 / 9, 3 / 9, 0.0])

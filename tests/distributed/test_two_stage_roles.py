@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import turnout.distributed as td
 from turnout.distributed import Kind, Message, Party, Role, payloads
+from turnout.distributed.elections import Election
 from turnout.distributed.roles.base import State
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
 
@@ -74,7 +75,7 @@ def plan(**arguments: Any) -> td.TwoStageSampling:
 
 def network_after_sets(harness: ModuleType, **arguments: Any) -> tuple[Any, list[Message]]:
     """Give the network of a round, and the elections."""
-    network = harness.Network(plan(**arguments).start_round())
+    network = harness.Network(td.Round.start(plan(**arguments)))
     network.report(VALUES)
     network.deliver()
     return network, network.roles[FIRST_SERVER].close()
@@ -101,7 +102,7 @@ def test_any_order_of_messages_gives_the_same_sums(
         chance = random.Random(seed)
         with pytest.MonkeyPatch.context() as patch:
             recorded = Recorded(patch)
-            network = harness.Network(plan(**arguments).start_round())
+            network = harness.Network(td.Round.start(plan(**arguments)))
             network.report(VALUES)
             network.finish_in_any_order(chance)
             assert network.server.sums.tolist() == recorded.counts.tolist()
@@ -131,7 +132,7 @@ def test_dummies_are_added_once_by_each_contributor(
     assert mechanism.contributors == sets
     with pytest.MonkeyPatch.context() as patch:
         recorded = Recorded(patch)
-        network = harness.Network(mechanism.start_round())
+        network = harness.Network(td.Round.start(mechanism))
         network.report(VALUES)
         network.finish_in_any_order(random.Random(5))
         extra = network.server.sums - recorded.counts
@@ -149,7 +150,7 @@ def test_dummies_are_added_once_by_each_contributor(
 
 
 def test_sets_of_strangers_repeated_or_malformed_sets_are_refused(harness: ModuleType) -> None:
-    network = harness.Network(plan().start_round())
+    network = harness.Network(td.Round.start(plan()))
     first = network.roles[FIRST_SERVER]
     (message,) = network.user(0).report(0)
     first.receive(message.to_bytes())
@@ -163,7 +164,7 @@ def test_sets_of_strangers_repeated_or_malformed_sets_are_refused(harness: Modul
 
 
 def test_late_sets_are_refused(harness: ModuleType) -> None:
-    network = harness.Network(plan(max_missing_users=1, floor=2).start_round())
+    network = harness.Network(td.Round.start(plan(max_missing_users=1, floor=2)))
     late = network.user(5).report(2)
     network.report(VALUES[:5])
     network.deliver()
@@ -184,7 +185,7 @@ def test_committees_are_distinct_present_and_of_the_size_of_the_plan(harness: Mo
     for arguments in PLANS:
         network, elections = network_after_sets(harness, **arguments)
         mechanism = network.round_.mechanism
-        read = payloads.Election.unpack(elections[-1].payload, 6, 3, None)
+        read = Election.unpack(elections[-1].payload, 6, 3, None)
         sets = [network.user(index)._set for index in range(6)]
         reporters = np.bincount(np.concatenate(sets), minlength=3)
         assert read.received == 6
@@ -192,7 +193,7 @@ def test_committees_are_distinct_present_and_of_the_size_of_the_plan(harness: Mo
         for count, users in zip(reporters.tolist(), read.elected, strict=True):
             assert len(users) == len(set(users.tolist())) == mechanism.committee_size(count) > 1
         for message in elections[:-1]:
-            own = payloads.Election.unpack(message.payload, 6, 3, message.recipient.index)
+            own = Election.unpack(message.payload, 6, 3, message.recipient.index)
             for item, users in own.duties.items():
                 assert users.tolist() == [i for i in range(6) if item in sets[i]]
 
@@ -217,14 +218,14 @@ def test_two_users_at_least_are_elected_for_every_item(
 ) -> None:
     """Also for what one or nobody reports, and only among those whose sets came."""
     mechanism = plan(reported=1, **arguments)
-    round_ = mechanism.start_round()
+    round_ = td.Round.start(mechanism)
     first = round_.reporting_server()
     present = 6 - mechanism.max_missing_users
     chosen = np.repeat(np.arange(3), reporters)[:present]
     for user, item in enumerate(chosen.tolist()):
         payload = bytes([1 << item])
         first.receive(harness.forged(round_, Kind.SET, Party(USER, user), FIRST_SERVER, payload))
-    read = payloads.Election.unpack(first.close()[-1].payload, 6, 3, None)
+    read = Election.unpack(first.close()[-1].payload, 6, 3, None)
     expected = [arguments.get("elected")] * 3
     if least is not None:
         expected = [max(int((chosen == item).sum()), least) for item in range(3)]
@@ -240,13 +241,13 @@ def test_committees_are_drawn_uniformly_among_those_present(
     mechanism = plan(elected=2, floor=0, dummies=1, max_missing_users=2)
     seen: Counter[tuple[int, ...]] = Counter()
     for _ in range(600):
-        round_ = mechanism.start_round()
+        round_ = td.Round.start(mechanism)
         first = round_.reporting_server()
         for user in range(present):
             first.receive(
                 harness.forged(round_, Kind.SET, Party(USER, user), FIRST_SERVER, b"\x03")
             )
-        election = payloads.Election.unpack(first.close()[-1].payload, 6, 3, None)
+        election = Election.unpack(first.close()[-1].payload, 6, 3, None)
         for users in election.elected:
             seen[tuple(users.tolist())] += 1
     # In order: the first ones add dummies, so the order must be uniform too.
@@ -273,9 +274,7 @@ def test_repeated_and_foreign_elections_are_refused(harness: ModuleType) -> None
             refused(harness, role, mine.to_bytes(), "already has")
 
 
-def election_for(
-    harness: ModuleType, network: Any, recipient: Party, election: payloads.Election
-) -> bytes:
+def election_for(harness: ModuleType, network: Any, recipient: Party, election: Election) -> bytes:
     duties = election.duty_part(sorted(election.duties.items()))
     data = election.public_part() + duties
     return harness.forged(network.round_, Kind.ELECTION, FIRST_SERVER, recipient, data)
@@ -287,7 +286,7 @@ def everybody(count: int) -> Items:
 
 def test_users_wrongly_listed_as_reporters_refuse_the_election(harness: ModuleType) -> None:
     """The user is elected for all items; the reporters of one of them cannot be right."""
-    network = harness.Network(plan(elected=2).start_round())
+    network = harness.Network(td.Round.start(plan(elected=2)))
     (message,) = network.user(0).report(0)
     chosen = payloads.unpack_bits(message.payload, 3, "a set")
     own = [0, 1, 2, 3]
@@ -295,7 +294,7 @@ def test_users_wrongly_listed_as_reporters_refuse_the_election(harness: ModuleTy
         listed = {item: own if chosen[item] else [1, 2, 3, 4] for item in range(3)}
         listed[wrong] = [2, 3, 4, 5] if chosen[wrong] else own
         duties = {item: np.array(users) for item, users in listed.items()}
-        election = payloads.Election(6, np.array([4, 4, 4]), (np.array([0, 5]),) * 3, duties)
+        election = Election(6, np.array([4, 4, 4]), (np.array([0, 5]),) * 3, duties)
         data = election_for(harness, network, Party(USER, 0), election)
         refused(harness, network.user(0), data, "wrongly listed")
 
@@ -303,7 +302,7 @@ def test_users_wrongly_listed_as_reporters_refuse_the_election(harness: ModuleTy
 def test_elections_without_a_committee_for_a_reported_item_are_refused(
     harness: ModuleType,
 ) -> None:
-    network = harness.Network(plan(reported=1).start_round())
+    network = harness.Network(td.Round.start(plan(reported=1)))
     (message,) = network.user(0).report(0)
     chosen = int(np.flatnonzero(payloads.unpack_bits(message.payload, 3, "a set"))[0])
     nobody, pair = np.empty(0, np.int64), np.array([1, 2])
@@ -316,18 +315,18 @@ def test_elections_without_a_committee_for_a_reported_item_are_refused(
                 ({other: everybody(6)}, match),
                 ({other: 1 + everybody(6)}, ANY),  # there is no user 6
             ):
-                election = payloads.Election(6, reporters, elected, duties)
+                election = Election(6, reporters, elected, duties)
                 data = election_for(harness, network, Party(USER, 0), election)
                 refused(harness, network.user(0), data, reason)
     # And not even elected itself.
-    network = harness.Network(plan(reported=1, max_missing_users=1, floor=2).start_round())
+    network = harness.Network(td.Round.start(plan(reported=1, max_missing_users=1, floor=2)))
     (message,) = network.user(0).report(0)
     chosen = int(np.flatnonzero(payloads.unpack_bits(message.payload, 3, "a set"))[0])
     other = (chosen + 1) % 3
     reporters = np.array([5 if item == other else 0 for item in range(3)])
     for few, match in ((nobody, "2 users must be elected"), (pair, "not counted among")):
         elected = tuple(1 + everybody(5) if item == other else few for item in range(3))
-        election = payloads.Election(5, reporters, elected, {})
+        election = Election(5, reporters, elected, {})
         data = election_for(harness, network, Party(USER, 0), election)
         refused(harness, network.user(0), data, match)
 
@@ -342,7 +341,7 @@ def test_elections_without_a_committee_for_a_reported_item_are_refused(
 def test_committees_of_another_size_than_the_plan_says_are_refused(
     arguments: dict[str, Any], size: int, harness: ModuleType
 ) -> None:
-    network = harness.Network(plan(reported=1, **arguments).start_round())
+    network = harness.Network(td.Round.start(plan(reported=1, **arguments)))
     (message,) = network.user(0).report(0)
     item = int(np.flatnonzero(payloads.unpack_bits(message.payload, 3, "a set"))[0])
     other, fixed = (item + 1) % 3, arguments.get("elected")
@@ -354,7 +353,7 @@ def test_committees_of_another_size_than_the_plan_says_are_refused(
         right = [fixed or max(int(number), least) for number in reporters]
         sizes = [size if i == wrong else right[i] for i in range(3)]
         elected = tuple(1 + everybody(number) for number in sizes)
-        election = payloads.Election(6, reporters, elected, {})
+        election = Election(6, reporters, elected, {})
         match = f"{right[wrong]} users must be elected for item {wrong}, got {size}"
         for role in (network.user(0), network.server):
             data = election_for(harness, network, role.party, election)
@@ -362,9 +361,9 @@ def test_committees_of_another_size_than_the_plan_says_are_refused(
 
 
 def test_an_election_without_users_is_refused_by_the_server(harness: ModuleType) -> None:
-    network = harness.Network(plan().start_round())
+    network = harness.Network(td.Round.start(plan()))
     nobody = np.empty(0, np.int64)
-    election = payloads.Election(0, np.zeros(3, np.int64), (nobody, nobody, nobody), {})
+    election = Election(0, np.zeros(3, np.int64), (nobody, nobody, nobody), {})
     refused(harness, network.server, election_for(harness, network, SERVER, election), ANY)
 
 
@@ -456,7 +455,7 @@ def test_sums_for_other_items_than_elected_for_are_refused(harness: ModuleType) 
     network, elections = network_after_sets(harness, reported=3, elected=2, rate=harness.ALWAYS)
     server, field = network.server, network.round_.mechanism.field
     server.receive(elections[-1].to_bytes())
-    read = payloads.Election.unpack(elections[-1].payload, 6, 3, None)
+    read = Election.unpack(elections[-1].payload, 6, 3, None)
     for user in range(6):
         duties = [item for item, users in enumerate(read.elected) if user in users]
         for items in ([0], [1], [0, 1], [0, 1, 2]):
@@ -473,11 +472,11 @@ def test_sums_for_other_items_than_elected_for_are_refused(harness: ModuleType) 
 def test_a_stray_sum_before_the_election_does_not_lose_the_round(harness: ModuleType) -> None:
     # Of seven users at most six are elected.
     arguments = {"reported": 3, "elected": 2, "rate": harness.ALWAYS, "floor": 1}
-    network = harness.Network(td.TwoStageSampling(3, 7, **arguments).start_round())
+    network = harness.Network(td.Round.start(td.TwoStageSampling(3, 7, **arguments)))
     network.report([*VALUES, 0])
     network.deliver()
     elections = network.roles[FIRST_SERVER].close()
-    read = payloads.Election.unpack(elections[-1].payload, 7, 3, None)
+    read = Election.unpack(elections[-1].payload, 7, 3, None)
     idle = next(user for user in range(7) if all(user not in users for users in read.elected))
     field = network.round_.mechanism.field
     payload = payloads.pack_item_shares(np.array([0]), field, field.elements([1]))

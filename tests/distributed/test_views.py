@@ -13,6 +13,7 @@ import pytest
 
 import turnout.distributed as td
 from turnout.distributed import Kind, PrimeField, Role, payloads
+from turnout.distributed.elections import Election
 
 #: Coins that all show heads.
 ALWAYS = 1 - 2.0**-50
@@ -73,7 +74,7 @@ def test_roles_of_one_stage_send_shares_rosters_and_sums_and_nothing_else(
 ) -> None:
     marks = views.Marks(monkeypatch)
     values = [2, 0, 2, 1]
-    wire = views.Wire(mechanism.start_round()).run(values)
+    wire = views.Wire(td.Round.start(mechanism)).run(values)
     field, size, parties = mechanism.field, mechanism.domain.size, mechanism.number_of_parties
     shares, rosters = wire.of(Kind.SHARE), wire.of(Kind.ROSTER)
     sums = wire.of(Kind.SUM)
@@ -117,7 +118,7 @@ def test_missing_users_take_their_noise_with_them(
 ) -> None:
     marks = views.Marks(monkeypatch)
     mechanism = td.NoisyAggregation(2, 5, parameter=9.0, max_missing_users=2, parties=2)
-    wire = views.Wire(mechanism.start_round()).run([0, 1, 0, 0, 1], absent=(1, 3))
+    wire = views.Wire(td.Round.start(mechanism)).run([0, 1, 0, 0, 1], absent=(1, 3))
     own = marks.of("discrete_laplace_piece", 9.0, 3)
     assert len(own) == 3 == mechanism.required_pieces
     assert wire.sums == tuple(np.array([2, 1]) + sum(own))
@@ -131,7 +132,7 @@ def test_roles_of_two_stages_show_sets_committees_and_sums_and_nothing_else(
         3, 6, reported=2, rate=ALWAYS, dummies=50, max_colluding_users=1, elected=5
     )
     values = [0, 0, 1, 1, 1, 2]
-    wire = views.Wire(mechanism.start_round()).run(values)
+    wire = views.Wire(td.Round.start(mechanism)).run(values)
     field, size = mechanism.field, 3
     sets = {
         message.sender.index: payloads.unpack_bits(message.payload, size, "a set")
@@ -145,7 +146,7 @@ def test_roles_of_two_stages_show_sets_committees_and_sums_and_nothing_else(
     assert {one.kind for one in known} == {Kind.SET}
     assert {one.kind for one in wire.sent} == {Kind.SET, Kind.ELECTION, Kind.ITEM_SHARES, Kind.SUM}
     to_server = [one for one in wire.of(Kind.ELECTION) if one.recipient.role is Role.SERVER]
-    election = payloads.Election.unpack(to_server[0].payload, 6, size, None)
+    election = Election.unpack(to_server[0].payload, 6, size, None)
     assert all(len(members) == 5 for members in election.elected)
     # Every bundle goes from a reporter to an elected user, with an element for each common item.
     received: dict[int, np.ndarray[Any, Any]] = {}
@@ -223,7 +224,7 @@ def test_real_rounds_of_sampling_show_the_law_that_is_accounted(
     for _ in range(ROUNDS):
         own.clear()
         coins.clear()
-        wire = views.Wire(mechanism.start_round()).run([0, 1, 1])
+        wire = views.Wire(td.Round.start(mechanism)).run([0, 1, 1])
         known = (None, int(coins[1].sum()), None, None, tuple(own[1].tolist()))
         seen.append((wire.sums, known))
     law = views.sampled(mechanism, 0, [1, 1], colluding=(0,))
@@ -240,7 +241,7 @@ def test_real_rounds_of_two_stages_show_the_law_that_is_accounted(
     # For each published count, what the first of two elected users sends to the server.
     parts = {count: np.zeros(field.modulus, np.int64) for count in range(6)}
     for _ in range(ROUNDS):
-        wire = views.Wire(mechanism.start_round()).run([0, 1, 1])
+        wire = views.Wire(td.Round.start(mechanism)).run([0, 1, 1])
         sets = {
             message.sender.index: payloads.unpack_bits(message.payload, 2, "a set")
             for message in wire.of(Kind.SET)
@@ -248,7 +249,7 @@ def test_real_rounds_of_two_stages_show_the_law_that_is_accounted(
         shown = tuple(tuple(np.flatnonzero(sets[user]).tolist()) for user in range(3))
         seen.append((wire.sums, shown))
         public = wire.of(Kind.ELECTION)[-1]
-        elected = payloads.Election.unpack(public.payload, 3, 2, None).elected
+        elected = Election.unpack(public.payload, 3, 2, None).elected
         for message in wire.of(Kind.SUM):
             items, elements = payloads.unpack_item_shares(message.payload, field, 2)
             for item, element in zip(items.tolist(), elements.tolist(), strict=True):
@@ -290,7 +291,7 @@ def test_real_rounds_of_noise_hide_the_pieces_of_the_honest_users_who_are_there(
     hidden = []
     for _ in range(ROUNDS):
         told.clear()
-        wire = views.Wire(mechanism.start_round()).run([0, 1, 1, 0], absent=(2,))
+        wire = views.Wire(td.Round.start(mechanism)).run([0, 1, 1, 0], absent=(2,))
         hidden.extend(np.array(wire.sums) - np.array([2, 1]) - told[1])
     law = views.piece_law(mechanism, 20).times(2)
     observed = np.bincount(np.clip(hidden, -20, 20) + 20, minlength=41)
@@ -335,7 +336,7 @@ def test_shares_of_a_real_user_are_uniform_at_all_parties_but_one(
 ) -> None:
     mechanism = td.SamplingAggregation(2, 2, rate=0.5, dummies=1, parties=3, compressed=compressed)
     q = mechanism.field.modulus
-    round_ = mechanism.start_round()
+    round_ = td.Round.start(mechanism)
     for honest, value in ((2, 0), (0, 1), (1, 1)):
         cells = np.zeros((q,) * 4, np.int64)
         for _ in range(25_000):

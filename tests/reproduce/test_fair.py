@@ -294,15 +294,19 @@ def test_shares_are_as_many_as_sets_meet(costs: Outcome) -> None:
 
 
 def test_other_formulas_of_costs_would_agree_or_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    true = tn.distributed.paper_costs
+    true = tn.distributed.TwoStageSampling.paper_costs
+    parties = tn.distributed.SamplingAggregation.paper_costs
 
     def formulas(mechanism: Any) -> dict[str, Any]:
         if getattr(mechanism, "reporting", "uniform") == "adaptive":
-            mechanism = dataclasses.replace(mechanism, reporting="uniform", gamma=None)
-            return true(mechanism)
+            return true(dataclasses.replace(mechanism, reporting="uniform", gamma=None))
         return {role: costs + costs for role, costs in true(mechanism).items()}
 
-    monkeypatch.setattr(two_stage, "paper_costs", formulas)
+    def doubled(mechanism: Any) -> dict[str, Any]:
+        return {role: costs + costs for role, costs in parties(mechanism).items()}
+
+    monkeypatch.setattr(tn.distributed.TwoStageSampling, "paper_costs", formulas)
+    monkeypatch.setattr(tn.distributed.SamplingAggregation, "paper_costs", doubled)
     found = run("table-1")
     assert verdicts(found, "eps* = 2, one user: field") == {"agrees"}
     assert verdicts(found, "DPDS, one user: field") == {"differs"}

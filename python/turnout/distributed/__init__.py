@@ -13,19 +13,17 @@ array([ True,  True,  True])
 """
 
 from turnout._public import listing
-from turnout.distributed.aggregation import Guarantee
-from turnout.distributed.costs import CostLedger, Costs
-from turnout.distributed.engine import (
+from turnout.distributed.aggregation import (
     AggregationMechanism,
-    RoundResult,
-    exchange,
     mechanism_from_dict,
-    paper_costs,
 )
+from turnout.distributed.costs import CostLedger, Costs
+from turnout.distributed.engine import exchange
 from turnout.distributed.field import PrimeField
 from turnout.distributed.messages import Kind, Message, Party, Role
 from turnout.distributed.noisy import NoisyAggregation
 from turnout.distributed.recommend import Recommendation, RecommendationRecord, recommend
+from turnout.distributed.results import Guarantee, RoundResult
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
 from turnout.distributed.rounds import Round
 from turnout.distributed.sampling import SamplingAggregation
@@ -54,7 +52,6 @@ __all__ = [
     "User",
     "exchange",
     "mechanism_from_dict",
-    "paper_costs",
     "recommend",
 ]
 

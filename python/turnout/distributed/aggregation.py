@@ -6,93 +6,40 @@ import abc
 import dataclasses
 import functools
 import hashlib
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sized
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._documents import digest
-from turnout._tables import Tabular
 from turnout._types import Array, Floats, Integers
 from turnout._values import settle
 from turnout.accounting import calibrate
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import nonnegative, unit_interval
-from turnout.distributed.costs import Costs
+from turnout.distributed.costs import CostLedger, Costs
 from turnout.distributed.field import PrimeField
+from turnout.distributed.results import Guarantee, RoundResult
 from turnout.domain import Domain, domain_of
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 
+Codes: TypeAlias = npt.NDArray[np.uint32]
+
 _MOST_USERS = 2**31 - 1
 _MOST_ITEMS = 2**24
 
 
-@dataclasses.dataclass(frozen=True)
-class Guarantee(Tabular):
-    """What one round protects, against whom, and what that rests on.
-
-    Every round that was started counts, also one that was lost: some of it may have been seen. For
-    more rounds compose: ``guarantee.mechanism.compose(rounds)``.
-
-    Attributes
-    ----------
-    mechanism
-        The accounting of one release: ``guarantee.mechanism.delta(epsilon)``, ``.compose(rounds)``.
-    adjacency
-        What neighbouring data sets are.
-    epsilon, delta
-        The target that the mechanism was calibrated for, or None if its parameter was given.
-    assumptions
-        One sentence each; the guarantee holds where all of them do.
-    """
-
-    mechanism: Mechanism
-    adjacency: str
-    epsilon: float | None
-    delta: float | None
-    assumptions: tuple[str, ...]
-
-    _columns = ("mechanism", "adjacency", "epsilon", "delta", "assumption")
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """List one dictionary for each assumption, for tables and programs.
-
-        Returns
-        -------
-        list of dict
-            With ``mechanism`` (as text), ``adjacency``, ``epsilon``, ``delta`` and ``assumption``.
-        """
-        head = {
-            "mechanism": repr(self.mechanism),
-            "adjacency": self.adjacency,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-        }
-        return [{**head, "assumption": assumption} for assumption in self.assumptions or (None,)]
-
-    def __str__(self) -> str:
-        """Say it in words."""
-        target = repr(self.mechanism)
-        if self.epsilon is not None and self.delta is not None:
-            target = f"epsilon = {self.epsilon:g}, delta = {self.delta:g} by {target}"
-        change = "one user's item is changed"
-        if self.adjacency != "replace":
-            change = "one user that takes part holds an item or none"
-        sentences = ";\n".join(f"  - {sentence}" for sentence in self.assumptions)
-        return f"{target}, where {change} ({self.adjacency!r}), if\n{sentences}."
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Aggregation(abc.ABC):
-    """Who takes part, who may collude, what everyone draws, and what is published.
+class AggregationMechanism(abc.ABC):
+    """Base class: who takes part, who may collude, what everyone draws, and what is published.
 
-    What roles and rounds know of a mechanism: they act on it, so it knows nothing of them.
-
-    Mechanisms are frozen: they compare by their parameters, and every round has randomness of its
-    own.
+    Rounds and roles act on a mechanism, so it knows nothing of them: see
+    :meth:`turnout.distributed.Round.start`. Mechanisms are frozen: they compare by their
+    parameters, and every round has randomness of its own.
     """
 
     #: The word for this mechanism in descriptions and on the command line.
@@ -101,7 +48,7 @@ class Aggregation(abc.ABC):
     #: The parameter that is found for a target if it is not given.
     _found: ClassVar[str]
 
-    _registry: ClassVar[dict[str, type[Aggregation]]] = {}
+    _registry: ClassVar[dict[str, type[AggregationMechanism]]] = {}
 
     domain: Domain = dataclasses.field(kw_only=False)
     users: int = dataclasses.field(kw_only=False)
@@ -113,10 +60,10 @@ class Aggregation(abc.ABC):
     adjacency: str = "replace"
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Make the mechanism known to :func:`aggregation_from_dict`."""
+        """Make the mechanism known to :func:`mechanism_from_dict`."""
         super().__init_subclass__(**arguments)
         if hasattr(cls, "name"):
-            Aggregation._registry[cls.name] = cls
+            AggregationMechanism._registry[cls.name] = cls
 
     def __post_init__(self) -> None:
         """Check what all mechanisms have."""
@@ -275,7 +222,27 @@ class Aggregation(abc.ABC):
         """Count what a contributor draws for some items: coins of dummies, or noise."""
 
     def paper_costs(self) -> dict[str, Costs]:
-        """Evaluate the paper's table: see :func:`turnout.distributed.paper_costs`."""
+        """Evaluate Table 1 of Yang et al. for one party of each role.
+
+        Bytes are those of bare elements and numbers, of ``ceil(log2 q)``, ``ceil(log2 n)`` and
+        ``ceil(log2 N)`` bits, without headers. The table is for users as parties (DPDS) and for
+        two-stage sampling (TSS) in which as many users are elected as report an item; for other
+        ways to add up there are none.
+
+        Returns
+        -------
+        dict
+            Costs by role.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> mechanism = tn.distributed.SamplingAggregation(
+        ...     30, 1000, rate=0.5, floor=33, parties="users"
+        ... )
+        >>> mechanism.paper_costs()["user"].draws  # (n - 1) N
+        29970
+        """
         return {}
 
     # What is published.
@@ -394,6 +361,58 @@ class Aggregation(abc.ABC):
         truth = np.full(size, 1.0 / size) if frequencies is None else frequencies
         return float(np.sqrt(self.variances(truth).mean()))
 
+    # A round in this process.
+
+    def run(self, values: Any, seed: int | None = None) -> RoundResult:
+        """Run one round in this process, in the compiled core.
+
+        Every coin, set, share and sum is drawn and computed as the parties would, and no message is
+        made; the bytes and messages of the costs are those that the messages would have. The noise
+        of all users together is drawn from its law where that is known (discrete Laplace and
+        Skellam).
+
+        Parameters
+        ----------
+        values
+            One item for each user: anything that :meth:`turnout.Domain.encode` takes.
+        seed
+            For tests and simulations only: an integer in [0, 2^64).
+
+        Returns
+        -------
+        RoundResult
+            The estimate, the sums, and the costs.
+
+        Raises
+        ------
+        UnknownLabelError, CodeOutsideDomainError, InvalidTypeError
+            If a value is not in the domain.
+        InvalidValueError
+            If there is not one value for each user, or two-stage sampling would draw more than
+            2 * 10^10 shares.
+        """
+        seed = _arguments.seed(seed)
+        codes = self.domain.encode(values).astype(np.uint32)
+        check_users(self, codes)
+        total, costs = self._added_up(codes, seed)
+        sums = self.decode(total)
+        return RoundResult(self.estimate(sums), sums, costs)
+
+    @abc.abstractmethod
+    def _added_up(self, codes: Codes, seed: int | None) -> tuple[Array, CostLedger]:
+        """Draw and add up what the parties of a round would: the total, as field elements."""
+
+    def _contributions(self, seed: int | None) -> Iterator[tuple[int, Array]]:
+        """Draw what each contributor adds, as elements of the field."""
+        for index in range(self.contributors):
+            own = self.contribution(seed=step_seed(seed, "contribution", index))
+            if own is not None:
+                yield index, self.field.reduce(own)
+
+    def _contributions_costs(self) -> Costs:
+        items = self.contributors * self.domain.size
+        return Costs(additions=items) + self.contribution_costs(items)
+
     # What travels.
 
     def __getstate__(self) -> dict[str, Any]:
@@ -420,12 +439,35 @@ class Aggregation(abc.ABC):
         return digest(self.to_dict())
 
 
-def aggregation_from_dict(description: Any) -> Aggregation:
-    """Rebuild a mechanism: see :func:`turnout.distributed.mechanism_from_dict`."""
+def mechanism_from_dict(description: Any) -> AggregationMechanism:
+    """Rebuild a mechanism from :meth:`AggregationMechanism.to_dict`.
+
+    Parameters
+    ----------
+    description
+        The dictionary, perhaps through JSON.
+
+    Returns
+    -------
+    AggregationMechanism
+        An equal mechanism.
+
+    Raises
+    ------
+    CorruptDataError
+        If it describes no mechanism.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> mechanism = tn.distributed.NoisyAggregation(4, 100, epsilon=1.0)
+    >>> mechanism_from_dict(mechanism.to_dict()) == mechanism
+    True
+    """
     if isinstance(description, dict):
         fields = dict(description)
         name, domain = fields.pop("mechanism", None), fields.pop("domain", None)
-        chosen = Aggregation._registry.get(name) if isinstance(name, str) else None
+        chosen = AggregationMechanism._registry.get(name) if isinstance(name, str) else None
         if chosen is not None:
             known = {item.name for item in dataclasses.fields(chosen)} - {"domain"}
             if set(fields) == known:
@@ -439,6 +481,14 @@ def aggregation_from_dict(description: Any) -> Aggregation:
                 except (InvalidTypeError, InvalidValueError) as error:
                     raise CorruptDataError(f"not a mechanism that can be: {error}") from error
     raise CorruptDataError(f"not the description of a mechanism: {_arguments.shown(description)}")
+
+
+def check_users(mechanism: AggregationMechanism, values: Sized) -> None:
+    """Refuse a round that has not one value for each user."""
+    if len(values) != mechanism.users:
+        raise InvalidValueError(
+            f"values must hold one item for each of the {mechanism.users} users, got {len(values)}"
+        )
 
 
 def step_seed(seed: int | None, *names: object) -> int | None:

@@ -1,19 +1,18 @@
-"""Who adds up the shares: aggregators, all users, or users that are elected for an item."""
+"""Who adds up the shares of whole vectors: aggregators, or all users."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
 
-import numpy as np
-import numpy.typing as npt
-
 from turnout import _arguments
-from turnout._types import Bytes, Integers
+from turnout._types import Array, Integers
 from turnout._values import settle
-from turnout.distributed.aggregation import Aggregation
-from turnout.distributed.costs import Costs
+from turnout.distributed.aggregation import AggregationMechanism, Codes, step_seed
+from turnout.distributed.costs import CostLedger, Costs
 from turnout.distributed.field import SEED_BYTES
+from turnout.distributed.messages import MESSAGE_OVERHEAD
+from turnout.distributed.payloads import ROSTER_DIGEST, party_sum_size, roster_size, share_size
 from turnout.errors import InvalidValueError
 
 _MOST_PARTIES = 10_000
@@ -41,7 +40,7 @@ def telling_sentence(users: int, kind: str = "") -> str:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Deployed(Aggregation):
+class Deployed(AggregationMechanism):
     """A mechanism in which every user shares one vector among parties that add up.
 
     See the subclasses for what the parameters mean.
@@ -109,6 +108,53 @@ class Deployed(Aggregation):
         """
         return None
 
+    def _added_up(self, codes: Codes, seed: int | None) -> tuple[Array, CostLedger]:
+        field, size, n = self.field, self.domain.size, self.users
+        parties = self.number_of_parties if self.has_messages else 2
+        rate = self.sharing_rate
+        per_party, draws, additions = field.core.share_one_hot(
+            codes, rate, size, parties, self.compressed, step_seed(seed, "shares")
+        )
+        # Of the additions, those that make the last share are the users', the others the parties'.
+        own_additions = n * (parties - 1) * size
+        each = self.vector_costs()
+        users = Costs(
+            draws=draws, additions=own_additions, coins=n * each.coins, noise=n * each.noise
+        )
+        noise = self.noise_of_users(seed)
+        if noise is not None:
+            per_party[0] = field.add(per_party[0], field.reduce(noise))
+        for index, own in self._contributions(seed):
+            per_party[index % parties] = field.add(per_party[index % parties], own)
+        adding = Costs(additions=additions - own_additions) + self._contributions_costs()
+        total = field.sum(per_party)
+        if not self.has_messages:
+            return total, CostLedger({"server": Costs(coins=n + adding.coins)}, {"server": 1}, {})
+        return total, self._ledger(users, adding)
+
+    def _ledger(self, users: Costs, adding: Costs) -> CostLedger:
+        """Complete the costs by what the messages of a round without missing users take."""
+        field, size, n = self.field, self.domain.size, self.users
+        parties = self.number_of_parties
+        seeds = parties - 1 if self.compressed else 0
+        packed = share_size(field, size, seeded=False)
+        share_bytes = seeds * share_size(field, size, seeded=True) + (parties - seeds) * packed
+        users.messages = n * parties
+        users.bytes = n * (share_bytes + parties * MESSAGE_OVERHEAD)
+        # What an aggregator expands, user by user.
+        adding.draws += n * seeds * size
+        # To each other a roster, to the server a sum with the number of users and the digest.
+        roster = ROSTER_DIGEST if self.users_are_parties else roster_size(n)
+        total = party_sum_size(field, size)
+        adding.messages = parties * parties
+        adding.bytes = parties * ((parties - 1) * roster + total + parties * MESSAGE_OVERHEAD)
+        server = Costs(additions=(parties - 1) * size)
+        if self.users_are_parties:
+            totals = {"user": users + adding, "server": server}
+            return CostLedger(totals, {"user": n, "server": 1}, self.paper_costs())
+        totals = {"user": users, "aggregator": adding, "server": server}
+        return CostLedger(totals, {"user": n, "aggregator": parties, "server": 1}, {})
+
     def paper_costs(self) -> dict[str, Costs]:
         """Evaluate the paper's table, which is for users as parties."""
         if not self.users_are_parties:
@@ -155,38 +201,3 @@ class Deployed(Aggregation):
         if self.max_colluding_users == 0:
             return "no other user uses or gives away what it knows of its own coins and noise"
         return telling_sentence(self.max_colluding_users, "other ")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Electing(Aggregation):
-    """A mechanism in which a first server elects users, who add up what is shared of an item.
-
-    See the subclass for what the parameter means.
-    """
-
-    reported: int
-
-    @abc.abstractmethod
-    def committee_size(self, reporters: int) -> int:
-        """How many users are elected for an item that so many report."""
-
-    @abc.abstractmethod
-    def draw_sets(
-        self, codes: npt.NDArray[np.uint32], seed: int | None = None
-    ) -> tuple[Bytes, npt.NDArray[np.uint32]]:
-        """Draw the coins and sets of some users.
-
-        Parameters
-        ----------
-        codes
-            uint32, the code of each user's item.
-        seed
-            For tests and simulations only.
-
-        Returns
-        -------
-        coins : numpy.ndarray
-            uint8, 1 for a user that takes part.
-        sets : numpy.ndarray
-            uint32 of shape (users, reported): the items of each set, in order.
-        """

@@ -15,7 +15,6 @@ from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.intervals import StatisticModel
 from turnout.distributed.costs import Costs
 from turnout.distributed.deployment import ANY_DATA, HONEST_BUT_CURIOUS, Deployed, missing_sentence
-from turnout.distributed.engine import AggregationMechanism
 from turnout.distributed.noise import NOISES, NoiseLaw
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
@@ -25,7 +24,7 @@ _WRAPS = 2.0**-64
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NoisyAggregation(Deployed, AggregationMechanism):
+class NoisyAggregation(Deployed):
     """Every user shares its item; integer noise is added under the shares, a piece by each party.
 
     The noise is whole numbers in the field, drawn exactly: nothing is rounded, and the guarantee is

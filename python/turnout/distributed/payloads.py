@@ -5,20 +5,17 @@ from __future__ import annotations
 import hashlib
 import secrets
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from turnout._types import Array, Integers, Truths, Unsigned
-from turnout.distributed.deployment import Electing
 from turnout.distributed.field import SEED_BYTES, PrimeField
 from turnout.errors import InvalidValueError, MalformedMessageError
 
 _SEED, _PACKED = b"\x00", b"\x01"
 #: The bytes of the digest of a roster.
 ROSTER_DIGEST = 16
-_NUMBER = struct.Struct("<I")
+NUMBER = struct.Struct("<I")
 _REPORT = struct.Struct("<Q")
 
 #: The bytes of a share's payload beside the share.
@@ -139,39 +136,39 @@ def roster_digest(reports: Unsigned) -> bytes:
 
 def party_sum_size(field: PrimeField, length: int) -> int:
     """Count the bytes of the sum of an aggregator's shares."""
-    return _NUMBER.size + ROSTER_DIGEST + field.packed_size(length)
+    return NUMBER.size + ROSTER_DIGEST + field.packed_size(length)
 
 
 def pack_party_sum(reports: Unsigned, field: PrimeField, sums: Array) -> bytes:
     """Write the sum of an aggregator's shares."""
     received = int((reports != 0).sum())
-    return _NUMBER.pack(received) + roster_digest(reports) + field.pack(sums)
+    return NUMBER.pack(received) + roster_digest(reports) + field.pack(sums)
 
 
 def unpack_party_sum(payload: bytes, field: PrimeField, length: int) -> tuple[int, bytes, Array]:
     """Read the number of users, the digest of the roster, and the sum."""
-    start = _NUMBER.size + ROSTER_DIGEST
+    start = NUMBER.size + ROSTER_DIGEST
     if len(payload) < start:
         raise MalformedMessageError(f"a sum must have more than {start} bytes, got {len(payload)}")
-    (received,) = _NUMBER.unpack_from(payload)
-    digest = payload[_NUMBER.size : start]
+    (received,) = NUMBER.unpack_from(payload)
+    digest = payload[NUMBER.size : start]
     return received, digest, _elements(field, payload[start:], length)
 
 
 def item_shares_size(field: PrimeField, count: int) -> int:
     """Count the bytes of an element for each of some items."""
-    return _NUMBER.size * (1 + count) + field.packed_size(count)
+    return NUMBER.size * (1 + count) + field.packed_size(count)
 
 
 def pack_item_shares(items: Integers, field: PrimeField, elements: Array) -> bytes:
     """Write an element for each of some items."""
     listed = np.ascontiguousarray(items, "<u4").tobytes()
-    return _NUMBER.pack(len(items)) + listed + field.pack(elements)
+    return NUMBER.pack(len(items)) + listed + field.pack(elements)
 
 
 def unpack_item_shares(payload: bytes, field: PrimeField, size: int) -> tuple[Integers, Array]:
     """Read an element for each of some items, which are in order."""
-    reader = _Reader(payload)
+    reader = Reader(payload)
     count = reader.number(size)
     if count == 0:
         raise MalformedMessageError("there must be at least one item")
@@ -181,142 +178,7 @@ def unpack_item_shares(payload: bytes, field: PrimeField, size: int) -> tuple[In
     return items, _elements(field, reader.rest(), count)
 
 
-# Elections.
-
-
-def largest_election(mechanism: Electing, with_duties: bool) -> int:
-    """Count the bytes of the largest election that keeps to the plan.
-
-    It is the one of which a few items are reported by everyone, and the others by nobody: the more
-    unequal they are, the more users are elected.
-    """
-    users, size, reported = mechanism.users, mechanism.domain.size, mechanism.reported
-    most, least = mechanism.committee_size(users), mechanism.committee_size(0)
-    elected = reported * most + (size - reported) * least
-    duties = size + reported * users if with_duties else 0
-    return _NUMBER.size * (1 + 2 * size + elected + duties)
-
-
-@dataclass(frozen=True, eq=False)
-class Election:
-    """Who is elected for which item.
-
-    Attributes
-    ----------
-    received
-        The number of users that reported a set.
-    reporters
-        The number of users that report each item.
-    elected
-        The users elected for each item.
-    duties
-        For each item that the recipient is elected for: its reporters.
-    """
-
-    received: int
-    reporters: Integers
-    elected: tuple[Integers, ...]
-    duties: dict[int, Integers]
-
-    def public_part(self) -> bytes:
-        """Write what everyone gets."""
-        sizes = np.array([len(users) for users in self.elected], np.int64)
-        columns = (self.reporters, sizes, *self.elected)
-        listed = np.concatenate(columns).astype("<u4").tobytes()
-        return _NUMBER.pack(self.received) + listed
-
-    @staticmethod
-    def duty_part(duties: Iterable[tuple[int, Integers]]) -> bytes:
-        """Write what one recipient gets for its own items."""
-        parts = [_NUMBER.pack(item) + users.astype("<u4").tobytes() for item, users in duties]
-        return b"".join(parts)
-
-    @classmethod
-    def unpack(cls, payload: bytes, users: int, size: int, recipient: int | None) -> Election:
-        """Read an election.
-
-        Parameters
-        ----------
-        payload
-            The bytes.
-        users, size
-            The numbers of users and of items.
-        recipient
-            The user that it is for; None for the server.
-        """
-        reader = _Reader(payload)
-        received = reader.number(users)
-        reporters = reader.numbers(size, users + 1)
-        sizes = reader.numbers(size, users + 1)
-        if (reporters > received).any():
-            raise MalformedMessageError("more reporters of an item than users")
-        members = reader.numbers(int(sizes.sum()), users)
-        # All items at once: there may be millions.
-        item_of = np.repeat(np.arange(size), sizes)
-        pairs = np.sort(item_of * users + members)
-        twice = pairs[:-1][np.diff(pairs) == 0]
-        if twice.size:
-            raise MalformedMessageError(f"a user is elected twice for item {twice[0] // users}")
-        elected = tuple(np.split(members, np.cumsum(sizes)[:-1]))
-        mine = item_of[members == recipient] if recipient is not None else item_of[:0]
-        duties = cls._unpack_duties(reader, users, mine, reporters[mine])
-        if reader.rest():
-            raise MalformedMessageError("an election must end after its last item")
-        return cls(received, reporters, elected, duties)
-
-    @staticmethod
-    def _unpack_duties(
-        reader: _Reader, users: int, items: Integers, counts: Integers
-    ) -> dict[int, Integers]:
-        """Read, for each of some items, its number and its reporters."""
-        ends = np.cumsum(counts + 1)
-        words = reader.numbers(int(counts.sum()) + len(items), 2**32)
-        starts = ends - counts - 1
-        wrong = words[starts] != items
-        if wrong.any():
-            raise MalformedMessageError(f"the reporters of item {items[wrong][0]} are missing")
-        reporters = np.delete(words, starts)
-        if (reporters >= users).any():
-            raise MalformedMessageError(
-                f"a reporter must be below {users}, got {int(reporters.max())}"
-            )
-        item_of = np.repeat(items, counts)
-        wrong = np.diff(item_of * users + reporters) <= 0
-        if wrong.any():
-            raise MalformedMessageError(
-                f"the reporters of item {item_of[1:][wrong][0]} must be in order, each once"
-            )
-        return dict(zip(items.tolist(), np.split(reporters, np.cumsum(counts)[:-1]), strict=False))
-
-    def duties_of_all(self) -> dict[int, list[int]]:
-        """Give the items that each elected user is elected for, in order."""
-        duties: dict[int, list[int]] = {}
-        for item, users in enumerate(self.elected):
-            for user in users.tolist():
-                duties.setdefault(user, []).append(item)
-        return duties
-
-    def check(self, mechanism: Electing) -> None:
-        """Refuse an election that does not keep to the plan: everyone can see that."""
-        least = mechanism.users - mechanism.max_missing_users
-        if self.received < least:
-            raise MalformedMessageError(
-                f"an election must be among at least {least} users, got {self.received}"
-            )
-        if self.reporters.sum() != self.received * mechanism.reported:
-            raise MalformedMessageError(
-                f"{self.received} users report {mechanism.reported} items each, got "
-                f"{self.reporters.sum()} reports in all"
-            )
-        for item, (count, members) in enumerate(zip(self.reporters, self.elected, strict=True)):
-            expected = min(mechanism.committee_size(int(count)), self.received)
-            if len(members) != expected:
-                raise MalformedMessageError(
-                    f"{expected} users must be elected for item {item}, got {len(members)}"
-                )
-
-
-class _Reader:
+class Reader:
     """Numbers from bytes, one after another."""
 
     def __init__(self, data: bytes) -> None:

@@ -15,7 +15,7 @@ from turnout._drawing import new_axes
 from turnout._tables import Listing
 from turnout._types import Axes
 from turnout.accounting.values import nonnegative, unit_interval
-from turnout.distributed.engine import AggregationMechanism
+from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.noise import NOISES
 from turnout.distributed.noisy import NoisyAggregation
 from turnout.distributed.sampled import checked_floor

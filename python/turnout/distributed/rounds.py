@@ -9,7 +9,7 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._documents import canonical, check_version, parsed
-from turnout.distributed.aggregation import Aggregation, aggregation_from_dict
+from turnout.distributed.aggregation import AggregationMechanism, mechanism_from_dict
 from turnout.distributed.messages import Party, Role
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
@@ -39,19 +39,19 @@ class Round:
     --------
     >>> import turnout as tn
     >>> mechanism = tn.distributed.NoisyAggregation(3, users=2, parties=2, epsilon=1.0)
-    >>> round_ = mechanism.start_round()
+    >>> round_ = Round.start(mechanism)
     >>> Round.from_bytes(round_.to_bytes()) == round_
     True
     """
 
-    mechanism: Aggregation
+    mechanism: AggregationMechanism
     nonce: bytes
     #: The 16 bytes that every message of the round carries.
     identifier: bytes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the fields and derive the name."""
-        _arguments.instance("mechanism", self.mechanism, Aggregation, "a mechanism")
+        _arguments.instance("mechanism", self.mechanism, AggregationMechanism, "a mechanism")
         if not self.mechanism.has_messages:
             raise InvalidValueError(
                 "mechanism must be distributed, got central=True: a trusted server has all records "
@@ -65,8 +65,24 @@ class Round:
         object.__setattr__(self, "identifier", named.digest())
 
     @classmethod
-    def start(cls, mechanism: Aggregation) -> Round:
-        """Make a round with a fresh name."""
+    def start(cls, mechanism: AggregationMechanism) -> Round:
+        """Start a round: everyone who takes part gets it, as :meth:`to_bytes` writes it.
+
+        Parameters
+        ----------
+        mechanism
+            What is computed.
+
+        Returns
+        -------
+        Round
+            A round with a fresh name, which makes the roles.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If the mechanism has no messages.
+        """
         return cls(mechanism, secrets.token_bytes(_NONCE))
 
     # Roles.
@@ -85,7 +101,9 @@ class Round:
             If there is no such user.
         """
         most = self.mechanism.users - 1
-        return User(self, _arguments.integer("index", index, least=0, most=most))
+        return User(
+            self.mechanism, self.identifier, _arguments.integer("index", index, least=0, most=most)
+        )
 
     def aggregator(self, index: int) -> Aggregator:
         """Make the role of a party that adds up shares; user ``index`` if users are the parties.
@@ -100,11 +118,11 @@ class Round:
         InvalidTypeError, InvalidValueError
             If there is no such party.
         """
-        return Aggregator(self, index)
+        return Aggregator(self.mechanism, self.identifier, index)
 
     def server(self) -> AggregatingServer:
         """Make the role that puts the sums together: S2 of two-stage sampling."""
-        return AggregatingServer(self)
+        return AggregatingServer(self.mechanism, self.identifier)
 
     def reporting_server(self) -> ReportingServer:
         """Make the role that gets the sets and elects users: S1 of two-stage sampling.
@@ -114,7 +132,7 @@ class Round:
         InvalidTypeError
             If the mechanism is not two-stage sampling.
         """
-        return ReportingServer(self)
+        return ReportingServer(self.mechanism, self.identifier)
 
     def role(self, party: Party) -> User | Aggregator | AggregatingServer | ReportingServer:
         """Make the role of a party.
@@ -191,7 +209,7 @@ class Round:
         match description:
             case {"nonce": str(nonce), "mechanism": mechanism}:
                 try:
-                    found = cls(aggregation_from_dict(mechanism), bytes.fromhex(nonce))
+                    found = cls(mechanism_from_dict(mechanism), bytes.fromhex(nonce))
                 except (TypeError, ValueError) as error:
                     raise CorruptDataError(f"not a round of turnout's: {error}") from error
                 if found.to_bytes() == bytes(data):

@@ -15,7 +15,7 @@ from turnout._types import Array, Floats, Integers, Truths
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.intervals import StatisticModel
-from turnout.distributed.aggregation import Aggregation
+from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.costs import Costs
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
@@ -32,7 +32,7 @@ _LEAST_RATE = 1e-100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Sampled(Aggregation):
+class Sampled(AggregationMechanism):
     """A mechanism in which users toss coins, and contributors add dummies with coins.
 
     See the subclasses for what the parameters mean.

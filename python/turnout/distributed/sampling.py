@@ -22,14 +22,13 @@ from turnout.distributed.deployment import (
     floor_sentence,
     missing_sentence,
 )
-from turnout.distributed.engine import AggregationMechanism
 from turnout.distributed.sampled import Sampled, at_least, thresholded_limits
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SamplingAggregation(Deployed, Sampled, AggregationMechanism):
+class SamplingAggregation(Deployed, Sampled):
     """Every user takes part with the same probability, unseen; the counts of those are published.
 
     A user tosses a coin: with probability ``rate`` it shares its item, otherwise nothing, and both

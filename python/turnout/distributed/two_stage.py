@@ -5,36 +5,44 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import random
+import secrets
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
-from turnout._types import Bytes, Integers
+from turnout._types import Array, Bytes, Integers
 from turnout._values import settle
 from turnout.accounting import TwoStageCountSampling
 from turnout.accounting.mechanism import Mechanism
-from turnout.distributed.costs import Costs
+from turnout.distributed.aggregation import Codes, step_seed
+from turnout.distributed.costs import CostLedger, Costs
 from turnout.distributed.deployment import (
     ANY_DATA,
     HONEST_BUT_CURIOUS,
-    Electing,
     floor_sentence,
     missing_sentence,
     telling_sentence,
 )
-from turnout.distributed.engine import AggregationMechanism
+from turnout.distributed.messages import MESSAGE_OVERHEAD
+from turnout.distributed.payloads import bits_size
 from turnout.distributed.sampled import Sampled
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
+
+#: Sets are drawn and shared in one piece; this many entries of them are the most.
+_MOST_SET_ENTRIES = 200_000_000
+#: Shares that a study may draw.
+_MOST_SHARES = 20_000_000_000
 
 #: One elected user would see what is reported to it.
 _FEWEST_ELECTED = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TwoStageSampling(Electing, Sampled, AggregationMechanism):
+class TwoStageSampling(Sampled):
     """Sampling in which a user reports a few items only, and elected users add up.
 
     Each user tosses a coin (probability ``rate``); then it draws a set of ``reported`` items out of
@@ -116,6 +124,7 @@ class TwoStageSampling(Electing, Sampled, AggregationMechanism):
 
     name: ClassVar[str] = "two_stage"
 
+    reported: int
     reporting: str = "uniform"
     gamma: float | None = None
     collusion_bound: int | None = None
@@ -320,6 +329,80 @@ class TwoStageSampling(Electing, Sampled, AggregationMechanism):
         """
         return self._sampler.draw(codes, self._rate, seed)
 
+    def _added_up(self, codes: Codes, seed: int | None) -> tuple[Array, CostLedger]:
+        field, size, n = self.field, self.domain.size, self.users
+        if n * self.reported > _MOST_SET_ENTRIES:
+            raise InvalidValueError(
+                f"users and reported must be at most {_MOST_SET_ENTRIES} together, got {n} and "
+                f"{self.reported}"
+            )
+        coins, sets = self.draw_sets(codes, step_seed(seed, "sets"))
+        reporters = np.bincount(sets.ravel(), minlength=size)
+        sizes = [min(self.committee_size(count), n) for count in reporters.tolist()]
+        shares = sum(int(one) * two for one, two in zip(reporters, sizes, strict=True))
+        if shares > _MOST_SHARES:
+            raise InvalidValueError(
+                f"elected must be given for so many users: {shares:,} shares would be drawn"
+            )
+        chosen = _choose(n, sizes, seed)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)
+        sums, draws, additions = _core.two_stage_sums(
+            codes, coins, sets, offsets, np.concatenate(chosen).astype(np.uint32), field.modulus,
+            step_seed(seed, "shares"),
+        )  # fmt: skip
+        elected_sums = sums.astype(field.dtype)
+        for index, own in self._contributions(seed):
+            places = offsets[:-1].astype(np.int64) + index
+            elected_sums[places] = field.add(elected_sums[places], own)
+        total = np.zeros(size, field.dtype)
+        starts = offsets.astype(np.int64)
+        for item in range(size):
+            part = elected_sums[starts[item] : starts[item + 1]]
+            total[item] = field.sum(part[:, None])[0]
+        users = Costs(coins=n, sets=n, draws=draws, additions=additions)
+        users += self._contributions_costs()
+        self._count_messages(users, sets, chosen, reporters)
+        election = 4 + 4 * (2 * size + sum(sizes))
+        duties = sum(4 * len(who) * (1 + int(m)) for who, m in zip(chosen, reporters, strict=True))
+        reporting = Costs(
+            messages=n + 1,
+            bytes=(n + 1) * (MESSAGE_OVERHEAD + election) + duties,
+            additions=n * size,
+        )
+        server = Costs(additions=sum(sizes))
+        totals = {"user": users, "reporting server": reporting, "server": server}
+        parties = {"user": n, "reporting server": 1, "server": 1}
+        return total, CostLedger(totals, parties, self.paper_costs())
+
+    def _count_messages(
+        self,
+        users: Costs,
+        sets: npt.NDArray[np.uint32],
+        chosen: list[Integers],
+        reporters: Integers,
+    ) -> None:
+        """Add the messages of users: a set each, bundles of shares, a sum of each elected user."""
+        field, size, n = self.field, self.domain.size, self.users
+        users.messages += n
+        users.bytes += n * (MESSAGE_OVERHEAD + bits_size(size))
+        # Who is elected for which items: bundles go from every user to those elected for its items.
+        elected = np.unique(np.concatenate(chosen))
+        member = np.zeros((size, len(elected)), np.float32)
+        for item, who in enumerate(chosen):
+            member[item, np.searchsorted(elected, who)] = 1.0
+        place = np.full(n, -1)
+        place[elected] = np.arange(len(elected))
+        step = max(1, 50_000_000 // max(len(elected), size))
+        for start in range(0, n, step):
+            block = sets[start : start + step].astype(np.int64)
+            reported = np.zeros((len(block), size), np.float32)
+            np.put_along_axis(reported, block, 1.0, axis=1)
+            counts = (reported @ member).astype(np.int64)
+            own = place[start : start + step]
+            counts[np.flatnonzero(own >= 0), own[own >= 0]] = 0  # what a user keeps for itself
+            users.count_bundles(counts[counts > 0], field.bits)
+        users.count_bundles(member.sum(axis=0).astype(np.int64), field.bits)
+
     def estimation(self, sums: Integers, received: int) -> Estimation:
         """Estimate frequencies, with their law, from published sums."""
         return self._estimation(sums, received, self.sampling_probability)
@@ -331,3 +414,10 @@ def checked_gamma(gamma: object) -> float:
     if not 1.0 < checked < math.inf:
         raise InvalidValueError(f"gamma must be a finite number above 1, got {checked}")
     return checked
+
+
+def _choose(n: int, sizes: list[int], seed: int | None) -> list[Integers]:
+    """Elect users for each item."""
+    own = step_seed(seed, "elections")
+    drawn = secrets.SystemRandom() if own is None else random.Random(own)
+    return [np.array(drawn.sample(range(n), size), np.int64) for size in sizes]

@@ -55,8 +55,8 @@ def aggregated(
         results[name] = _result(name, by, rounds, mechanisms, tuple(notes_of[name]))
     notes = (
         *notes,
-        "All parties ran in this process, which saw the answers: mechanism.start_round() starts a "
-        "round among machines that do not.",
+        "All parties ran in this process, which saw the answers: distributed.Round.start(...) "
+        "starts a round among machines that do not.",
     )
     if number == 1:
         [result] = results.values()

@@ -92,7 +92,7 @@ class SurveyResult(Tabular):
         What a reader should know: where the labels come from, and whether another way would be far
         better.
     mechanism
-        Of ``trust="aggregators"`` what counted, with ``guarantee`` and ``start_round()``; a
+        Of ``trust="aggregators"`` what counted, with its ``guarantee``; a
         dictionary of groups if there are any; else None.
     """
 

@@ -16,7 +16,6 @@ from turnout.distributed import (
     Costs,
     SamplingAggregation,
     TwoStageSampling,
-    paper_costs,
 )
 from turnout.domain import Domain
 from turnout_reproduce.fair.shared import (
@@ -174,7 +173,7 @@ def _costs(scale: Scale) -> Outcome:
             _run(mechanism, counts, derived(scale.seed, 4, place, run)) for run in range(repeats)
         ]
         shown: list[tuple[float, float, float]] = []
-        for role, formula in paper_costs(mechanism).items():
+        for role, formula in mechanism.paper_costs().items():
             for kind in _KINDS:
                 printed = float(getattr(formula, kind))
                 if not printed:

@@ -5,34 +5,19 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Collection, Iterable, Mapping
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import numpy as np
 
 from turnout._types import Array, Integers
-from turnout.distributed.aggregation import Aggregation
+from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.costs import Costs
-from turnout.distributed.deployment import Electing
+from turnout.distributed.elections import Election
 from turnout.distributed.messages import Kind, Message, Party, Role, in_words
-from turnout.distributed.payloads import Election
+from turnout.distributed.two_stage import TwoStageSampling
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
 
 _SHOWN = 5
-
-
-class AnyRound(Protocol):
-    """What roles know of their round: see :class:`turnout.distributed.Round`."""
-
-    @property
-    def mechanism(self) -> Aggregation:
-        """What is computed."""
-
-    @property
-    def identifier(self) -> bytes:
-        """The 16 bytes that every message of the round carries."""
-
-    def to_bytes(self) -> bytes:
-        """Write the round."""
 
 
 class State(enum.Enum):
@@ -53,23 +38,26 @@ class Participant(abc.ABC):
 
     Parameters
     ----------
-    round_
-        The round.
+    mechanism
+        What is computed.
+    round_id
+        The 16 bytes that every message of the round carries.
     party
         Who this is.
     """
 
-    def __init__(self, round_: AnyRound, party: Party) -> None:
-        self._round = round_
+    def __init__(self, mechanism: AggregationMechanism, round_id: bytes, party: Party) -> None:
+        self._mechanism = mechanism
+        self._round_id = round_id
         self._party = party
         self._state = State.COLLECTING
         self._failure = ""
         self._costs = Costs()
 
     @property
-    def round(self) -> AnyRound:
-        """The round."""
-        return self._round
+    def round_id(self) -> bytes:
+        """The 16 bytes that every message of the round carries."""
+        return self._round_id
 
     @property
     def party(self) -> Party:
@@ -130,9 +118,9 @@ class Participant(abc.ABC):
         message = Message.from_bytes(data)
         if self._state is State.FAILED:
             raise ProtocolError(f"{self._party} takes no more messages: {self._failure}")
-        if message.round_id != self._round.identifier:
+        if message.round_id != self._round_id:
             raise ProtocolError(
-                f"{self._party} takes messages of round {self._round.identifier.hex()} only, got "
+                f"{self._party} takes messages of round {self._round_id.hex()} only, got "
                 f"one of round {message.round_id.hex()} from {message.sender}"
             )
         if message.recipient != self._party:
@@ -164,7 +152,7 @@ class Participant(abc.ABC):
         raise MissingPartyError(f"{self._party}: {reason}", parties)
 
     def _send(self, kind: Kind, recipient: Party, payload: bytes) -> Message:
-        message = Message(kind, self._round.identifier, self._party, recipient, payload)
+        message = Message(kind, self._round_id, self._party, recipient, payload)
         self._costs.messages += 1
         self._costs.bytes += len(message)
         return message
@@ -203,7 +191,12 @@ class Participant(abc.ABC):
         return sender.index
 
     def _opened(
-        self, message: Message, mechanism: Electing, state: State, known: bool, user: int | None
+        self,
+        message: Message,
+        mechanism: TwoStageSampling,
+        state: State,
+        known: bool,
+        user: int | None,
     ) -> Election:
         """Read the election, which comes once; of duties it has those of one user."""
         self._sender(message, Role.REPORTING_SERVER, 1, (0,) if known else (), state)
@@ -214,7 +207,7 @@ class Participant(abc.ABC):
 
     def _total(self, bundles: Iterable[tuple[Integers, Array]]) -> Array:
         """Add up elements of some items each: one sum for every item."""
-        mechanism = self._round.mechanism
+        mechanism = self._mechanism
         totals = np.zeros(mechanism.domain.size, mechanism.field.dtype)
         for items, elements in bundles:
             totals[items] = mechanism.field.add(totals[items], elements)
@@ -226,7 +219,7 @@ class Participant(abc.ABC):
             raise ProtocolError(f"{self._party} is {self._state.value}: it is closed already")
 
     def _check_missing(self, missing: tuple[Party, ...]) -> None:
-        mechanism = self._round.mechanism
+        mechanism = self._mechanism
         if len(missing) > mechanism.max_missing_users:
             self._fail(
                 f"the round is lost: {len(missing)} of {mechanism.users} users are missing "

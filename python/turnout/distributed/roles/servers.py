@@ -11,10 +11,12 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._types import Integers, Truths, Unsigned
-from turnout.distributed import payloads
-from turnout.distributed.deployment import Deployed, Electing
+from turnout.distributed import elections, payloads
+from turnout.distributed.aggregation import AggregationMechanism
+from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import Kind, Message, Party, Role
-from turnout.distributed.roles.base import AnyRound, Participant, State, absent, listed
+from turnout.distributed.roles.base import Participant, State, absent, listed
+from turnout.distributed.two_stage import TwoStageSampling
 from turnout.errors import (
     InvalidTypeError,
     MalformedMessageError,
@@ -39,8 +41,9 @@ class Aggregator(Participant):
 
     Parameters
     ----------
-    round_
-        The round: see :meth:`turnout.distributed.Round.aggregator`.
+    mechanism, round_id
+        What is computed, and the name of the round: see
+        :meth:`turnout.distributed.Round.aggregator`.
     index
         Which aggregator this is.
 
@@ -48,21 +51,21 @@ class Aggregator(Participant):
     --------
     >>> import turnout as tn
     >>> mechanism = tn.distributed.NoisyAggregation(2, users=3, parties=2, epsilon=1.0)
-    >>> aggregator = mechanism.start_round().aggregator(0)
+    >>> aggregator = tn.distributed.Round.start(mechanism).aggregator(0)
     >>> [str(party) for party in aggregator.missing]
     ['user 0', 'user 1', 'user 2']
     """
 
-    def __init__(self, round_: AnyRound, index: int) -> None:
-        mechanism = round_.mechanism
+    _mechanism: Deployed
+
+    def __init__(self, mechanism: AggregationMechanism, round_id: bytes, index: int) -> None:
         if not isinstance(mechanism, Deployed):
             raise InvalidTypeError(
                 "two-stage sampling has no aggregators: elected users add up, and are made by user"
             )
         most = mechanism.number_of_parties - 1
         number = _arguments.integer("index", index, least=0, most=most)
-        super().__init__(round_, Party(Role.AGGREGATOR, number))
-        self._mechanism = mechanism
+        super().__init__(mechanism, round_id, Party(Role.AGGREGATOR, number))
         self._shares: dict[int, bytes] = {}
         self._reports = np.zeros(mechanism.users, np.uint64)
         self._rosters: dict[int, bytes] = {}
@@ -210,22 +213,24 @@ class ReportingServer(Participant):
 
     Parameters
     ----------
-    round_
-        The round: see :meth:`turnout.distributed.Round.reporting_server`.
+    mechanism, round_id
+        What is computed, and the name of the round: see
+        :meth:`turnout.distributed.Round.reporting_server`.
 
     Examples
     --------
     >>> import turnout as tn
     >>> mechanism = tn.distributed.TwoStageSampling(4, 10, reported=2, rate=0.5, floor=2)
-    >>> len(mechanism.start_round().reporting_server().missing)
+    >>> len(tn.distributed.Round.start(mechanism).reporting_server().missing)
     10
     """
 
-    def __init__(self, round_: AnyRound) -> None:
-        if not isinstance(round_.mechanism, Electing):
+    _mechanism: TwoStageSampling
+
+    def __init__(self, mechanism: AggregationMechanism, round_id: bytes) -> None:
+        if not isinstance(mechanism, TwoStageSampling):
             raise InvalidTypeError("only two-stage sampling has a reporting server")
-        super().__init__(round_, Party(Role.REPORTING_SERVER))
-        self._mechanism = round_.mechanism
+        super().__init__(mechanism, round_id, Party(Role.REPORTING_SERVER))
         self._sets: dict[int, Truths] = {}
 
     @property
@@ -282,7 +287,7 @@ class ReportingServer(Participant):
             np.array(drawn.sample(present.tolist(), min(size, len(present))), np.int64)
             for size in map(mechanism.committee_size, reporters.tolist())
         )
-        election = payloads.Election(len(present), reporters, elected, {})
+        election = elections.Election(len(present), reporters, elected, {})
         public = election.public_part()
         duties = election.duties_of_all()
         messages = []
@@ -305,21 +310,21 @@ class AggregatingServer(Participant):
 
     Parameters
     ----------
-    round_
-        The round: see :meth:`turnout.distributed.Round.server`.
+    mechanism, round_id
+        What is computed, and the name of the round: see
+        :meth:`turnout.distributed.Round.server`.
 
     Examples
     --------
     >>> import turnout as tn
     >>> mechanism = tn.distributed.NoisyAggregation(2, users=3, parties=2, epsilon=1.0)
-    >>> [str(party) for party in mechanism.start_round().server().missing]
+    >>> [str(party) for party in tn.distributed.Round.start(mechanism).server().missing]
     ['aggregator 0', 'aggregator 1']
     """
 
-    def __init__(self, round_: AnyRound) -> None:
-        super().__init__(round_, Party(Role.SERVER))
-        self._mechanism = round_.mechanism
-        self._election: payloads.Election | None = None
+    def __init__(self, mechanism: AggregationMechanism, round_id: bytes) -> None:
+        super().__init__(mechanism, round_id, Party(Role.SERVER))
+        self._election: elections.Election | None = None
         self._duties: dict[int, list[int]] = {}
         self._sums: dict[int, Any] = {}
         self._published: tuple[Integers, int] | None = None
@@ -341,10 +346,10 @@ class AggregatingServer(Participant):
         """The kinds of messages that this party takes, and the bytes of the largest payload."""
         mechanism = self._mechanism
         size = mechanism.domain.size
-        if isinstance(mechanism, Electing):
+        if isinstance(mechanism, TwoStageSampling):
             return {
                 Kind.SUM: payloads.item_shares_size(mechanism.field, size),
-                Kind.ELECTION: payloads.largest_election(mechanism, with_duties=False),
+                Kind.ELECTION: elections.largest_election(mechanism, with_duties=False),
             }
         return {Kind.SUM: payloads.party_sum_size(mechanism.field, size)}
 
@@ -389,7 +394,7 @@ class AggregatingServer(Participant):
 
     def _take_election(self, message: Message) -> None:
         mechanism = self._mechanism
-        assert isinstance(mechanism, Electing)
+        assert isinstance(mechanism, TwoStageSampling)
         self._election = election = self._opened(
             message, mechanism, State.COLLECTING, self._election is not None, None
         )

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from turnout._types import Integers
-from turnout.distributed import payloads
-from turnout.distributed.deployment import Deployed, Electing
+from turnout.distributed import elections, payloads
+from turnout.distributed.aggregation import AggregationMechanism
+from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import Kind, Message, Party, Role
-from turnout.distributed.roles.base import AnyRound, Participant, State
+from turnout.distributed.roles.base import Participant, State
+from turnout.distributed.two_stage import TwoStageSampling
 from turnout.errors import ProtocolError
 
 
@@ -24,8 +26,9 @@ class User(Participant):
 
     Parameters
     ----------
-    round_
-        The round: see :meth:`turnout.distributed.Round.user`.
+    mechanism, round_id
+        What is computed, and the name of the round: see
+        :meth:`turnout.distributed.Round.user`.
     index
         Which user this is.
 
@@ -34,14 +37,13 @@ class User(Participant):
     >>> import turnout as tn
     >>> domain = tn.Domain(["no", "yes"])
     >>> mechanism = tn.distributed.NoisyAggregation(domain, users=3, parties=2, epsilon=1.0)
-    >>> messages = mechanism.start_round().user(1).report("yes")
+    >>> messages = tn.distributed.Round.start(mechanism).user(1).report("yes")
     >>> [str(message.recipient) for message in messages]
     ['aggregator 0', 'aggregator 1']
     """
 
-    def __init__(self, round_: AnyRound, index: int) -> None:
-        super().__init__(round_, Party(Role.USER, index))
-        self._mechanism = round_.mechanism
+    def __init__(self, mechanism: AggregationMechanism, round_id: bytes, index: int) -> None:
+        super().__init__(mechanism, round_id, Party(Role.USER, index))
         # Of two-stage sampling:
         self._set: Integers = np.empty(0, np.int64)
         self._bits: Integers = np.empty(0, np.int64)
@@ -64,10 +66,10 @@ class User(Participant):
     def takes(self) -> Mapping[Kind, int]:
         """The kinds of messages that this party takes, and the bytes of the largest payload."""
         mechanism = self._mechanism
-        if not isinstance(mechanism, Electing):
+        if not isinstance(mechanism, TwoStageSampling):
             return {}
         return {
-            Kind.ELECTION: payloads.largest_election(mechanism, with_duties=True),
+            Kind.ELECTION: elections.largest_election(mechanism, with_duties=True),
             Kind.ITEM_SHARES: payloads.item_shares_size(mechanism.field, mechanism.reported),
         }
 
@@ -108,7 +110,7 @@ class User(Participant):
             done = self._failure or "has reported in this round already"
             raise ProtocolError(f"{self._party}: {done}")
         code = int(self._mechanism.domain.encode([value])[0])
-        if isinstance(self._mechanism, Electing):
+        if isinstance(self._mechanism, TwoStageSampling):
             return self._report_set(self._mechanism, code)
         assert isinstance(self._mechanism, Deployed)
         return self._share(self._mechanism, code)
@@ -137,7 +139,7 @@ class User(Participant):
 
     # Two-stage sampling.
 
-    def _report_set(self, mechanism: Electing, code: int) -> list[Message]:
+    def _report_set(self, mechanism: TwoStageSampling, code: int) -> list[Message]:
         coins, sets = mechanism.draw_sets(np.array([code], np.uint32))
         self._costs.coins += 1
         self._costs.sets += 1
@@ -157,7 +159,7 @@ class User(Participant):
 
     def _take_election(self, message: Message) -> list[Message]:
         mechanism, known = self._mechanism, self._duties is not None
-        assert isinstance(mechanism, Electing)
+        assert isinstance(mechanism, TwoStageSampling)
         election = self._opened(message, mechanism, State.WAITING, known, self._party.index)
         if (election.reporters[self._set] == 0).any():
             raise ProtocolError(f"{self._party} is not counted among the reporters of its items")
@@ -183,7 +185,7 @@ class User(Participant):
         self._waited -= self._shares.keys()
         return messages + self._finish()
 
-    def _share_items(self, election: payloads.Election) -> list[Message]:
+    def _share_items(self, election: elections.Election) -> list[Message]:
         field = self._mechanism.field
         bundles: dict[int, tuple[list[int], list[int]]] = {}
         for item, bit in zip(self._set.tolist(), self._bits.tolist(), strict=True):

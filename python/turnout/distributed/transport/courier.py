@@ -167,7 +167,7 @@ class Courier:
     >>> import asyncio
     >>> import turnout as tn
     >>> mechanism = tn.distributed.NoisyAggregation(2, users=3, parties=2, epsilon=1.0)
-    >>> round_ = mechanism.start_round()
+    >>> round_ = tn.distributed.Round.start(mechanism)
     >>> async def main():
     ...     async with Courier({}, connect_within=0.1) as courier:
     ...         return await courier.send_all(round_.user(0).report(1))

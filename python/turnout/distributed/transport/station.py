@@ -99,7 +99,7 @@ class Station:
     >>> import asyncio
     >>> import turnout as tn
     >>> mechanism = tn.distributed.NoisyAggregation(2, users=40, parties=2, epsilon=1.0)
-    >>> round_ = mechanism.start_round()
+    >>> round_ = tn.distributed.Round.start(mechanism)
     >>> first, second, server = round_.aggregator(0), round_.aggregator(1), round_.server()
     >>> addresses = {}
     >>> async def main():
@@ -235,7 +235,7 @@ class Station:
         """Refuse a large message by its start."""
         head, length = read_head(start)
         role = self._role(head)
-        if head.round_id != role.round.identifier:
+        if head.round_id != role.round_id:
             raise ProtocolError(f"a message of {head.sender} is of another round")
         most = role.takes.get(head.kind, 0)
         if length > most:
@@ -475,7 +475,7 @@ def _hosted(roles: Iterable[Participant]) -> dict[Party, Participant]:
         if role.party in found:
             raise InvalidValueError(f"roles must be of different parties, got {role.party} twice")
         found[role.party] = role
-    rounds = {role.round.identifier for role in found.values()}
+    rounds = {role.round_id for role in found.values()}
     if len(rounds) != 1:
         raise InvalidValueError(
             f"roles must be at least one, and all of one round, got {len(found)} of {len(rounds)} "
