@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from fractions import Fraction
 from typing import Any, NoReturn
-
-import numpy as np
 
 from turnout import _arguments
 from turnout._types import Array, Integers, Truths, Unsigned
-from turnout.accounting.variation import ToldApart, VariationRatio
-from turnout.collecting.kernel import Kernel
 from turnout.domain import Domain
 from turnout.frequency.choice import compared, make_oracle
-from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 
 #: What randomizes codes: ``"auto"``, the name of an oracle, a class, or one made or described.
 OfCodes = FrequencyOracle | dict[str, Any] | Callable[[float, Domain], FrequencyOracle] | str
+
+
+def _of_inner(name: str) -> Any:
+    """Make a property that says what the inner oracle says."""
+    return property(lambda wrapped: getattr(wrapped._inner, name), doc="That of the inner oracle.")
 
 
 class WrappedOracle(FrequencyOracle):
@@ -42,39 +41,13 @@ class WrappedOracle(FrequencyOracle):
         """The randomizer that every report comes from."""
         return self._inner
 
-    @property
-    def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report of the inner oracle, exactly."""
-        return self._inner.realized_ratio
-
-    @property
-    def realized_epsilon(self) -> float:
-        """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
-        return self._inner.realized_epsilon
-
-    @property
-    def report_bits(self) -> int:
-        """The size of a report in bits."""
-        return self._inner.report_bits
-
-    @property
-    def report_dtype(self) -> np.dtype[Any]:
-        """The type of the integers of a report."""
-        return self._inner.report_dtype
-
-    @property
-    def report_shape(self) -> tuple[int, ...]:
-        """``()`` if a report is one integer, else their number."""
-        return self._inner.report_shape
-
-    @property
-    def support_dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        """The type of the support counts."""
-        return self._inner.support_dtype
-
-    @property
-    def _kernel(self) -> Kernel:
-        return self._inner._kernel
+    realized_ratio = _of_inner("realized_ratio")
+    realized_epsilon = _of_inner("realized_epsilon")
+    report_bits = _of_inner("report_bits")
+    report_dtype = _of_inner("report_dtype")
+    report_shape = _of_inner("report_shape")
+    support_dtype = _of_inner("support_dtype")
+    _kernel = _of_inner("_kernel")
 
     def check_reports(self, reports: Array) -> None:
         """Refuse reports that the inner oracle cannot have made.
@@ -136,40 +109,13 @@ class CodesOracle(WrappedOracle):
         codes = Domain.from_integers(domain.size)
         super().__init__(epsilon, domain, _made(oracle, epsilon, codes, candidates))
 
-    @property
-    def by_blocks(self) -> bool:  # type: ignore[override]
-        """Whether the reports of a block of nodes can be drawn by themselves."""
-        return self._inner.by_blocks
-
-    @property
-    def two_valued(self) -> bool:  # type: ignore[override]
-        """Whether a report has two likelihoods: see :class:`turnout.FrequencyOracle`."""
-        return self._inner.two_valued
-
-    @property
-    def counted_by(self) -> str:  # type: ignore[override]
-        """What a database can count of its reports."""
-        return self._inner.counted_by
-
-    @property
-    def score_moments(self) -> ScoreMoments:
-        """What a report says about one code."""
-        return self._inner.score_moments
-
-    @property
-    def counts_of_a_report(self) -> int | None:
-        """How many of the counts a report adds to; None if that is not the same for all."""
-        return self._inner.counts_of_a_report
-
-    @property
-    def variation_ratio(self) -> VariationRatio:
-        """How much a report hides among other people's."""
-        return self._inner.variation_ratio
-
-    @property
-    def told_apart(self) -> ToldApart | None:
-        """What can be counted among shuffled reports."""
-        return self._inner.told_apart
+    by_blocks = _of_inner("by_blocks")
+    two_valued = _of_inner("two_valued")
+    counted_by = _of_inner("counted_by")
+    score_moments = _of_inner("score_moments")
+    counts_of_a_report = _of_inner("counts_of_a_report")
+    variation_ratio = _of_inner("variation_ratio")
+    told_apart = _of_inner("told_apart")
 
     def shared_variance(self, total: Any, squares: Any) -> Any:
         """Give what hash functions shared by all reports add to the variance of a count."""

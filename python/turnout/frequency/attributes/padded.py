@@ -10,16 +10,16 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._seeds import derived
-from turnout._types import Array, Unsigned
+from turnout._types import Array
 from turnout.accounting.variation import ToldApart, VariationRatio
-from turnout.collecting.drawing import Noise
-from turnout.collecting.kernel import Kernel
+from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.draws import weighted_choices
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.wrapped import WrappedOracle
+from turnout.participation import Participation
 
 _SCALE = 2**62
 
@@ -84,11 +84,7 @@ class PaddedOracle(WrappedOracle):
                 f"epsilon and domain must be those of the oracle {inner!r}, got "
                 f"{self._epsilon!r} and {self._domain!r}"
             )
-        self._padded_kernel = _PaddedKernel(inner, self._share)
-
-    @property
-    def _kernel(self) -> Kernel:
-        return self._padded_kernel
+        self._real = max(int(Fraction(self._share) * _SCALE), 1)
 
     @property
     def share(self) -> float:
@@ -129,37 +125,27 @@ class PaddedOracle(WrappedOracle):
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
         return {"oracle": self._inner.to_dict(), "share": self._share}
 
-
-class _PaddedKernel:
-    """Kernel of the inner oracle, with some answers made uniform before they are randomized."""
-
-    def __init__(self, oracle: FrequencyOracle, share: float) -> None:
-        self._oracle = oracle
-        self._real = max(int(Fraction(share) * _SCALE), 1)
-
-    def __getattr__(self, name: str) -> Any:
-        # Whatever does not start from answers is as without padding.
-        if name.startswith("__") or "_oracle" not in self.__dict__:
-            raise AttributeError(name)
-        return getattr(self._oracle._kernel, name)
-
-    def _mixed(self, codes: Array, seed: Noise) -> Array:
-        size = self._oracle.domain.size
-        self._oracle.domain.check_codes("values", codes)
-        chosen = weighted_choices([_SCALE - self._real, self._real], codes.size, derived(seed, 0))
-        fake = _core.uniform_integers(size, codes.size, derived(seed, 1))
+    def _padded(self, codes: Array, noise: Noise) -> Array:
+        """Make some answers uniform."""
+        size = self._domain.size
+        self._domain.check_codes("values", codes)
+        chosen = weighted_choices([_SCALE - self._real, self._real], codes.size, derived(noise, 0))
+        fake = _core.uniform_integers(size, codes.size, derived(noise, 1))
         return np.where(chosen == 1, codes.astype(np.int64), fake)
 
-    def randomize(self, codes: Array, rate: float | Array, seed: Noise = None) -> Any:
-        return self._oracle._kernel.randomize(self._mixed(codes, seed), rate, seed)
+    def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
+        """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
+        return super().draw_reports(self._padded(answers, noise), participation, noise)
 
-    def collect(self, codes: Array, rate: float | Array, seed: Noise = None) -> Any:
-        return self._oracle._kernel.collect(self._mixed(codes, seed), rate, seed)
+    def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
+        """Randomize and count: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
+        return super().draw_counts(self._padded(answers, noise), participation, noise)
 
-    def simulate(self, true_counts: Unsigned, rate: float, seed: int | None = None) -> Any:
+    def draw_from_counts(self, counts: Array, rate: float, seed: int | None) -> Counts:
+        """Draw from counts: see :meth:`turnout.collecting.kind.Kind.draw_from_counts`."""
         generator = np.random.Generator(np.random.Philox(derived(seed, 0)))
-        size = self._oracle.domain.size
-        real = generator.binomial(true_counts.astype(np.int64), self._real / _SCALE)
-        fake = sum(true_counts.tolist()) - int(real.sum())
+        size = self._domain.size
+        real = generator.binomial(counts.astype(np.int64), self._real / _SCALE)
+        fake = sum(counts.tolist()) - int(real.sum())
         mixed = real + generator.multinomial(fake, np.full(size, 1.0 / size))
-        return self._oracle._kernel.simulate(mixed.astype(np.uint64), rate, seed)
+        return super().draw_from_counts(mixed.astype(np.uint64), rate, seed)
