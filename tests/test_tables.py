@@ -11,7 +11,6 @@ import turnout as tn
 from turnout.accounting import LocalSampling, PrivacyLedger, SampleAndThreshold
 from turnout.distributed import recommend
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.attributes import compare_attributes
 from turnout.frequency.heavy_hitters import HeavyHitters
 from turnout.planning import choose_oracle, optimal_participation
 from turnout.thresholding import ThresholdedCounts
@@ -125,7 +124,6 @@ def results() -> dict[str, Any]:
         "proposal": (planned, 1),
         "trade-off": (planned.tradeoff([0.5, 1.0]), 2),
         "participation": (optimal_participation([1.0, 3.0], [1.0, 2.0], 2.0, domain_size=3), 2),
-        "comparison": (compare_attributes(1.0, {"a": [50, 50], "b": [20, 80]}), 6),
         "recommendation": (recommended, 3),
         "guarantee": (recommended.best.guarantee, 4),
         "ledger": (ledger, 1),

@@ -325,6 +325,8 @@ def _columns_of(description: Any) -> dict[str, Domain]:
 def domains_of(argument: str, columns: Any) -> dict[str, Domain]:
     """Check the answers to each of several questions: numbers become domains of codes.
 
+    Of questions that are checked already, or of a joint table, their columns are taken over.
+
     Raises
     ------
     InvalidTypeError, InvalidValueError
@@ -335,6 +337,8 @@ def domains_of(argument: str, columns: Any) -> dict[str, Domain]:
     >>> domains_of("columns", {"sex": ["f", "m"], "age": 4})["age"].size
     4
     """
+    if isinstance(columns, _Columns):
+        return dict(columns.columns)
     _arguments.instance(
         argument, columns, Mapping, "a mapping from the names of questions to their answers"
     )

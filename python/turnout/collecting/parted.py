@@ -183,6 +183,16 @@ class PartedKind(Kind[PartedTally]):
     """
 
     @property
+    def realized_ratio(self) -> Fraction:
+        """The largest likelihood ratio of the parts, exactly: that of a node that reports one."""
+        return max(part.realized_ratio for part in self.parts)
+
+    @property
+    def realized_epsilon(self) -> float:
+        """The largest one of the parts, rounded up; never above :attr:`epsilon`."""
+        return max(part.realized_epsilon for part in self.parts)
+
+    @property
     @abstractmethod
     def parts(self) -> tuple[Kind[Any], ...]:
         """The randomizers of the parts."""

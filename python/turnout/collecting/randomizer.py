@@ -74,6 +74,7 @@ class Randomizer(ABC):
             _kinds.REGISTERED[cls.name] = cls
 
     _epsilon: float
+    _domain: Any
 
     @property
     def epsilon(self) -> float:
@@ -81,9 +82,9 @@ class Randomizer(ABC):
         return self._epsilon
 
     @property
-    @abstractmethod
     def domain(self) -> Any:
         """The answers that can be given."""
+        return self._domain
 
     @property
     @abstractmethod

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from turnout import _arguments, _kinds
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 
 Factory = Callable[[float, Domain], FrequencyOracle]
@@ -325,7 +325,9 @@ def _relative(candidate: OracleCandidate, best: float) -> OracleCandidate:
     return replace(candidate, relative_variance=candidate.variance / best)
 
 
-def make_oracle(argument: str, oracle: Any, epsilon: float, domain: Domain) -> FrequencyOracle:
+def make_oracle(
+    argument: str, oracle: Any, epsilon: float, domain: Domain, candidates: Any = None
+) -> FrequencyOracle:
     """Make the randomizer for an epsilon and a domain.
 
     Parameters
@@ -334,9 +336,12 @@ def make_oracle(argument: str, oracle: Any, epsilon: float, domain: Domain) -> F
         The name of the argument, for messages.
     oracle
         A class or function that takes an epsilon and a domain; the name of one of turnout's
-        oracles; or ``"auto"``: what :func:`turnout.choose_oracle` takes.
+        oracles; ``"auto"``, for what :func:`turnout.choose_oracle` takes; or an oracle, or its
+        description.
     epsilon, domain
         What it is made for.
+    candidates
+        What ``"auto"`` chooses from; all oracles by default.
 
     Returns
     -------
@@ -354,11 +359,41 @@ def make_oracle(argument: str, oracle: Any, epsilon: float, domain: Domain) -> F
         _arguments.choice(argument, oracle, ("auto", *known))
         if oracle != "auto":
             return known[oracle](epsilon, domain)
-        return compared(epsilon, domain).oracle
-    if not callable(oracle):
-        raise _arguments.mistyped(
-            f"{argument} must be 'auto', the name of an oracle, or callable with an epsilon and a "
-            "domain",
-            oracle,
+        return compared(epsilon, domain, oracles=candidates).oracle
+    made = oracle_from_dict(oracle) if isinstance(oracle, dict) else oracle
+    if not isinstance(made, FrequencyOracle):
+        if not callable(made):
+            raise _arguments.mistyped(
+                f"{argument} must be 'auto', the name of an oracle, or callable with an epsilon "
+                "and a domain",
+                oracle,
+            )
+        made = made(epsilon, domain)
+    return checked_oracle(argument, made, epsilon, domain)
+
+
+def one_each(argument: str, given: Any, names: Sequence[Any]) -> list[tuple[str, Any]]:
+    """Give what an argument has for each of some names, and what messages call that.
+
+    A mapping has an entry for each name, a list one for each in their order; anything else is for
+    all of them.
+
+    Raises
+    ------
+    InvalidValueError
+        If a mapping or a list has others.
+    """
+    if isinstance(given, list):
+        if len(given) != len(names):
+            raise InvalidValueError(
+                f"{argument} must have an entry for each of {len(names)} parts, got {len(given)}"
+            )
+        return [(f"{argument}[{place}]", entry) for place, entry in enumerate(given)]
+    if not isinstance(given, Mapping):
+        return [(argument, given)] * len(names)
+    if set(given) != set(names):
+        raise InvalidValueError(
+            f"{argument} must have an entry for each of {_arguments.listed(names)}, got "
+            f"{_arguments.listed(tuple(given))}"
         )
-    return checked_oracle(argument, oracle(epsilon, domain), epsilon, domain)
+    return [(f"{argument}[{name!r}]", given[name]) for name in names]

@@ -46,6 +46,8 @@ class FrequencyOracle(KernelKind[Tally]):
     #: bit for each answer, ``"scores"`` if a score for each.
     counted_by: ClassVar[str] = "number"
 
+    _domain: Domain
+
     def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
         self._domain = domain_of("domain", domain)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from turnout import _arguments
 from turnout._types import Array, Integers, Truths, Unsigned
 from turnout.domain import Domain
-from turnout.frequency.choice import compared, make_oracle
+from turnout.frequency.choice import make_oracle
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
 
 #: What randomizes codes: ``"auto"``, the name of an oracle, a class, or one made or described.
@@ -107,7 +107,10 @@ class CodesOracle(WrappedOracle):
         candidates: Sequence[str] | None = None,
     ) -> None:
         codes = Domain.from_integers(domain.size)
-        super().__init__(epsilon, domain, _made(oracle, epsilon, codes, candidates))
+        made = make_oracle("oracle", oracle, epsilon, codes, candidates)
+        if not made.fresh or isinstance(made, CodesOracle):
+            raise _arguments.invalid("oracle must draw reports of single codes afresh", made)
+        super().__init__(epsilon, domain, made)
 
     by_blocks = _of_inner("by_blocks")
     two_valued = _of_inner("two_valued")
@@ -132,23 +135,3 @@ class CodesOracle(WrappedOracle):
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
         return {"oracle": self._inner.to_dict()}
-
-
-def _made(
-    oracle: Any, epsilon: float, codes: Domain, candidates: Sequence[str] | None
-) -> FrequencyOracle:
-    """Make the oracle of the codes."""
-    if candidates is not None and isinstance(oracle, str) and oracle == "auto":
-        return compared(epsilon, codes, oracles=candidates).oracle
-    if isinstance(oracle, dict):
-        oracle = oracle_from_dict(oracle)
-    if not isinstance(oracle, FrequencyOracle):
-        return make_oracle("oracle", oracle, epsilon, codes)
-    if not oracle.fresh or isinstance(oracle, CodesOracle):
-        raise _arguments.invalid("oracle must draw reports of single codes afresh", oracle)
-    if (oracle.epsilon, oracle.domain) != (epsilon, codes):
-        raise _arguments.invalid(
-            f"oracle must have epsilon {epsilon!r} and {codes.size:,} codes, one for each answer",
-            oracle,
-        )
-    return oracle

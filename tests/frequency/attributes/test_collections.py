@@ -32,7 +32,6 @@ from turnout.frequency.attributes import (
     Questions,
     SampledAttribute,
     SplitBudget,
-    compare_attributes,
 )
 
 SEX = tn.Domain(["f", "m"])
@@ -169,10 +168,12 @@ def test_a_table_that_does_not_fit_is_refused(
         ((1.0, {"a": 2}), {}, "at least 2 questions"),
         ((1.0, {"a": 2, 3: 2}), {}, "text for names"),
         ((1.0, {"a": 2, "b": 1}), {}, r"domains\['b'\]"),
-        ((1.0, DOMAINS), {"weights": {"sex": 1}}, "weights must have a number for each"),
+        ((1.0, DOMAINS), {"weights": {"sex": 1}}, "weights must have an entry for each"),
         ((1.0, DOMAINS), {"weights": {"sex": 1, "age": 0}}, r"weights\['age'\]"),
         ((1.0, DOMAINS), {"weights": {"sex": 1, "age": float("inf")}}, r"weights\['age'\]"),
-        ((1.0, DOMAINS), {"weights": [1, 2]}, "weights must be a mapping"),
+        ((1.0, DOMAINS), {"weights": 3}, "weights must be a mapping"),
+        ((1.0, DOMAINS), {"weights": [1]}, "weights must have an entry for each of 2"),
+        ((1.0, DOMAINS), {"weights": [1, True]}, r"weights\[1\]"),
         ((1.0, DOMAINS), {"oracle": "best"}, "oracle must be one of 'auto'"),
         ((1.0, DOMAINS), {"oracle": 3}, "oracle must be"),
         ((1.0, DOMAINS), {"oracle": {"sex": tn.DirectEncoding}}, "oracle must have an entry"),
@@ -218,10 +219,8 @@ def test_other_bad_arguments_are_refused() -> None:
         both.collect(TABLE).merge(both.collect(TABLE)["sex"])  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="entry for each"):
         both.estimator_variance({"sex": [1, 2]})
-    with pytest.raises(InvalidValueError, match="same number of nodes"):
-        compare_attributes(1.0, {"a": [1, 2], "b": [1, 1]})
     with pytest.raises(InvalidTypeError, match="mapping"):
-        compare_attributes(1.0, [1, 2])  # type: ignore[arg-type]
+        both.estimator_variance([1, 2])  # type: ignore[arg-type]
 
 
 def test_pieces_that_do_not_belong_together_are_refused() -> None:

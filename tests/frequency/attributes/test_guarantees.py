@@ -187,5 +187,5 @@ def test_the_parts_of_epsilon_never_exceed_it(
 def test_a_description_that_spends_more_than_its_epsilon_is_refused() -> None:
     description = SplitBudget(1.0, {"a": 2, "b": 3}).to_dict()
     description["epsilon"] = 0.9
-    with pytest.raises(tn.errors.CorruptDataError, match="epsilon must cover"):
+    with pytest.raises(tn.errors.CorruptDataError, match="at most the epsilon"):
         _kinds.from_dict(description)

@@ -78,7 +78,7 @@ def test_other_oracles_answers_and_descriptions_are_refused() -> None:
         joint.randomize({"sex": ["f"]})
     with pytest.raises(InvalidValueError, match="an answer to 'vote' in each entry"):
         joint.randomize([{"sex": "f"}])
-    with pytest.raises(InvalidValueError, match="and 6 codes, one for each answer"):
+    with pytest.raises(InvalidValueError, match="at most the epsilon 1"):
         tn.JointTable(1.0, COLUMNS, oracle=tn.DirectEncoding(2.0, 6))
     with pytest.raises(InvalidValueError, match="afresh"):
         tn.JointTable(

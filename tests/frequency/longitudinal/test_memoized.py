@@ -32,7 +32,6 @@ from turnout.frequency.longitudinal import (
     Memoized,
     MemoizedClient,
     permanent_variance,
-    rounds_covariance,
     rounds_variance,
 )
 
@@ -519,7 +518,7 @@ def test_rounds_share_the_noise_of_the_permanent_answers(
     expected = rounds_variance(memoized, rounds, COUNTS, rate=0.9)
     statistical.check_variance(made.mean(axis=1), expected)
     products = (made[:, 0] - COUNTS) * (made[:, 1] - COUNTS)
-    statistical.check_mean(products, rounds_covariance(memoized, COUNTS))
+    statistical.check_mean(products, permanent_variance(memoized, COUNTS))
     # Were the rounds independent, the mean would vary so much less that this sample shows it.
     naive = rounds_variance(memoized, 1, COUNTS, rate=0.9) / rounds
     assert (expected > 1.4 * naive).all()

@@ -13,24 +13,18 @@ from turnout.frequency.attributes.estimate import (
 )
 from turnout.frequency.attributes.padded import PaddedOracle
 from turnout.frequency.attributes.schemes import (
-    AttributeComparison,
-    AttributeRecord,
     SampledAttribute,
     SplitBudget,
-    compare_attributes,
 )
 from turnout.products import Questions
 
 __all__ = [
     "AttributeCollection",
-    "AttributeComparison",
     "AttributeEstimate",
-    "AttributeRecord",
     "AttributeTally",
     "GroupedAttributeEstimate",
     "PaddedOracle",
     "Questions",
     "SampledAttribute",
     "SplitBudget",
-    "compare_attributes",
 ]

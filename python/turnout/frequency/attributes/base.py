@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -16,61 +15,38 @@ from turnout.accounting.values import positive
 from turnout.collecting.parted import PartedKind
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
-from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.frequency.attributes.estimate import AttributeTally, GroupedAttributeEstimate
-from turnout.frequency.choice import make_oracle
+from turnout.frequency.choice import make_oracle, one_each
 from turnout.frequency.estimation.estimators import estimator_variance
-from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
-from turnout.participation import Bernoulli, Participation, Personalized, taking_part_in
-from turnout.products import Questions
+from turnout.frequency.oracle import FrequencyOracle
+from turnout.participation import Participation, taking_part_in
+from turnout.products import Questions, domains_of
 
 #: What randomizes: something that makes an oracle from an epsilon and a domain, or ``"auto"``.
 OracleChoice = Callable[[float, Domain], FrequencyOracle] | str
 
-#: The largest weight, so that a thousand of them add up to less than 2^63 after scaling.
+#: What weights add up to, at most.
 SCALE = 2**62
 
 
-def _check_names(
-    argument: str, given: Mapping[str, Any], names: Mapping[str, Any], what: str = "an entry"
-) -> None:
-    if set(given) != set(names):
-        raise InvalidValueError(
-            f"{argument} must have {what} for each of the attributes "
-            f"{_arguments.listed(tuple(names))}, got {_arguments.listed(tuple(given))}"
-        )
-
-
-def checked_weights(weights: Any, names: Mapping[str, Any]) -> dict[str, int]:
-    """Return a positive integer for each attribute; all equal by default."""
+def _checked_weights(weights: Any, names: Sequence[str]) -> dict[str, int]:
+    """Return a positive integer for each attribute: whole numbers as they are, others scaled."""
     if weights is None:
         return dict.fromkeys(names, 1)
-    _arguments.instance("weights", weights, Mapping, "a mapping from names to numbers, or None")
-    _check_names("weights", weights, names, "a number")
-    numbers = {name: Fraction(positive(f"weights[{name!r}]", weights[name])) for name in names}
-    total = sum(numbers.values())
-    scaled = {
-        name: int(number * (SCALE - len(numbers)) / total) for name, number in numbers.items()
-    }
-    return {name: max(number, 1) for name, number in scaled.items()}
-
-
-def oracles_for(
-    oracle: OracleChoice | Mapping[str, OracleChoice],
-    epsilons: Mapping[str, float],
-    domains: Mapping[str, Domain],
-) -> dict[str, FrequencyOracle]:
-    """Make the randomizer of each attribute."""
-    if isinstance(oracle, Mapping):
-        _check_names("oracle", oracle, domains)
-        return {
-            name: make_oracle(f"oracle[{name!r}]", oracle[name], epsilons[name], domain)
-            for name, domain in domains.items()
-        }
-    return {
-        name: make_oracle("oracle", oracle, epsilons[name], domain)
-        for name, domain in domains.items()
-    }
+    _arguments.instance(
+        "weights",
+        weights,
+        (Mapping, list),
+        "a mapping from names to numbers, a list, or None",
+    )
+    entries = one_each("weights", weights, names)
+    given = [weight for _, weight in entries]
+    if all(type(weight) is int and weight > 0 for weight in given) and sum(given) <= SCALE:
+        return dict(zip(names, given, strict=True))
+    numbers = [Fraction(positive(*entry)) for entry in entries]
+    total = sum(numbers)
+    scaled = [max(int(number * (SCALE - len(names)) / total), 1) for number in numbers]
+    return dict(zip(names, scaled, strict=True))
 
 
 class AttributeCollection(PartedKind):
@@ -84,20 +60,30 @@ class AttributeCollection(PartedKind):
     domain_type = Questions
     no_simulation_because = "counts of single answers do not say how a person's go together"
 
-    _epsilon: float
     _domain: Questions
     _oracles: dict[str, FrequencyOracle]
     _weights: dict[str, int]
 
-    @property
-    def epsilon(self) -> float:
-        """The privacy parameter of everything that a node sends, in nats."""
-        return self._epsilon
+    def __init__(
+        self,
+        epsilon: float,
+        domains: Questions | Mapping[str, Domain | Sequence[Hashable] | int],
+        *,
+        oracle: OracleChoice | Mapping[str, OracleChoice] | list[OracleChoice] = "auto",
+        weights: Mapping[str, float] | list[float] | None = None,
+    ) -> None:
+        self._epsilon = positive("epsilon", epsilon)
+        self._domain = Questions(domains_of("domains", domains))
+        columns = self._domain.columns
+        self._weights = _checked_weights(weights, tuple(columns))
+        self._oracles = {
+            name: make_oracle(*entry, self._epsilon_of(name), columns[name])
+            for name, entry in zip(columns, one_each("oracle", oracle, tuple(columns)), strict=True)
+        }
 
-    @property
-    def domain(self) -> Questions:
-        """The answers that can be given to all questions."""
-        return self._domain
+    def _epsilon_of(self, name: str) -> float:
+        """Give what the reports about one attribute may spend."""
+        return self._epsilon
 
     @property
     def oracles(self) -> Mapping[str, FrequencyOracle]:
@@ -211,119 +197,30 @@ class AttributeCollection(PartedKind):
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range.
         """
-        given = self._by_attribute("true_counts", true_counts)
+        _arguments.instance(
+            "true_counts", true_counts, Mapping, "a mapping from the names of the attributes"
+        )
         everyone = taking_part_in(participation)
+        entries = one_each("true_counts", true_counts, tuple(self._oracles))
         return {
             name: estimator_variance(
-                self._law(name),
-                self.attribute_participation(name, everyone),
+                self.parts[place],
+                self.part_participation(place, everyone),
                 method=method,
                 true_counts=counts,
             )
-            for name, counts in given.items()
+            for place, (name, (_, counts)) in enumerate(zip(self._oracles, entries, strict=True))
         }
-
-    def attribute_participation(self, name: str, participation: Participation) -> Participation:
-        """Give the participation that the reports of one attribute look like.
-
-        Parameters
-        ----------
-        name
-            The attribute.
-        participation
-            How nodes take part.
-
-        Returns
-        -------
-        Participation
-            The same, or with rates times the probability that the attribute is sampled.
-
-        Raises
-        ------
-        InvalidValueError
-            If there is no such attribute, or a probability becomes too small.
-        """
-        _arguments.choice("name", name, tuple(self._oracles))
-        share = self.shares()[tuple(self._oracles).index(name)]
-        if share == 1:
-            return participation
-        rate = participation.uniform_rate
-        if rate is not None:
-            return Bernoulli(float(Fraction(rate) * share))
-        if not isinstance(participation, Personalized):
-            return participation
-        probabilities = participation.probabilities * float(share)
-        if probabilities.size and probabilities.min() < Personalized.minimum:
-            raise _arguments.invalid(
-                "participation must have probabilities of at least 2^-30 when they are multiplied "
-                f"by {float(share):g}, the probability that {name!r} is sampled",
-                participation,
-            )
-        return Personalized(probabilities)
-
-    def _law(self, name: str) -> FrequencyOracle:
-        return self.parts[tuple(self._oracles).index(name)]
-
-    def _by_attribute(self, argument: str, given: Any) -> dict[str, Any]:
-        _arguments.instance(argument, given, Mapping, "a mapping from the names of the attributes")
-        _check_names(argument, given, self._oracles)
-        return {name: given[name] for name in self._oracles}
 
     def _portion(self, name: str) -> Fraction:
         return Fraction(self._weights[name], sum(self._weights.values()))
 
-    def _set(
-        self, epsilon: float, oracles: dict[str, FrequencyOracle], weights: dict[str, int]
-    ) -> None:
-        """Set the fields, checked again: they may come from a file."""
-        self._epsilon = positive("epsilon", epsilon)
-        self._domain = Questions({name: oracle.domain for name, oracle in oracles.items()})
-        self._oracles = oracles
-        self._weights = weights
-        granted = sum((Fraction(oracle.epsilon) for oracle in self._together()), start=Fraction(0))
-        if granted > Fraction(epsilon):
-            raise _arguments.invalid(
-                f"epsilon must cover what the oracles spend together, {float(granted)!r}", epsilon
-            )
-
-    @abstractmethod
-    def _together(self) -> tuple[FrequencyOracle, ...]:
-        """Give the randomizers whose epsilons add up to the largest that one message spends."""
-
-    def _set_options(self, options: dict[str, Any]) -> None:
-        if options:
-            raise _arguments.invalid(f"{self.name} takes no options", options)
-
-    def _options(self) -> dict[str, Any]:
-        """Give what describes the collection beyond epsilon, oracles and weights."""
-        return {}
-
     def parameters(self) -> dict[str, Any]:
-        """Name the randomizer and the weight of each attribute, and further options."""
+        """Name the randomizer and the weight of each attribute."""
         return {
             "oracle": [oracle.to_dict() for oracle in self._oracles.values()],
             "weights": list(self._weights.values()),
-            **self._options(),
         }
-
-    @classmethod
-    def _made_of(cls, epsilon: float, domain: Any, parameters: dict[str, Any]) -> Any:
-        match parameters:
-            case {"oracle": list(oracles), "weights": list(weights), **options} if len(
-                oracles
-            ) == len(weights) == len(domain.columns) and all(
-                type(weight) is int and 0 < weight <= SCALE for weight in weights
-            ):
-                collection = cls.__new__(cls)
-                collection._set_options(dict(options))
-                made = zip(domain.columns, map(oracle_from_dict, oracles), strict=True)
-                numbers = dict(zip(domain.columns, weights, strict=True))
-                collection._set(epsilon, dict(made), numbers)
-                if collection.domain == domain:
-                    return collection
-        raise CorruptDataError(
-            f"not the parameters of a collection: {_arguments.shown(parameters)}"
-        )
 
     def __hash__(self) -> int:
         """Hash of what is compared."""
@@ -336,5 +233,9 @@ class AttributeCollection(PartedKind):
             f"{oracle.epsilon:g}"
             for name, oracle in self._oracles.items()
         )
-        options = "".join(f", {name}={value!r}" for name, value in self._options().items())
+        options = "".join(
+            f", {name}={value!r}"
+            for name, value in self.parameters().items()
+            if name not in ("oracle", "weights")
+        )
         return f"{type(self).__name__}(epsilon={self._epsilon!r}, {attributes}{options})"

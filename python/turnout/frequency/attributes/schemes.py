@@ -1,36 +1,25 @@
-"""One attribute of each person with the whole epsilon, or all with parts: which errs less."""
+"""One attribute of each person with the whole epsilon, or all with parts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 from turnout import _arguments, _core
 from turnout._rounding import rounded_down, rounded_up
 from turnout._seeds import derived
-from turnout._tables import Tabular
 from turnout._types import Array
-from turnout.accounting.values import positive
 from turnout.collecting.drawing import Noise
 from turnout.collecting.parted import PartReports
 from turnout.domain import Domain
-from turnout.frequency.attributes.base import (
-    AttributeCollection,
-    OracleChoice,
-    checked_weights,
-    oracles_for,
-)
+from turnout.frequency.attributes.base import AttributeCollection, OracleChoice
 from turnout.frequency.attributes.padded import PaddedOracle
 from turnout.frequency.draws import weighted_choices
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.oracles.direct_encoding import DirectEncoding
-from turnout.participation import Everyone, Participation
-from turnout.products import domains_of
+from turnout.participation import Everyone
+from turnout.products import Questions
 
 
 class SampledAttribute(AttributeCollection):
@@ -47,9 +36,11 @@ class SampledAttribute(AttributeCollection):
         For each attribute its answers, or their number: at least two attributes.
     oracle
         What randomizes: ``"auto"`` (default) for the one of smallest variance, a class such as
-        :class:`turnout.DirectEncoding`, or one for each name.
+        :class:`turnout.DirectEncoding`, or one for each, by name or in
+        their order.
     weights
-        For each attribute a positive number: it is chosen in proportion. All alike by default.
+        For each attribute a positive number, by name or in their order: it is chosen in proportion.
+        All alike by default.
     padding
         None: the server sees which attribute a report is about. ``"fake"``: the node also sends,
         for each other attribute, a report of an answer that is drawn uniformly, so that the server
@@ -90,41 +81,22 @@ class SampledAttribute(AttributeCollection):
 
     name = "sampled_attribute"
 
-    _padding: str | None
-
     def __init__(
         self,
         epsilon: float,
-        domains: Mapping[str, Domain | Sequence[Hashable] | int],
+        domains: Questions | Mapping[str, Domain | Sequence[Hashable] | int],
         *,
-        oracle: OracleChoice | Mapping[str, OracleChoice] = "auto",
-        weights: Mapping[str, float] | None = None,
+        oracle: OracleChoice | Mapping[str, OracleChoice] | list[OracleChoice] = "auto",
+        weights: Mapping[str, float] | list[float] | None = None,
         padding: str | None = None,
     ) -> None:
-        whole = positive("epsilon", epsilon)
-        checked = domains_of("domains", domains)
-        numbers = checked_weights(weights, checked)
-        self._set_options({"padding": padding})
-        oracles = oracles_for(oracle, dict.fromkeys(checked, whole), checked)
-        self._set(whole, oracles, numbers)
+        self._padding = _arguments.choice("padding", padding, (None, "fake"))
+        super().__init__(epsilon, domains, oracle=oracle, weights=weights)
 
     @property
     def padding(self) -> str | None:
         """What is sent for the attributes that were not sampled: None or ``"fake"``."""
         return self._padding
-
-    @property
-    def realized_ratio(self) -> Fraction:
-        """The largest ratio of the oracles, exactly: none of a message is larger.
-
-        With padding a message mixes the oracles, and reaches it where all have the same ratio.
-        """
-        return max(oracle.realized_ratio for oracle in self._oracles.values())
-
-    @property
-    def realized_epsilon(self) -> float:
-        """The largest realised epsilon of the oracles; never above :attr:`epsilon`."""
-        return max(oracle.realized_epsilon for oracle in self._oracles.values())
 
     @property
     def choice(self) -> tuple[int, ...] | None:
@@ -143,16 +115,9 @@ class SampledAttribute(AttributeCollection):
             for name, oracle in self._oracles.items()
         )
 
-    def _together(self) -> tuple[FrequencyOracle, ...]:
-        return (max(self._oracles.values(), key=lambda oracle: oracle.epsilon),)
-
-    def _options(self) -> dict[str, Any]:
-        return {"padding": self._padding}
-
-    def _set_options(self, options: dict[str, Any]) -> None:
-        if set(options) != {"padding"}:
-            raise _arguments.invalid("sampled takes the option padding", options)
-        self._padding = _arguments.choice("padding", options["padding"], (None, "fake"))
+    def parameters(self) -> dict[str, Any]:
+        """Name the randomizer and the weight of each attribute, and the padding."""
+        return {**super().parameters(), "padding": self._padding}
 
     def draw_parts(self, answers: Array, noise: Noise) -> Iterator[PartReports]:
         """Randomize attribute by attribute; with padding, fake answers to the others."""
@@ -175,8 +140,8 @@ class SplitBudget(AttributeCollection):
 
     The likelihood ratios of independent reports multiply, so the epsilons of the parts add up:
     their sum is at most ``epsilon``, exactly. Best when epsilon is large for the number of
-    attributes; otherwise :class:`SampledAttribute` has the smaller error: see
-    :func:`compare_attributes`.
+    attributes; otherwise :class:`SampledAttribute` has the smaller error, as
+    :meth:`estimator_variance` of both says.
 
     Parameters
     ----------
@@ -186,9 +151,11 @@ class SplitBudget(AttributeCollection):
         For each attribute its answers, or their number: at least two attributes.
     oracle
         What randomizes: ``"auto"`` (default) for the one of smallest variance, a class such as
-        :class:`turnout.DirectEncoding`, or one for each name.
+        :class:`turnout.DirectEncoding`, or one for each, by name or in
+        their order.
     weights
-        For each attribute a positive number: epsilon is divided in proportion. Equal by default.
+        For each attribute a positive number, by name or in their order: epsilon is divided in
+        proportion. Equal by default.
 
     Raises
     ------
@@ -209,203 +176,21 @@ class SplitBudget(AttributeCollection):
 
     name = "split_budget"
 
-    def __init__(
-        self,
-        epsilon: float,
-        domains: Mapping[str, Domain | Sequence[Hashable] | int],
-        *,
-        oracle: OracleChoice | Mapping[str, OracleChoice] = "auto",
-        weights: Mapping[str, float] | None = None,
-    ) -> None:
-        whole = positive("epsilon", epsilon)
-        checked = domains_of("domains", domains)
-        numbers = checked_weights(weights, checked)
-        total = sum(numbers.values())
-        parts = {
-            name: rounded_down(Fraction(whole) * Fraction(number, total))
-            for name, number in numbers.items()
-        }
-        self._set(whole, oracles_for(oracle, parts, checked), numbers)
+    def _epsilon_of(self, name: str) -> float:
+        return rounded_down(Fraction(self._epsilon) * self._portion(name))
 
     @property
     def realized_ratio(self) -> Fraction:
         """The product of the oracles' ratios: the largest of a message, exactly."""
-        return math.prod((oracle.realized_ratio for oracle in self._together()), start=Fraction(1))
+        return math.prod((part.realized_ratio for part in self.parts), start=Fraction(1))
 
     @property
     def realized_epsilon(self) -> float:
         """The sum of the oracles' realised epsilons, rounded up; never above :attr:`epsilon`."""
-        parts = (Fraction(oracle.realized_epsilon) for oracle in self._together())
+        parts = (Fraction(part.realized_epsilon) for part in self.parts)
         return rounded_up(sum(parts, start=Fraction(0)))
 
     @property
     def choice(self) -> None:
         """None: all attributes are reported."""
         return
-
-    def _together(self) -> tuple[FrequencyOracle, ...]:
-        return tuple(self._oracles.values())
-
-
-@dataclass(frozen=True)
-class AttributeRecord:
-    """The predicted errors of one way to collect.
-
-    Attributes
-    ----------
-    scheme
-        ``"split"``, ``"sampled"`` or ``"sampled, fake"``.
-    collection
-        The collection.
-    rmse
-        For each attribute the root of the mean, over its answers, of the exact variances of the
-        frequencies.
-    report_bits
-        The size of the largest message of a node.
-    """
-
-    scheme: str
-    collection: AttributeCollection
-    rmse: dict[str, float]
-    report_bits: int
-
-    @property
-    def total_rmse(self) -> float:
-        """The root of the mean over attributes of the squared errors."""
-        return float(np.sqrt(np.mean(np.square(list(self.rmse.values())))))
-
-
-@dataclass(frozen=True)
-class AttributeComparison(Tabular):
-    """The result of :func:`compare_attributes`.
-
-    Attributes
-    ----------
-    records
-        One for each way.
-    epsilon
-        The epsilon of each, for all attributes of a node together.
-    nodes
-        How many nodes there are.
-    """
-
-    records: tuple[AttributeRecord, ...]
-    epsilon: float
-    nodes: int
-
-    _columns = ("scheme", "attribute", "rmse", "total_rmse", "report_bits")
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """List one dictionary for each attribute in each way, for tables and programs.
-
-        Returns
-        -------
-        list of dict
-            With ``scheme``, ``attribute``, ``rmse``, ``total_rmse`` and ``report_bits``.
-        """
-        return [
-            {
-                "scheme": record.scheme,
-                "attribute": attribute,
-                "rmse": rmse,
-                "total_rmse": record.total_rmse,
-                "report_bits": record.report_bits,
-            }
-            for record in self.records
-            for attribute, rmse in record.rmse.items()
-        ]
-
-    @property
-    def best(self) -> AttributeRecord:
-        """The record with the smallest error over all attributes."""
-        return min(self.records, key=lambda record: record.total_rmse)
-
-    def table(self) -> str:
-        """Format the errors as a plain-text table.
-
-        Returns
-        -------
-        str
-            One line for each way, one column for each attribute.
-        """
-        names = list(self.records[0].rmse)
-        wide = [max(len(name), 9) for name in names]
-        head = " ".join(f"{name:>{width}}" for name, width in zip(names, wide, strict=True))
-        lines = [f"{'scheme':<14} {head} {'all':>9} {'bits':>6}"]
-        for record in self.records:
-            errors = " ".join(
-                f"{record.rmse[name]:>{width}.5f}" for name, width in zip(names, wide, strict=True)
-            )
-            lines.append(
-                f"{record.scheme:<14} {errors} {record.total_rmse:>9.5f} {record.report_bits:>6}"
-            )
-        return "\n".join(lines)
-
-
-def compare_attributes(
-    epsilon: float,
-    true_counts: Mapping[str, Any],
-    *,
-    oracle: OracleChoice | Mapping[str, OracleChoice] = DirectEncoding,
-    participation: Participation | float | None = None,
-    method: str = "hajek",
-) -> AttributeComparison:
-    """Compare splitting epsilon with sampling an attribute, with and without padding.
-
-    All three protect the whole tuple of answers with the same epsilon. Errors come from exact
-    variances, not from a simulation.
-
-    Parameters
-    ----------
-    epsilon
-        The privacy parameter of everything that a node sends.
-    true_counts
-        For each attribute how many nodes hold each answer; the same number of nodes in all.
-    oracle
-        As for :class:`SplitBudget`.
-    participation
-        Everyone (default) or a common rate.
-    method
-        The estimator, as in :meth:`turnout.Tally.estimate`.
-
-    Returns
-    -------
-    AttributeComparison
-        Records and a table.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range.
-
-    Examples
-    --------
-    >>> counts = {"a": [60_000, 40_000], "b": [10_000] * 10, "c": [25_000] * 4}
-    >>> compare_attributes(1.0, counts).best.scheme
-    'sampled'
-    """
-    _arguments.instance("true_counts", true_counts, Mapping, "a mapping from names to counts")
-    domains: dict[str, Domain | int] = {}
-    totals = {}
-    for name, counts in true_counts.items():
-        argument = f"true_counts[{name!r}]"
-        array = _arguments.vector(argument, counts, "a sequence of counts", "whole numbers")
-        checked = _arguments.counts(argument, counts, array.size)
-        domains[name] = array.size
-        totals[name] = sum(checked.tolist())
-    if len(set(totals.values())) > 1:
-        raise _arguments.invalid("true_counts must be of the same number of nodes", totals)
-    ways: list[tuple[str, AttributeCollection]] = [
-        ("split", SplitBudget(epsilon, domains, oracle=oracle)),
-        ("sampled", SampledAttribute(epsilon, domains, oracle=oracle)),
-        ("sampled, fake", SampledAttribute(epsilon, domains, oracle=oracle, padding="fake")),
-    ]
-    nodes = next(iter(totals.values()))
-    records = []
-    for scheme, collection in ways:
-        variances = collection.estimator_variance(
-            true_counts, participation=participation, method=method
-        )
-        rmse = {name: float(np.sqrt(each.mean())) / nodes for name, each in variances.items()}
-        records.append(AttributeRecord(scheme, collection, rmse, collection.report_bits))
-    return AttributeComparison(tuple(records), ways[0][1].epsilon, nodes)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from turnout import _arguments
 from turnout._types import Array
 from turnout.accounting.values import positive
 from turnout.domain import Domain
-from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.frequency.attributes.schemes import SampledAttribute
+from turnout.errors import InvalidValueError
+from turnout.frequency.attributes.base import AttributeCollection, OracleChoice
+from turnout.frequency.choice import one_each
 from turnout.frequency.joint.pair_tally import PairTally
 from turnout.frequency.joint.table import JointTable
-from turnout.frequency.oracle import FrequencyOracle
 from turnout.products import MOST_CELLS, Questions, domains_of
 
 
-class PairTables(SampledAttribute):
+class PairTables(AttributeCollection):
     """Report the answers to two of several questions, drawn at random, for all tables of two.
 
     Each person draws one pair of questions, whatever their answers, and reports the two answers
@@ -73,23 +73,26 @@ class PairTables(SampledAttribute):
     def __init__(
         self,
         epsilon: float,
-        columns: Mapping[str, Domain | Sequence[Hashable] | int],
+        columns: Questions | Mapping[str, Domain | Sequence[Hashable] | int],
         *,
-        oracle: Callable[[float, Domain], FrequencyOracle] | str = "auto",
+        oracle: OracleChoice = "auto",
     ) -> None:
-        checked = domains_of("columns", columns)
-        pairs = _pairs(checked)
-        self._put(positive("epsilon", epsilon), checked, [oracle] * len(pairs))
-
-    def _put(self, epsilon: float, columns: dict[str, Domain], oracles: Sequence[Any]) -> None:
-        tables: dict[str, FrequencyOracle] = {
-            name: JointTable(epsilon, {each: columns[each] for each in pair}, oracle=oracle)
-            for (name, pair), oracle in zip(_pairs(columns).items(), oracles, strict=True)
+        self._epsilon = positive("epsilon", epsilon)
+        self._domain = Questions(domains_of("columns", columns))
+        pairs = _pairs(self.columns)
+        self._oracles = {
+            name: JointTable(epsilon, {each: self.columns[each] for each in pair}, oracle=one)
+            for (name, pair), (_, one) in zip(
+                pairs.items(), one_each("oracle", oracle, tuple(pairs)), strict=True
+            )
         }
-        self._padding = None
-        self._set(epsilon, tables, dict.fromkeys(tables, 1))
-        self._domain = Questions(columns)
-        self._places = tuple(itertools.combinations(range(len(columns)), 2))
+        self._weights = dict.fromkeys(pairs, 1)
+        self._places = tuple(itertools.combinations(range(len(self.columns)), 2))
+
+    @property
+    def choice(self) -> tuple[int, ...]:
+        """All pairs are drawn alike."""
+        return (1,) * len(self._oracles)
 
     @property
     def columns(self) -> Mapping[str, Domain]:
@@ -110,21 +113,6 @@ class PairTables(SampledAttribute):
     def parameters(self) -> dict[str, Any]:
         """Name the oracle of each table's combinations."""
         return {"oracle": [table.parameters()["oracle"] for table in self.parts]}
-
-    def _options(self) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def _made_of(cls, epsilon: float, domain: Any, parameters: dict[str, Any]) -> Any:
-        match parameters:
-            case {"oracle": list(oracles), **more} if not more and all(
-                isinstance(each, dict) for each in oracles
-            ):
-                if len(oracles) == len(_pairs(domain.columns)):
-                    made = cls.__new__(cls)
-                    made._put(positive("epsilon", epsilon), dict(domain.columns), oracles)
-                    return made
-        raise CorruptDataError(f"not the parameters of tables: {_arguments.shown(parameters)}")
 
 
 def _pairs(columns: Mapping[str, Domain]) -> dict[str, tuple[str, str]]:

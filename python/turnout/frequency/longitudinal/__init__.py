@@ -4,7 +4,6 @@ from turnout.frequency.longitudinal.client import MemoizedClient
 from turnout.frequency.longitudinal.memoized import (
     Memoized,
     permanent_variance,
-    rounds_covariance,
     rounds_variance,
 )
 
@@ -12,6 +11,5 @@ __all__ = [
     "Memoized",
     "MemoizedClient",
     "permanent_variance",
-    "rounds_covariance",
     "rounds_variance",
 ]

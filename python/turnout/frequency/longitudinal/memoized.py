@@ -9,6 +9,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._types import Floats
 from turnout.errors import InvalidValueError
+from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.frequency.longitudinal.client import MemoizedClient
 from turnout.frequency.longitudinal.permanent import PermanentAnswers
 
@@ -118,42 +119,11 @@ class Memoized(PermanentAnswers):
         return MemoizedClient(self, secret, max_values=max_values)
 
 
-def rounds_covariance(memoized: Memoized, true_counts: Any) -> Floats:
-    """Compute the covariance of the estimated counts of two rounds of the same nodes.
-
-    The permanent answers are in both. Whoever takes part in a round is drawn afresh.
-
-    Parameters
-    ----------
-    memoized
-        The oracle.
-    true_counts
-        How many nodes hold each answer.
-
-    Returns
-    -------
-    numpy.ndarray
-        One covariance for each answer, float64, in squared nodes: of the estimators ``"g"``,
-        ``"c_hat"`` and ``"horvitz_thompson"`` for any common rate. It is the variance of an
-        estimate from the permanent answers themselves (:func:`permanent_variance`).
-
-    Raises
-    ------
-    InvalidValueError, InvalidTypeError
-        If an argument is not what it should be.
-
-    Notes
-    -----
-    Given the permanent answers the rounds are independent, and the estimate of each has the mean
-    ``sum over nodes of (1[the permanent answer supports i] - q1) / (p1 - q1)``: for a node the mean
-    of ``1[report supports i] - q`` is ``(1[permanent] - q1) (p2 - q2)``, and
-    ``p - q = (p1 - q1) (p2 - q2)``.
-    """
-    return permanent_variance(memoized, true_counts)
-
-
 def permanent_variance(memoized: Memoized, true_counts: Any) -> Floats:
     """Compute the variance that is left after any number of rounds.
+
+    It is also the covariance of the estimates ``"g"``, ``"c_hat"`` and ``"horvitz_thompson"`` of
+    two rounds of the same nodes, at any common rate: the permanent answers are in both.
 
     Parameters
     ----------
@@ -171,8 +141,19 @@ def permanent_variance(memoized: Memoized, true_counts: Any) -> Floats:
     ------
     InvalidValueError, InvalidTypeError
         If an argument is not what it should be.
+
+    Notes
+    -----
+    Given the permanent answers the rounds are independent, and the estimate of each has the mean
+    ``sum over nodes of (1[the permanent answer supports i] - q1) / (p1 - q1)``: for a node the mean
+    of ``1[report supports i] - q`` is ``(1[permanent] - q1) (p2 - q2)``, and
+    ``p - q = (p1 - q1) (p2 - q2)``.
     """
-    held, nodes = _held(memoized, true_counts)
+    _arguments.instance("memoized", memoized, Memoized, "a Memoized oracle")
+    counts = _arguments.counts("true_counts", true_counts, memoized.domain.size)
+    held, nodes = counts.astype(np.float64), float(counts.sum())
+    if nodes == 0:
+        raise InvalidValueError("true_counts must hold a node, got none")
     p, q = memoized.stage_probabilities[0]
     result: Floats = (held * p * (1 - p) + (nodes - held) * q * (1 - q)) / (p - q) ** 2
     return result
@@ -217,20 +198,6 @@ def rounds_variance(
     True
     """
     number = _arguments.integer("rounds", rounds, least=1)
-    share = _arguments.probability("rate", rate)
-    held, nodes = _held(memoized, true_counts)
-    p, q = memoized.support_probabilities
-    d = p - q
-    # As of "c_hat" of one round: Var = sum [pi (r (1 - 2q) + q^2) - pi^2 (r - q)^2] / (pi d)^2.
-    own, other = share * (p * (1 - 2 * q) + q * q) - (share * d) ** 2, share * q * (1 - q)
-    single = (held * own + (nodes - held) * other) / (share * d) ** 2
-    result: Floats = single / number + (1 - 1 / number) * permanent_variance(memoized, true_counts)
-    return result
-
-
-def _held(memoized: Memoized, true_counts: Any) -> tuple[Floats, float]:
-    _arguments.instance("memoized", memoized, Memoized, "a Memoized oracle")
-    counts = _arguments.counts("true_counts", true_counts, memoized.domain.size)
-    if not counts.any():
-        raise InvalidValueError("true_counts must hold a node, got none")
-    return counts.astype(np.float64), float(counts.sum())
+    floor = permanent_variance(memoized, true_counts)
+    single = estimator_variance(memoized, rate, method="c_hat", true_counts=true_counts)
+    return single / number + (1 - 1 / number) * floor

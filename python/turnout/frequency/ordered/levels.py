@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from turnout import _arguments, _kinds
+from turnout import _arguments
 from turnout._seeds import derived
 from turnout._types import Array, Floats
 from turnout._values import settle
@@ -18,13 +17,13 @@ from turnout.collecting.drawing import Counts
 from turnout.collecting.parted import PartedKind, PartedTally
 from turnout.domain import Domain, domain_of
 from turnout.errors import EstimatorError
-from turnout.frequency.choice import checked_oracle
+from turnout.frequency.choice import make_oracle, one_each
 from turnout.frequency.estimation.covariance import Covariance, sampled_covariance
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.estimation.projection import simplex
 from turnout.frequency.groups.estimate import GroupedEstimate
-from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.ordered.statistics import OrderedStatistics
 from turnout.frequency.ordered.tree import ConsistentTree, Tree
 from turnout.frequency.tally import Tally
@@ -32,7 +31,10 @@ from turnout.frequency.tally import Tally
 #: Numbers of a block of coefficients.
 _BLOCK = 2**22
 
-OracleMaker = Callable[[float, int], FrequencyOracle]
+#: What ``"auto"`` chooses from.
+_CANDIDATES = ("direct_encoding", "optimized_unary_encoding")
+
+OracleMaker = Callable[[float, Domain], FrequencyOracle]
 
 
 class HierarchicalTally(PartedTally):
@@ -200,9 +202,9 @@ class HierarchicalCollection(PartedKind):
         default.
     oracle
         How levels are reported: ``"auto"`` (default) takes, for each level, direct encoding or
-        optimized unary encoding, whichever has the smaller variance; or a class of oracles, or
-        another function of epsilon and the number of runs that makes one. What it makes may not
-        spend more than that epsilon.
+        optimized unary encoding, whichever has the smaller variance; or the name or the class of an
+        oracle, or another function of epsilon and the domain of runs that makes one. What it makes
+        may not spend more than that epsilon.
 
     Raises
     ------
@@ -243,40 +245,16 @@ class HierarchicalCollection(PartedKind):
         domain: Domain | Sequence[Hashable] | int,
         *,
         fanout: int = 4,
-        oracle: str | OracleMaker = "auto",
+        oracle: OracleMaker | str = "auto",
     ) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
         self._domain = domain_of("domain", domain)
         self._tree = Tree(self._domain.size, _arguments.integer("fanout", fanout, least=2))
-        maker: OracleMaker
-        if isinstance(oracle, str):
-            _arguments.choice("oracle", oracle, ("auto",))
-            maker = _smallest_variance
-        elif callable(oracle):
-            maker = oracle
-        else:
-            raise _arguments.mistyped("oracle must be 'auto' or a class of oracles", oracle)
+        domains = [Domain.from_integers(size) for size in self._tree.sizes]
         self._oracles = tuple(
-            checked_oracle(
-                "oracle", maker(self._epsilon, size), self._epsilon, Domain.from_integers(size)
-            )
-            for size in self._tree.sizes
+            make_oracle(*entry, self._epsilon, each, _CANDIDATES)
+            for entry, each in zip(one_each("oracle", oracle, domains), domains, strict=True)
         )
-
-    @property
-    def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of the levels: a node reports one of them."""
-        return max(oracle.realized_ratio for oracle in self._oracles)
-
-    @property
-    def realized_epsilon(self) -> float:
-        """The largest one of the levels, rounded up: what a node spends."""
-        return max(oracle.realized_epsilon for oracle in self._oracles)
-
-    @property
-    def domain(self) -> Domain:
-        """The answers."""
-        return self._domain
 
     @property
     def fanout(self) -> int:
@@ -338,13 +316,6 @@ class HierarchicalCollection(PartedKind):
         levels = [oracle.to_dict() for oracle in self._oracles]
         return {"fanout": self.fanout, "oracle": levels}
 
-    @classmethod
-    def _made_of(cls, epsilon: float, domain: Any, parameters: dict[str, Any]) -> Any:
-        levels = _arguments.items("oracle", parameters["oracle"], "a description of each level")
-        made = {oracle.domain.size: oracle for oracle in map(oracle_from_dict, levels)}
-        made_of = {**parameters, "oracle": lambda _, size: made.get(size)}
-        return cls(epsilon, domain, **made_of)
-
     def __hash__(self) -> int:
         """Hash of what is compared."""
         return hash((self._domain, self.fanout, self._oracles))
@@ -355,13 +326,3 @@ class HierarchicalCollection(PartedKind):
             f"HierarchicalCollection(epsilon={self._epsilon!r}, domain={self._domain!r}, "
             f"fanout={self.fanout}, {len(self._oracles)} levels)"
         )
-
-
-def _smallest_variance(epsilon: float, size: int) -> FrequencyOracle:
-    """Make the oracle whose estimates of rare answers have the smaller variance."""
-    found: list[tuple[float, FrequencyOracle]] = []
-    for name in ("direct_encoding", "optimized_unary_encoding"):
-        oracle = _kinds.known()[name](epsilon, size)
-        p, q = oracle.support_probabilities
-        found.append((q * (1 - q) / (p - q) ** 2, oracle))
-    return min(found, key=lambda pair: pair[0])[1]
