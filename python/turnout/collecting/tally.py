@@ -190,6 +190,11 @@ class BaseTally(ABC):
         return self._plan.oracle
 
     @property
+    def domain(self) -> Any:
+        """What can be answered."""
+        return self._plan.domain
+
+    @property
     def participation(self) -> Participation:
         """How the nodes took part."""
         return self._plan.participation

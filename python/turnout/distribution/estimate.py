@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._drawing import answered, known_truth
-from turnout._tables import Tabular, records_of
+from turnout._tables import records_of
 from turnout._types import Axes, Floats
+from turnout.collecting.estimate import BaseEstimate
 from turnout.collecting.intervals import (
     BaseInterval,
     checked_level,
@@ -89,7 +90,7 @@ class DistributionQuantile:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DistributionEstimate(Tabular):
+class DistributionEstimate(BaseEstimate[BinnedBounds]):
     """The distribution over all nodes: shares of the bins, quantiles and the mean.
 
     Made by :meth:`turnout.distribution.DistributionTally.estimate`. The shares are a distribution,
@@ -123,10 +124,6 @@ class DistributionEstimate(Tabular):
     True
     """
 
-    plan: Any
-    method: str
-    nodes: int
-    received: int
     frequencies: Floats = field(repr=False)
     steps: int
     converged: bool
@@ -167,12 +164,6 @@ class DistributionEstimate(Tabular):
             shares,
             squares,
         )
-
-    @property
-    def domain(self) -> BinnedBounds:
-        """The numbers that could be given, and their bins."""
-        domain: BinnedBounds = self.plan.domain
-        return domain
 
     @property
     def edges(self) -> Floats:

@@ -92,12 +92,6 @@ class DistributionTally(CountedTally):
             )
 
     @property
-    def domain(self) -> BinnedBounds:
-        """The numbers that can be given, and their bins."""
-        domain: BinnedBounds = self._plan.oracle.domain
-        return domain
-
-    @property
     def cells(self) -> Unsigned:
         """The number of reports of each cell, uint64; read-only."""
         cells: Unsigned = self._sums
@@ -190,6 +184,8 @@ class SquareWave(KernelKind[DistributionTally]):
     domain_type = BinnedBounds
     no_simulation_because = ""
 
+    _domain: BinnedBounds
+
     def __init__(
         self, epsilon: float, bounds: tuple[float, float] = (0.0, 100.0), bins: int = 64
     ) -> None:
@@ -198,11 +194,6 @@ class SquareWave(KernelKind[DistributionTally]):
         self._domain = BinnedBounds(pair.low, pair.high, bins=bins)
         limits = (self._domain.low, self._domain.high)
         self._core = _core.SquareWave(self._epsilon, limits, self._domain.bins)
-
-    @property
-    def domain(self) -> BinnedBounds:
-        """The numbers that can be given, and their bins."""
-        return self._domain
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -24,10 +24,8 @@ from turnout._types import Array
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.collecting.tally import CountedTally
-from turnout.domain import Domain
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
-from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.participation import Participation, taking_part_in
 
 #: What a key of counts may be.
@@ -105,12 +103,6 @@ class Tally(CountedTally):
         self._plan.oracle.check_support(self._sums, self._received)
 
     @property
-    def domain(self) -> Domain:
-        """The answers."""
-        domain: Domain = self._plan.oracle.domain
-        return domain
-
-    @property
     def support(self) -> Array:
         """The number of reports that support each answer, uint64; read-only.
 
@@ -155,8 +147,7 @@ class Tally(CountedTally):
         >>> tally.estimate().frequencies.round(1)
         array([0.7, 0.3])
         """
-        estimator = ESTIMATORS[_arguments.choice("method", method, tuple(ESTIMATORS))]
-        return FrequencyEstimate.from_tally(self, estimator)
+        return FrequencyEstimate.from_tally(self, method)
 
 
 def tally_from_counts(

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._drawing import answered, interval_words, known_truth
-from turnout._tables import Tabular, records_of
+from turnout._tables import records_of
 from turnout._types import Axes, Floats, Truths
 from turnout.bounds import Bounds
+from turnout.collecting.estimate import BaseEstimate
 from turnout.collecting.intervals import (
     BaseInterval,
     automatic_interval,
@@ -86,7 +87,7 @@ class MeanInterval(BaseInterval):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeanEstimate(Tabular):
+class MeanEstimate(BaseEstimate[Bounds]):
     """The mean over all nodes, with standard errors and intervals.
 
     Made by :meth:`turnout.mean.MeanTally.estimate`. It is not forced between the bounds, so that it
@@ -113,10 +114,6 @@ class MeanEstimate(Tabular):
     True
     """
 
-    plan: Any
-    method: str
-    nodes: int
-    received: int
     estimation: MeanEstimation = field(repr=False)
 
     _columns = ("coordinate", "mean", "standard_error", "low", "high")
@@ -133,12 +130,6 @@ class MeanEstimate(Tabular):
         if tally.nodes == 0:
             raise EstimatorError("nothing can be estimated: the tally has no nodes")
         return cls(tally.plan, method, tally.nodes, tally.received, estimator(tally))
-
-    @property
-    def domain(self) -> Bounds:
-        """The numbers that could be given."""
-        domain: Bounds = self.plan.domain
-        return domain
 
     @property
     def dimensions(self) -> int:

@@ -51,6 +51,7 @@ class MeanLaw(Randomizer):
     """
 
     _core: _core.MeanKernel
+    _domain: Bounds
 
     def __init__(
         self, epsilon: float, bounds: tuple[float, float] = (-1.0, 1.0), dimensions: int = 1
@@ -59,11 +60,6 @@ class MeanLaw(Randomizer):
         self._domain = Bounds.from_pair(bounds, dimensions)
         limits = (self._domain.low, self._domain.high)
         self._core = _core.MeanKernel(self.name, self._epsilon, limits, self._domain.dimensions)
-
-    @property
-    def domain(self) -> Bounds:
-        """The numbers that can be given."""
-        return self._domain
 
     @property
     def bounds(self) -> tuple[float, float]:

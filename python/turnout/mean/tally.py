@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from turnout import _arguments
-from turnout.bounds import Bounds
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
@@ -132,12 +131,6 @@ class MeanTally(BaseTally):
         end = plan.domain.dimensions * 3 * _PLAIN
         plain, wide = _numbers(data[:end], _PLAIN, 3), _numbers(data[end:], _WIDE, 6)
         return plain, wide if plan.participation.uniform_rate is None else None
-
-    @property
-    def domain(self) -> Bounds:
-        """The numbers that can be given."""
-        domain: Bounds = self._plan.oracle.domain
-        return domain
 
     @property
     def moments(self) -> Rows:

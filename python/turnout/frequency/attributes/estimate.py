@@ -12,13 +12,12 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._drawing import interval_words, panels
-from turnout._tables import Tabular
 from turnout._types import Figure
+from turnout.collecting.estimate import BaseEstimate
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.intervals import checked_level, tail_probability
 from turnout.collecting.parted import PartedTally
-from turnout.collecting.plan import Plan
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -32,7 +31,7 @@ Self = TypeVar("Self", bound="AttributeEstimate")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AttributeEstimate(Tabular, Mapping[str, FrequencyEstimate]):
+class AttributeEstimate(BaseEstimate[Questions], Mapping[str, FrequencyEstimate]):
     """How often each answer to each question occurs: a mapping from attributes to estimates.
 
     Made by :meth:`AttributeTally.estimate`.
@@ -60,19 +59,9 @@ class AttributeEstimate(Tabular, Mapping[str, FrequencyEstimate]):
     ['sex', 'sex', 'age']
     """
 
-    plan: Plan
-    method: str
-    nodes: int
-    received: int
     estimates: dict[str, FrequencyEstimate]
 
     _columns = ("attribute", "label", "count", "frequency", "standard_error", "low", "high")
-
-    @property
-    def domain(self) -> Questions:
-        """The answers that can be given to all questions."""
-        domain: Questions = self.plan.domain
-        return domain
 
     @property
     def answers(self) -> int:
@@ -244,12 +233,6 @@ class AttributeTally(PartedTally, Mapping[str, Tally]):
     """
 
     __slots__ = ()
-
-    @property
-    def domain(self) -> Questions:
-        """The answers that can be given to all questions."""
-        domain: Questions = self.plan.domain
-        return domain
 
     def __getitem__(self, name: str) -> Tally:
         """Return the tally of one attribute."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from turnout._types import Floats
 from turnout.errors import EstimatorError
-from turnout.frequency.estimation.models import Law
 from turnout.frequency.estimation.pair_support import PairSupport, pair_support
 from turnout.frequency.estimation.projection import simplex
 
@@ -129,7 +128,7 @@ def covariance_of(estimate: FrequencyEstimate) -> Covariance:
     True
     """
     estimation, plan = estimate.estimation, estimate.plan
-    oracle: Law | None = getattr(plan, "oracle", None)
+    oracle: Any = getattr(plan, "oracle", None)
     if oracle is None or not hasattr(plan, "participation"):
         raise EstimatorError(
             f"the covariances of {estimate.method!r} under {plan!r} are not known: they are for "
@@ -164,7 +163,7 @@ def covariance_of(estimate: FrequencyEstimate) -> Covariance:
 
 
 def sampled_covariance(
-    oracle: Law, received: int, frequencies: Floats, *, sampling: float = 1.0
+    oracle: Any, received: int, frequencies: Floats, *, sampling: float = 1.0
 ) -> Covariance:
     """Give the covariances of the Hajek estimator from a number of reports.
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout._types import Axes, Floats, Integers
+from turnout._types import Axes, Floats, Integers, Self
+from turnout.collecting.estimate import BaseEstimate
 from turnout.collecting.intervals import checked_level
 from turnout.collecting.tally import CountedTally
 from turnout.domain import Domain
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.answer import Answered, Columns
-from turnout.frequency.estimation.estimators import Estimation, Estimator, with_pool
+from turnout.frequency.estimation.estimators import ESTIMATORS, Estimation, with_pool
 from turnout.frequency.estimation.intervals import Interval, limits_of
 from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.estimation.sharing import shared
@@ -30,7 +31,7 @@ POSTPROCESSING = ("none", *PROJECTIONS, SHRUNK)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FrequencyEstimate(Answered):
+class FrequencyEstimate(BaseEstimate[Domain], Answered):
     """How often each answer occurs among all nodes, with standard errors and intervals.
 
     Made by :meth:`turnout.Tally.estimate`. Estimates are not forced into a distribution, so that
@@ -69,10 +70,6 @@ class FrequencyEstimate(Answered):
     array([ True,  True])
     """
 
-    plan: Any
-    method: str
-    nodes: int
-    received: int
     frequencies: Floats
     postprocessing: str
     estimation: Estimation = field(repr=False)
@@ -80,25 +77,26 @@ class FrequencyEstimate(Answered):
     clipped: bool = field(default=False, repr=False)
 
     @classmethod
-    def from_tally(cls, tally: CountedTally, estimator: Estimator) -> FrequencyEstimate:
-        """Apply an estimator to a tally.
+    def from_tally(cls, tally: CountedTally, method: str) -> Self:
+        """Apply one of :data:`~turnout.frequency.estimation.estimators.ESTIMATORS` to a tally.
 
         Raises
         ------
+        InvalidValueError
+            If there is no such method.
         EstimatorError
             If there are no nodes, or the estimator does not apply.
         """
+        estimator = ESTIMATORS[_arguments.choice("method", method, tuple(ESTIMATORS))]
         if tally.nodes == 0:
             raise EstimatorError("nothing can be estimated: the tally has no nodes")
-        estimation = with_pool(estimator.estimate(tally), tally.oracle, tally.nodes)
-        return cls.from_estimation(
-            tally.plan, estimator.name, tally.nodes, tally.received, estimation
-        )
+        estimation = with_pool(estimator(tally), tally.oracle, tally.nodes)
+        return cls.from_estimation(tally.plan, method, tally.nodes, tally.received, estimation)
 
     @classmethod
     def from_estimation(
         cls, plan: Any, method: str, nodes: int, received: int, estimation: Estimation
-    ) -> FrequencyEstimate:
+    ) -> Self:
         """Wrap frequencies whose law is known.
 
         Parameters
@@ -114,12 +112,6 @@ class FrequencyEstimate(Answered):
         """
         frequencies = _read_only(estimation.frequencies)
         return cls(plan, method, nodes, received, frequencies, "none", estimation)
-
-    @property
-    def domain(self) -> Domain:
-        """The answers."""
-        domain: Domain = self.plan.domain
-        return domain
 
     @property
     def counts(self) -> Floats:

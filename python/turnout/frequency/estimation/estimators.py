@@ -9,10 +9,9 @@ the means of the scores where reports hold scores.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,6 @@ from turnout.collecting.sums import WeightedSums
 from turnout.collecting.tally import CountedTally
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.models import (
-    Law,
     ScoreMoments,
     check_law,
     excess_model,
@@ -55,7 +53,7 @@ class Estimation:
     limits: Callable[[float], tuple[Floats, Floats]] | None = None
 
 
-def with_pool(estimation: Estimation, oracle: Law, nodes: int) -> Estimation:
+def with_pool(estimation: Estimation, oracle: Any, nodes: int) -> Estimation:
     """Add the error of hash functions that all reports share, if there are any.
 
     It depends on the squares of the true frequencies, whose sum is estimated without bias and kept
@@ -82,23 +80,6 @@ def with_pool(estimation: Estimation, oracle: Law, nodes: int) -> Estimation:
     )
 
 
-class Estimator(ABC):
-    """One way to estimate counts from a tally."""
-
-    #: The word for the estimator in ``Tally.estimate``.
-    name: str
-
-    @abstractmethod
-    def estimate(self, tally: CountedTally) -> Estimation:
-        """Estimate the frequencies, or say why this cannot be done.
-
-        Raises
-        ------
-        EstimatorError
-            If the estimator does not apply to the tally.
-        """
-
-
 def _support(tally: CountedTally) -> Floats:
     result: Floats = tally.counts.sums.astype(np.float64)
     return result
@@ -121,91 +102,72 @@ def _from_model(model: StatisticModel, statistic: Floats) -> Estimation:
     return Estimation(frequencies, variances, model, statistic)
 
 
-class _Unsampled(Estimator):
+def _unsampled(tally: CountedTally) -> Estimation:
     """``c = (C - n q) / (p - q)``: unbiased only when everyone takes part (Theorem 2.1)."""
-
-    name = "c"
-
-    def estimate(self, tally: CountedTally) -> Estimation:
-        scores = tally.oracle.score_moments
-        q, d = scores.other, scores.difference
-        n, support = tally.nodes, _support(tally)
-        sampled = _support_model(tally)
-        if tally.participation.uniform_rate == 1.0:
-            return _from_model(sampled, support)
-        frequencies = (support - n * q) / (n * d)
-        plug_in = np.clip(sampled.frequency(support), 0.0, 1.0)
-        variances = sampled.statistic_variance(plug_in) / (n * d) ** 2
-        reason = (
-            '"c" takes every node for a participant: its mean is that of the true count shrunk by '
-            'the participation rate, less n q (1 - rate) / (p - q); use "hajek"'
-        )
-        return Estimation(frequencies, variances, bias=reason)
+    scores = tally.oracle.score_moments
+    q, d = scores.other, scores.difference
+    n, support = tally.nodes, _support(tally)
+    sampled = _support_model(tally)
+    if tally.participation.uniform_rate == 1.0:
+        return _from_model(sampled, support)
+    frequencies = (support - n * q) / (n * d)
+    plug_in = np.clip(sampled.frequency(support), 0.0, 1.0)
+    variances = sampled.statistic_variance(plug_in) / (n * d) ** 2
+    reason = (
+        '"c" takes every node for a participant: its mean is that of the true count shrunk by '
+        'the participation rate, less n q (1 - rate) / (p - q); use "hajek"'
+    )
+    return Estimation(frequencies, variances, bias=reason)
 
 
-class _Rescaled(Estimator):
+def _rescaled(tally: CountedTally) -> Estimation:
     """``g = (C - n pi q) / (pi (p - q))``: unbiased for a common rate (Theorem 3.1)."""
-
-    name = "g"
-
-    def estimate(self, tally: CountedTally) -> Estimation:
-        _common_rate(tally, self.name)
-        return _from_model(_support_model(tally), _support(tally))
+    _common_rate(tally, "g")
+    return _from_model(_support_model(tally), _support(tally))
 
 
-class _Received(Estimator):
+def _received(tally: CountedTally) -> Estimation:
     """``c_hat = (C - S q) / (pi (p - q))``: unbiased (Theorem 3.4), never worse than g."""
-
-    name = "c_hat"
-
-    def estimate(self, tally: CountedTally) -> Estimation:
-        rate = _common_rate(tally, self.name)
-        scores = tally.oracle.score_moments
-        model = excess_model(tally.nodes, rate, scores)
-        return _from_model(model, _support(tally) - tally.received * scores.other)
+    rate = _common_rate(tally, "c_hat")
+    scores = tally.oracle.score_moments
+    model = excess_model(tally.nodes, rate, scores)
+    return _from_model(model, _support(tally) - tally.received * scores.other)
 
 
-class _Total(Estimator):
+def _total(tally: CountedTally) -> Estimation:
     """``T = n (C - q sum pi) / ((p - q) sum pi)``, Theorem 5.1.
 
     Unbiased only if the probabilities do not depend on the values; otherwise it estimates the
     frequencies weighted by the probabilities.
     """
-
-    name = "T"
-
-    def estimate(self, tally: CountedTally) -> Estimation:
-        return _from_model(_support_model(tally), _support(tally))
+    return _from_model(_support_model(tally), _support(tally))
 
 
-class _HorvitzThompson(Estimator):
+def _horvitz_thompson(tally: CountedTally) -> Estimation:
     """``HT = sum over reports of (1[supports] - q) / (pi_j (p - q))``: always unbiased."""
-
-    name = "horvitz_thompson"
-
-    def estimate(self, tally: CountedTally) -> Estimation:
-        scores = tally.oracle.score_moments
-        q, d = scores.other, scores.difference
-        rate = tally.participation.uniform_rate
-        if rate is not None:
-            model = excess_model(tally.nodes, rate, scores)
-            return _from_model(model, _support(tally) - tally.received * q)
-        if tally.received == 0:
-            raise EstimatorError(
-                '"horvitz_thompson" estimates its variance from the reports, and none were '
-                'received: use "T" if participation does not depend on the values'
-            )
-        sums, n = _weights(tally, self.name), tally.nodes
-        counts = (sums.inverse - q * sums.total_inverse) / d
-        # Unbiased: sum of z^2 / pi^2 over the reports estimates sum of E[z^2] / pi over all nodes.
-        unbiased = _second_moments(sums, scores) - counts
-        # But far too small for an answer that hardly any report supports: see _cautious.
-        cautious = _cautious(counts / n, sums)
-        excess = scores.other_variance + (scores.own_excess - scores.other_variance) * cautious
-        least = excess / d**2 * sums.total_inverse_squared - n * cautious
-        variances = np.maximum(unbiased, 0.0) / n**2
-        wide = np.maximum(variances, least / n**2)
-        return Estimation(counts / n, variances, interval_variances=wide)
+    scores = tally.oracle.score_moments
+    q, d = scores.other, scores.difference
+    rate = tally.participation.uniform_rate
+    if rate is not None:
+        model = excess_model(tally.nodes, rate, scores)
+        return _from_model(model, _support(tally) - tally.received * q)
+    if tally.received == 0:
+        raise EstimatorError(
+            '"horvitz_thompson" estimates its variance from the reports, and none were '
+            'received: use "T" if participation does not depend on the values'
+        )
+    sums: WeightedSums = tally.counts.weights
+    n = tally.nodes
+    counts = (sums.inverse - q * sums.total_inverse) / d
+    # Unbiased: sum of z^2 / pi^2 over the reports estimates sum of E[z^2] / pi over all nodes.
+    unbiased = _second_moments(sums, scores) - counts
+    # But far too small for an answer that hardly any report supports: see _cautious.
+    cautious = _cautious(counts / n, sums)
+    excess = scores.other_variance + (scores.own_excess - scores.other_variance) * cautious
+    least = excess / d**2 * sums.total_inverse_squared - n * cautious
+    variances = np.maximum(unbiased, 0.0) / n**2
+    wide = np.maximum(variances, least / n**2)
+    return Estimation(counts / n, variances, interval_variances=wide)
 
 
 def _second_moments(sums: WeightedSums, scores: ScoreMoments) -> Floats:
@@ -229,47 +191,41 @@ def _cautious(frequencies: Floats, sums: WeightedSums) -> Floats:
     return drawn
 
 
-class _Hajek(Estimator):
+def _hajek(tally: CountedTally) -> Estimation:
     """``HJ = n HT / sum over reports of 1 / pi_j``: needs no rate when it is common.
 
     The standard error is that given the number of reports; with personal probabilities it is that
     of the linearised ratio.
     """
-
-    name = "hajek"
-
-    def estimate(self, tally: CountedTally) -> Estimation:
-        if tally.received == 0:
-            raise EstimatorError(
-                '"hajek" divides by the number of reports, and none were received: use '
-                '"horvitz_thompson" or "c_hat" if an estimate from nothing makes sense'
-            )
-        scores = tally.oracle.score_moments
-        q, d = scores.other, scores.difference
-        n = tally.nodes
-        if tally.participation.uniform_rate is not None:
-            return _from_model(ratio_model(n, tally.received, scores), _support(tally))
-        sums = _weights(tally, self.name)
-        total, total_of_squares = sums.total_inverse, sums.total_inverse_squared
-        frequencies = (sums.inverse - q * total) / (d * total)
-        cross = (sums.inverse_squared - q * total_of_squares) / d
-        residuals = (
-            _second_moments(sums, scores)
-            - 2 * frequencies * cross
-            + frequencies**2 * total_of_squares
+    if tally.received == 0:
+        raise EstimatorError(
+            '"hajek" divides by the number of reports, and none were received: use '
+            '"horvitz_thompson" or "c_hat" if an estimate from nothing makes sense'
         )
-        # As many reports of equal weight as these are worth (Kish); one is taken by the estimate.
-        degrees = total**2 / total_of_squares - 1.0
-        if degrees < 1e-9:
-            return Estimation(frequencies, np.full_like(frequencies, np.inf))
-        cautious = _cautious(frequencies, sums)
-        noise = cautious * scores.own_variance + (1 - cautious) * scores.other_variance
-        noise = noise / d**2
-        least = total_of_squares * (noise + cautious * (1 - cautious))
-        spread = np.maximum(residuals * (degrees + 1.0) / degrees, least) / total**2
-        inside = np.clip(frequencies, 0.0, 1.0)
-        variances = np.maximum(spread - inside * (1 - inside) / n, 0.0)
-        return Estimation(frequencies, variances, degrees=degrees)
+    scores = tally.oracle.score_moments
+    q, d = scores.other, scores.difference
+    n = tally.nodes
+    if tally.participation.uniform_rate is not None:
+        return _from_model(ratio_model(n, tally.received, scores), _support(tally))
+    sums: WeightedSums = tally.counts.weights
+    total, total_of_squares = sums.total_inverse, sums.total_inverse_squared
+    frequencies = (sums.inverse - q * total) / (d * total)
+    cross = (sums.inverse_squared - q * total_of_squares) / d
+    residuals = (
+        _second_moments(sums, scores) - 2 * frequencies * cross + frequencies**2 * total_of_squares
+    )
+    # As many reports of equal weight as these are worth (Kish); one is taken by the estimate.
+    degrees = total**2 / total_of_squares - 1.0
+    if degrees < 1e-9:
+        return Estimation(frequencies, np.full_like(frequencies, np.inf))
+    cautious = _cautious(frequencies, sums)
+    noise = cautious * scores.own_variance + (1 - cautious) * scores.other_variance
+    noise = noise / d**2
+    least = total_of_squares * (noise + cautious * (1 - cautious))
+    spread = np.maximum(residuals * (degrees + 1.0) / degrees, least) / total**2
+    inside = np.clip(frequencies, 0.0, 1.0)
+    variances = np.maximum(spread - inside * (1 - inside) / n, 0.0)
+    return Estimation(frequencies, variances, degrees=degrees)
 
 
 def _support_model(tally: CountedTally) -> StatisticModel:
@@ -277,35 +233,27 @@ def _support_model(tally: CountedTally) -> StatisticModel:
     rate = tally.participation.uniform_rate
     if rate is not None:
         return support_model(tally.nodes, rate, scores)
-    if tally.design is None:
-        raise EstimatorError("the sums of the participation probabilities of all nodes are missing")
-    design = tally.design
+    design: Any = tally.design
     mean, squares = design.mean_received, design.sum_of_squares
     return personal_support_model(tally.nodes, mean, squares, scores)
 
 
-def _weights(tally: CountedTally, name: str) -> WeightedSums:
-    if tally.weights is None:
-        raise EstimatorError(f"{name!r} needs the weights of the reports, and they are missing")
-    return tally.weights
-
+#: Computes frequencies from a tally, or says why this cannot be done.
+Estimator = Callable[[CountedTally], Estimation]
 
 #: All estimators by name.
-ESTIMATORS: dict[str, Estimator] = {
-    estimator.name: estimator
-    for estimator in (
-        _Hajek(),
-        _HorvitzThompson(),
-        _Received(),
-        _Rescaled(),
-        _Total(),
-        _Unsampled(),
-    )
+ESTIMATORS: Final[dict[str, Estimator]] = {
+    "hajek": _hajek,
+    "horvitz_thompson": _horvitz_thompson,
+    "c_hat": _received,
+    "g": _rescaled,
+    "T": _total,
+    "c": _unsampled,
 }
 
 
 def estimator_variance(
-    oracle: Law,
+    oracle: Any,
     participation: Participation | float,
     *,
     method: str = "hajek",
@@ -384,7 +332,7 @@ def estimator_variance(
             )
         _check_nodes(codes.size)
         held = np.bincount(codes.astype(np.int64), minlength=size).astype(np.float64)
-        return _personal(codes, probabilities, oracle, method) + _pool(oracle, held)
+        return _personal_variance(codes, probabilities, oracle, method) + _pool(oracle, held)
     if values is not None:
         true_counts = np.bincount(oracle.domain.encode(values).astype(np.int64), minlength=size)
     counts = _arguments.counts("true_counts", true_counts, size)
@@ -393,7 +341,7 @@ def estimator_variance(
     frequencies = counts.astype(np.float64) / nodes
     pool = _pool(oracle, counts.astype(np.float64))
     if method == "hajek":
-        return _hajek(nodes, rate, frequencies, scores) + pool
+        return _hajek_variance(nodes, rate, frequencies, scores) + pool
     if method in {"c_hat", "horvitz_thompson"}:
         model = excess_model(nodes, rate, scores)
     else:
@@ -405,7 +353,7 @@ def estimator_variance(
     return result
 
 
-def _pool(oracle: Law, held: Floats) -> Floats:
+def _pool(oracle: Any, held: Floats) -> Floats:
     """Give the variance that comes from hash functions which all reports share."""
     result: Floats = oracle.shared_variance(held.sum() - held, (held * held).sum() - held * held)
     return result
@@ -416,7 +364,7 @@ def _check_nodes(nodes: int) -> None:
         raise InvalidValueError("there must be at least one node, got none")
 
 
-def _hajek(nodes: int, rate: float, frequencies: Floats, scores: ScoreMoments) -> Floats:
+def _hajek_variance(nodes: int, rate: float, frequencies: Floats, scores: ScoreMoments) -> Floats:
     """Average the variance given S over the binomial number S of reports, given one."""
     d = scores.difference
     inverse = mean_inverse(nodes, rate)
@@ -427,7 +375,9 @@ def _hajek(nodes: int, rate: float, frequencies: Floats, scores: ScoreMoments) -
     return result
 
 
-def _personal(codes: npt.NDArray[np.integer[Any]], pi: Floats, oracle: Law, method: str) -> Floats:
+def _personal_variance(
+    codes: npt.NDArray[np.integer[Any]], pi: Floats, oracle: Any, method: str
+) -> Floats:
     scores = oracle.score_moments
     p, q, d = scores.own, scores.other, scores.difference
     size = oracle.domain.size

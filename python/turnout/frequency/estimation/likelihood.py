@@ -19,7 +19,6 @@ from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.intervals import Interval
 from turnout.frequency.estimation.likelihoods import Likelihood, likelihood_of
-from turnout.frequency.estimation.models import Law
 from turnout.frequency.estimation.projection import simplex
 
 #: Relative error of a mean log-likelihood.
@@ -204,7 +203,7 @@ class LikelihoodEstimate(Tabular):
                 "bootstrap needs one participation rate for all nodes, and these have personal "
                 "probabilities"
             )
-        oracle: Law = self.plan.oracle
+        oracle: Any = self.plan.oracle
         held = _rounded(self.frequencies, self.nodes)
         results = np.empty((repeats, self.domain.size))
         for result in results:

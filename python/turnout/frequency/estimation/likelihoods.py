@@ -11,7 +11,6 @@ import numpy as np
 from turnout import _core
 from turnout._types import Array, Floats, Unsigned
 from turnout.errors import EstimatorError
-from turnout.frequency.estimation.models import Law
 
 if TYPE_CHECKING:
     from turnout.collecting.reports import Reports
@@ -184,7 +183,7 @@ def score_unit(oracle: Any) -> int:
     return int(getattr(oracle, "unit", 1))
 
 
-def support_of(oracle: Law, codes: Array) -> Unsigned:
+def support_of(oracle: Any, codes: Array) -> Unsigned:
     """Tell which answers each report supports: bits, 64 to a word.
 
     Raises

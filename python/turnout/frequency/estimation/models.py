@@ -13,13 +13,9 @@ means. The values are fixed; participation and perturbation are random.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, Protocol
 
 from turnout import _arguments
-from turnout._types import Array, Unsigned
 from turnout.collecting.intervals import StatisticModel
-from turnout.domain import Domain
 
 
 @dataclass(frozen=True)
@@ -158,39 +154,6 @@ def ratio_model(nodes: int, received: int, scores: ScoreMoments) -> StatisticMod
         v2=-sampling,
         trials=received if scores.is_pure else None,
     )
-
-
-class Law(Protocol):
-    """The law of the reports of a frequency oracle: :class:`turnout.FrequencyOracle`."""
-
-    @property
-    def name(self) -> str:
-        """The word for it in plans."""
-
-    @property
-    def domain(self) -> Domain:
-        """The answers that can be given."""
-
-    @property
-    def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two answers."""
-
-    @property
-    def two_valued(self) -> bool:
-        """Whether which answers a report supports is all that a likelihood needs."""
-
-    @property
-    def score_moments(self) -> ScoreMoments:
-        """What a report says about one answer."""
-
-    def shared_variance(self, total: Any, squares: Any) -> Any:
-        """Give what hash functions shared by all reports add to the variance of a count."""
-
-    def supports(self, reports: Array) -> Unsigned:
-        """Tell which answers each report supports: bits, 64 to a word."""
-
-    def randomize(self, values: Any, *, seed: int | None = None) -> Any:
-        """Make the reports of all nodes."""
 
 
 def check_law(argument: str, value: object) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from turnout.errors import EstimatorError
-from turnout.frequency.estimation.models import Law
 
 #: Oracles whose reports say independent things of different answers.
 _INDEPENDENT = {
@@ -47,7 +46,7 @@ class PairSupport:
     aligned: float
 
 
-def pair_support(oracle: Law) -> PairSupport:
+def pair_support(oracle: Any) -> PairSupport:
     """Compute the pair probabilities of an oracle.
 
     ``p`` and ``q`` are its support probabilities, ``k`` the size of the domain.
@@ -84,23 +83,21 @@ def pair_support(oracle: Law) -> PairSupport:
         If they are not the same for all answers.
     """
     if oracle.name == "joint_table":
-        inner: Any = oracle
-        return pair_support(inner.oracle)
+        return pair_support(oracle.oracle)
     scores = oracle.score_moments
     p, q, k = scores.own, scores.other, oracle.domain.size
     own, other = p * q, q * q
     aligned = None
-    parameters: Any = oracle
     name = oracle.name
     if name == "direct_encoding":
         own = other = 0.0
     elif name == "subset_selection":
-        d = int(parameters.subset_size)
+        d = int(oracle.subset_size)
         own = p * (d - 1) / (k - 1)
         other = (d - 1) * (d - 2 * p) / ((k - 1) * (k - 2)) if k > 2 else 0.0
     elif name == "hadamard_response":
         own, other, aligned = p / 2, 0.25, p / 2
-    elif name not in _INDEPENDENT or getattr(parameters, "seed_pool", None) is not None:
+    elif name not in _INDEPENDENT or getattr(oracle, "seed_pool", None) is not None:
         raise EstimatorError(
             f"the covariances of the estimates of {name!r} do not follow from a tally: reports of "
             "different answers hang together in ways of their own; take the reports"

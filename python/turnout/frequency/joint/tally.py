@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from turnout import _arguments
-from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.joint.estimate import JointEstimate
 from turnout.frequency.tally import Tally
 
@@ -42,7 +38,4 @@ class JointTally(Tally):
         >>> joint.simulate([300, 200, 100, 100, 200, 300], seed=1).estimate().table.shape
         (2, 3)
         """
-        estimator = ESTIMATORS[_arguments.choice("method", method, tuple(ESTIMATORS))]
-        estimate: Any = JointEstimate.from_tally(self, estimator)
-        made: JointEstimate = estimate
-        return made
+        return JointEstimate.from_tally(self, method)

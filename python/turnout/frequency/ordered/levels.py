@@ -52,12 +52,6 @@ class HierarchicalTally(PartedTally):
     __slots__ = ()
 
     @property
-    def domain(self) -> Domain:
-        """The answers."""
-        domain: Domain = self.plan.domain
-        return domain
-
-    @property
     def levels(self) -> tuple[Tally, ...]:
         """The tally of each level, from the longest runs to single answers."""
         return self.parts
