@@ -14,7 +14,7 @@ import pyarrow.csv
 import pytest
 
 import turnout as tn
-from turnout.cli.showing import frequencies
+from turnout.cli.showing import estimates
 
 Run = Callable[..., Any]
 ORACLE = tn.OptimizedUnaryEncoding(2.0, tn.Domain(["never", "once", "often"]))
@@ -94,7 +94,7 @@ def test_the_table_names_each_group_once(grouped_file: Path, turnout: Run) -> No
     lines = result.stdout.splitlines()
     assert sum("[red]FR" in line for line in lines) == 1
     assert any("NL" in line and "(no nodes)" in line for line in lines)
-    assert "for all labels of all groups at once (bonferroni)" in " ".join(result.stdout.split())
+    assert "for all answers of all groups at once (bonferroni)" in " ".join(result.stdout.split())
     assert "projected" not in result.stdout
     projected = turnout("estimate", grouped_file, "--by", "country", "--project", "simplex")
     assert "projected simplex (intervals are from before it)" in " ".join(projected.stdout.split())
@@ -224,7 +224,7 @@ def test_cautions_of_shrinking_are_said_of_groups(grouped_file: Path, turnout: R
 def test_of_very_many_groups_the_first_are_shown(
     tmp_path: Path, turnout: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frequencies, "_MOST_ROWS", 7)
+    monkeypatch.setattr(estimates, "_MOST_ROWS", 7)
     one = ORACLE.simulate([10, 20, 30], seed=1)
     path = tmp_path / "many.tally"
     path.write_bytes(tn.GroupedTally(["place"], dict.fromkeys(range(9), one)).to_bytes())

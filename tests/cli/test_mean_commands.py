@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import turnout as tn
-from turnout.cli.showing import showing
 from turnout.errors import InvalidTypeError
-from turnout.reporting.kinds import wording
+from turnout.reporting.kinds import telling
 
 Run = Callable[..., Any]
 HALF = tn.Bernoulli(0.5)
@@ -323,7 +322,5 @@ def test_groups_of_one_and_of_many_are_shown_and_drawn(tmp_path: Path, turnout: 
 
 def test_a_kind_that_nobody_shows_is_refused_by_its_name() -> None:
     plan: Any = SimpleNamespace(oracle=SimpleNamespace(tally_type=int))
-    with pytest.raises(InvalidTypeError, match="there is no command that shows a int"):
-        showing(plan)
-    with pytest.raises(InvalidTypeError, match="of a kind that reports tell, got a int"):
-        wording(plan)
+    with pytest.raises(InvalidTypeError, match="of a kind that can be shown, got a int"):
+        telling(plan)

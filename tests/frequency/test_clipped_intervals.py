@@ -12,6 +12,7 @@ from matplotlib import pyplot
 import turnout as tn
 from turnout.errors import InvalidValueError
 from turnout.reporting.contents import Contents
+from turnout.reporting.telling import View
 
 ORACLE = tn.DirectEncoding(0.7, ["no", "some", "yes"])
 
@@ -106,10 +107,7 @@ def test_pages_are_cut(tmp_path: Path) -> None:
     grouped = tn.GroupedTally(["day"], {1: tally(1), 2: tally(2)})
     for counted in (tally(), grouped):
         contents = [
-            Contents.of(
-                counted, method="hajek", level=0.99, simultaneous=None, over="all",
-                time=None, clip=clip,
-            )
+            Contents.of(counted, View("hajek", 0.99, clip=clip))
             for clip in (False, True)
         ]  # fmt: skip
         low = [each.estimate.interval(0.99).low.min() for each in contents]

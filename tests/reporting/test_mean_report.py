@@ -11,6 +11,7 @@ import turnout as tn
 from turnout.reporting import report
 from turnout.reporting.contents import Contents
 from turnout.reporting.figures import pictures
+from turnout.reporting.telling import View
 
 pytest.importorskip("matplotlib")
 
@@ -69,12 +70,11 @@ def test_several_coordinates_are_rows(tmp_path: Path) -> None:
     points = tn.mean.Piecewise(4.0, (0, 24), dimensions=2)
     tally = grouped(points).total
     source = words_of(tally, tmp_path, simultaneous="bonferroni")
-    assert "coordinate 1" in source
+    assert "coordinate</th>" in source
+    assert '<th scope="row">1</th>' in source
     assert "bounds of the 2 numbers that were asked for" in source
-    assert "for all coordinates at once (Bonferroni)" in source
-    contents = Contents.of(
-        grouped(points), method="hajek", level=0.9, simultaneous=None, over="all", time=None
-    )
+    assert "for all 2 coordinates at once (Bonferroni)" in source
+    contents = Contents.of(grouped(points), View("hajek", 0.9))
     # Groups of several numbers have a table, and lines over time.
     names = [picture.name for picture in pictures(contents)]
     assert names == ["estimate", "series", "series_by_group"]

@@ -18,6 +18,7 @@ from turnout.reporting import CollectionFacts, report, save_pictures
 from turnout.reporting.contents import Contents
 from turnout.reporting.figures import pictures
 from turnout.reporting.markup import Markup, tag, text
+from turnout.reporting.telling import View
 from turnout.reporting.words import epsilon_together, guarantee, rounded_up
 
 pytest.importorskip("matplotlib")
@@ -160,7 +161,7 @@ def test_the_numbers_are_those_of_the_estimate(made: Callable[..., Page]) -> Non
             assert shown == pytest.approx(100 * value, abs=0.006)
     text = " ".join(page.words)
     assert f"{tally.received:,}" in text
-    assert "all answers at once (Bonferroni)" in text
+    assert "all 3 answers at once (Bonferroni)" in text
     assert tally.plan.fingerprint in text
     assert "375 " not in text
     assert f"turnout {tn.__version__}" in text
@@ -422,9 +423,7 @@ def test_questions_at_several_times_are_not_called_people() -> None:
     shares = tn.GroupedTally(["day"], {day: oracle().simulate([10, 20, 30]) for day in days})
     means = tn.GroupedTally(["day"], {day: hours.collect([2.0] * 60) for day in days})
     for tally, said in ((shares, "share of all questions"), (means, "all questions")):
-        contents = Contents.of(
-            tally, method="hajek", level=0.95, simultaneous=None, over="all", time=None
-        )
+        contents = Contents.of(tally, View("hajek"))
         (axes,) = pictures(contents)[0].draw().axes
         assert axes.get_title("left").startswith("120 questions were answered")
         words = [axes.get_ylabel(), *(name.get_text() for name in axes.get_yticklabels())]

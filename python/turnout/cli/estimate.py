@@ -11,8 +11,8 @@ import typer
 from turnout import GroupedTally
 from turnout.cli.options import AsJson, Level, PictureFile, TableFile
 from turnout.cli.running import refuse_if, refuse_overwriting_inputs, refusing, was_given
-from turnout.cli.showing import showing
-from turnout.cli.showing.joint import estimate_conditional, estimate_marginal
+from turnout.cli.showing.estimates import show
+from turnout.cli.showing.joint import show_conditional, show_marginal
 from turnout.cli.showing.shown import (
     Clip,
     Consistent,
@@ -25,11 +25,13 @@ from turnout.cli.showing.shown import (
     Projection,
     Simultaneous,
     Wish,
+    method_word,
 )
 from turnout.cli.tallies import read_tally
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 from turnout.frequency.joint.chosen import check_consistent
+from turnout.reporting.kinds import telling
 
 
 def top_of(text: str) -> int | None:
@@ -167,9 +169,18 @@ def estimate(
     )
     chosen = method or tally.plan.oracle.tally_type.default_method
     processing = project if not shrink else ACROSS if across else SHRUNK
-    wish = Wish(chosen, level, simultaneous, over, processing, order, top, named, clip, consistent)
-    kind = showing(tally.plan)
-    kind.check(wish)
+    telling(tally.plan).check(named, method_word(chosen))
+    wish = Wish(
+        chosen,
+        level,
+        simultaneous,
+        over,
+        order,
+        top,
+        clip,
+        postprocessing=processing,
+        consistent=consistent,
+    )
     if across and not isinstance(tally, GroupedTally):
         raise InvalidValueError(f"{source}: is not grouped, so --across has no groups")
     if consistent:
@@ -177,13 +188,11 @@ def estimate(
     if by:
         tally = _over(source, tally, by)
     if given:
-        shown = estimate_conditional(tally, wish, given, of)
+        shown = show_conditional(tally, wish, given, of)
     elif marginal:
-        shown = estimate_marginal(tally, wish, marginal)
-    elif isinstance(tally, GroupedTally):
-        shown = kind.estimate_groups(tally, wish)
+        shown = show_marginal(tally, wish, marginal)
     else:
-        shown = kind.estimate(tally, wish)
+        shown = show(tally, wish)
     shown.deliver(f"Estimates from {source}", plot=plot, target=target, as_json=as_json)
 
 

@@ -46,7 +46,6 @@ from turnout.cli.running import (
     refuse_overwriting_inputs,
     refusing,
 )
-from turnout.cli.showing import showing
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import number, tell
 from turnout.collecting.report_files import ReportFile, file_format
@@ -58,6 +57,7 @@ from turnout.pipeline.processing import plan_of
 from turnout.pipeline.running import randomize as run_job
 from turnout.pipeline.running import randomize_to_file
 from turnout.planning import choose_oracle
+from turnout.reporting.kinds import telling
 from turnout.reporting.words import file_size, rounded_up
 
 #: From so many bytes of reports on a note says which oracles have smaller ones.
@@ -423,7 +423,7 @@ def _summary(
         ("reports", f"{totals.reports:,}"),
         ("participation", describe_participation(plan)),
         ("oracle", oracle.name.replace("_", " ") + how),
-        showing(plan).asked(oracle.domain),
+        telling(plan).asked(oracle.domain),
         ("epsilon", f"{number(oracle.epsilon)} asked, {number(oracle.realized_epsilon)} realised"),
         ("file", f"{file_size(size)}, {oracle.report_bits:g} bits a report"),
         ("guarantee", f"{_PROMISE.format(ratio)} {_SILENCE if oracle.silent else _RATE}"),

@@ -30,7 +30,7 @@ from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.job import STATE_FOLDER
 from turnout.reporting import CollectionFacts, save_pictures
 from turnout.reporting import report as write_report
-from turnout.reporting.contents import cut
+from turnout.reporting.telling import View
 from turnout.reporting.words import file_size
 
 
@@ -124,11 +124,10 @@ def report(
                 f"{target} would hold one table: turnout estimate has these options and --output",
                 param_hint="--given, --of, --marginal or --consistent",
             )
-        scope: dict[str, Any] = {"simultaneous": simultaneous}
-        if isinstance(tally, GroupedTally):
-            scope["over"] = over
+        view = View(method, level, simultaneous, over, clip=clip)
+        scope = view.group_scope if isinstance(tally, GroupedTally) else view.scope
         estimate = tally.estimate(method or tally.plan.oracle.tally_type.default_method)
-        write_table(target, cut(estimate, clip).to_arrow(level, **scope))
+        write_table(target, view.cut(estimate).to_arrow(**scope))
         rows.append(("table", f"{target}, {file_size(target.stat().st_size)}"))
     elif target is not None:
         write_report(tally, target, title=title, facts=known, top=top, order=order, **options)

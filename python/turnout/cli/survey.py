@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 import typer
-from rich.table import Table
 
-from turnout import GroupedTally
 from turnout.cli.answers import (
     LabelsByColumn,
     LabelsFile,
@@ -24,13 +21,15 @@ from turnout.cli.answers import (
 )
 from turnout.cli.estimate import Top
 from turnout.cli.numbers import read_bounds
-from turnout.cli.options import AsJson, Level, Seed
+from turnout.cli.options import AsJson, Level, Seed, print_json
 from turnout.cli.running import check_positive, check_rate, output, refuse_if, refusing
-from turnout.cli.showing import showing
-from turnout.cli.showing.frequencies import show_estimate
-from turnout.cli.showing.shown import Clip, Simultaneous, Wish, json_group, json_record
-from turnout.cli.tables import percent, printable, table
-from turnout.frequency.estimation.answer import ordered
+from turnout.cli.showing.estimates import print_told, show, show_all
+from turnout.cli.showing.shown import Clip, Shown, Simultaneous, Wish
+from turnout.cli.tables import percent, printable
+from turnout.collecting.keys import shown_part
+from turnout.reporting.kinds import SHARES
+from turnout.reporting.telling import Row, Told, json_group, json_record
+from turnout.reporting.words import decimals, limits, rounded
 from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
 from turnout.surveying.asking import QUANTILES, Column, survey_columns
 
@@ -169,20 +168,20 @@ def survey(
         seed=seed,
     )
     shown = None if as_json else top
-    wish = Wish("hajek", level, simultaneous, "all", "none", "frequency", shown, frozenset(), clip)
+    wish = Wish("hajek", level, simultaneous, top=shown, clip=clip)
     if clip:
         result = result.clip_intervals()
     several = result if isinstance(result, SurveyResults) else {column[0]: result}
     if as_json:
         records = {
-            name: {**_shown(one, wish)[0](), "notes": list(one.notes)}
+            name: {**_shown(one, wish).make_record(), "notes": list(one.notes)}
             for name, one in several.items()
         }
         if result is several:
             whole = {"statement": list(result.statement), "notes": list(result.notes)}
-            typer.echo(json.dumps({**whole, "columns": records}))
+            print_json({**whole, "columns": records})
         else:
-            typer.echo(json.dumps(records[column[0]]))
+            print_json(records[column[0]])
         return
     console = output()
     console.print(result.explain(), markup=False, highlight=False)
@@ -190,7 +189,7 @@ def survey(
         console.print()
         if result is several:
             console.print(printable(name), style="bold", markup=False, highlight=False)
-        for part in _shown(one, wish)[1]:
+        for part in _shown(one, wish).below:
             part(console) if callable(part) else console.print(part)
 
 
@@ -204,23 +203,30 @@ def _refuse_contradictions(given: Mapping[str, Mapping[str, Any]], columns: Sequ
             raise typer.BadParameter("is for numbers, which have no labels", param_hint=option)
 
 
-def _shown(result: Any, wish: Wish) -> tuple[Callable[[], dict[str, Any]], Sequence[Any]]:
-    """Make the object of ``--json``, and what is printed, as other commands show its kind."""
+def _shown(result: Any, wish: Wish) -> Shown:
+    """Show a column as other commands show its kind."""
     estimate = result.estimate
-    if isinstance(estimate, ShareGroups):
-        records = _shares_of_groups(result, wish)
-        return partial(_share_groups, result, records, wish), [_table(result, records, wish)]
     if isinstance(estimate, (NumberEstimate, NumberGroups)):
-        records = result.to_records(wish.level)
-        return partial(_numbers, result, wish), [_table(result, records, wish)]
-    if result.mechanism is not None:
-        shown = show_estimate(estimate, wish, [])
-        guarantee = {"guarantee": str(result.mechanism.guarantee)}
-        return lambda: {**shown.record, **guarantee}, shown.below
-    kind = showing(result.tally.plan)
-    make = kind.estimate_groups if isinstance(result.tally, GroupedTally) else kind.estimate
-    made = make(result.tally, wish)
-    return made.make_record, made.below
+        return Shown(
+            lambda: _numbers(result, wish),
+            result.to_arrow,
+            [],
+            [lambda console: print_told(console, _told(result, wish.level), wish)],
+            result.plot,
+        )
+    if isinstance(estimate, ShareGroups):
+        return Shown(
+            lambda: _share_groups(result, wish),
+            result.to_arrow,
+            [],
+            [lambda console: print_told(console, SHARES.told_groups(estimate, wish), wish)],
+            result.plot,
+        )
+    if result.mechanism is None:
+        return show(result.tally, wish)
+    shown = show_all(estimate, wish, SHARES, [])
+    guarantee = {"guarantee": str(result.mechanism.guarantee)}
+    return replace(shown, make_record=lambda: {**shown.make_record(), **guarantee})
 
 
 def _numbers(result: Any, wish: Wish) -> dict[str, Any]:
@@ -235,7 +241,24 @@ def _numbers(result: Any, wish: Wish) -> dict[str, Any]:
     }
 
 
-def _share_groups(result: Any, records: list[dict[str, Any]], wish: Wish) -> dict[str, Any]:
+def _told(result: Any, level: float) -> Told:
+    """Tell mean and quantiles."""
+    records = result.to_records(level)
+    digits = decimals(each["standard_error"] for each in records if each["standard_error"])
+    rows = []
+    for each in records:
+        value, error = (
+            "" if each[name] is None else rounded(each[name], digits)
+            for name in ("value", "standard_error")
+        )
+        cells = [each["statistic"], value, error, limits(each["low"], each["high"], digits)]
+        group = tuple(map(shown_part, each.get("group", {}).values()))
+        rows.append(Row(cells, group, each.get("received"), each.get("reason")))
+    head = ["statistic", "value", "std. error", f"{percent(level)} interval"]
+    return Told("Mean and quantiles", head, rows, 1, result.by)
+
+
+def _share_groups(result: Any, wish: Wish) -> dict[str, Any]:
     groups = [
         {
             "group": json_group(dict(zip(result.by, key, strict=True))),
@@ -254,44 +277,5 @@ def _share_groups(result: Any, records: list[dict[str, Any]], wish: Wish) -> dic
         "received": sum(group["received"] for group in groups),
         "epsilon": next(iter(result.mechanism.values())).epsilon,
         "groups": groups,
-        "estimates": [json_record(each) for each in records],
+        **SHARES.group_values(result.estimate, wish),
     }
-
-
-def _shares_of_groups(result: Any, wish: Wish) -> list[dict[str, Any]]:
-    """List the shares of all groups, in the order that is wished for."""
-    return [
-        {"group": dict(zip(result.by, key, strict=True)), "nodes": one.nodes, **each}
-        for key, one in result.estimate.items()
-        for each in one.columns(
-            ordered(one, wish.order, wish.top), wish.level, wish.simultaneous
-        ).records()
-    ]
-
-
-def _table(result: Any, records: list[dict[str, Any]], wish: Wish) -> Table:
-    """Draw the records of a result as they are."""
-    hidden = ("group", "low", "high", "reason", "count", "received")
-    names = [name for name in records[0] if name not in hidden]
-    by = list(map(printable, result.by))
-    head = [*by, *(name.replace("_", " ") for name in names), f"{percent(wish.level)} interval"]
-    rows = []
-    for each in records:
-        parts = [_cell("", part) for part in each.get("group", {}).values()]
-        limits = ""
-        if each["low"] is not None:
-            limits = f"{_cell('low', each['low'])} to {_cell('high', each['high'])}"
-        rows.append([*parts, *(_cell(name, each[name]) for name in names), limits])
-    words = {
-        *range(len(by)),
-        *(head.index(name) for name in ("statistic", "label") if name in names),
-    }
-    return table(head, rows, right={*range(len(head))} - words)
-
-
-def _cell(name: str, value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float) and name:
-        return f"{value:,.4g}"
-    return f"{value:,}" if name == "nodes" else printable(str(value))

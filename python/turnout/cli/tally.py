@@ -14,7 +14,6 @@ from turnout import GroupedTally, Plan, metrics
 from turnout._atomic import atomic_write
 from turnout.cli.options import AsJson, PublicKey
 from turnout.cli.running import moment, note, refuse_overwriting_inputs, refusing
-from turnout.cli.showing import showing
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import number, tell
 from turnout.cli.tallies import (
@@ -32,6 +31,7 @@ from turnout.cli.tallies import (
 from turnout.collecting.report_files import MAX_MEMORY
 from turnout.errors import InvalidValueError
 from turnout.pipeline import ReportSet, open_reports
+from turnout.reporting.kinds import telling
 from turnout.reporting.words import file_size
 
 
@@ -284,7 +284,7 @@ def _summary(result: Counts, target: Path, files: int) -> list[tuple[str, str]]:
         ("reports", f"{total.received:,}"),
         ("participation", describe_participation(result.plan)),
         ("oracle", oracle.name.replace("_", " ")),
-        showing(result.plan).asked(oracle.domain),
+        telling(result.plan).asked(oracle.domain),
         ("epsilon", number(oracle.epsilon)),
         ("file", file_size(target.stat().st_size)),
     ]

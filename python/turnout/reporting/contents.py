@@ -1,21 +1,19 @@
-"""What a report shows: the estimates of a tally, who was left out, and what kinds must tell."""
+"""What a report shows: the estimates of a tally, and who was left out."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 from turnout import _arguments
-from turnout.collecting.groups.estimate import OVER
 from turnout.collecting.groups.series import BaseSeries
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.keys import shown_part, time_column
+from turnout.collecting.keys import time_column
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.estimation.answer import ORDERS
 from turnout.frequency.joint.chosen import (
     check_consistent,
     conditional_of,
@@ -23,6 +21,8 @@ from turnout.frequency.joint.chosen import (
     question_of,
 )
 from turnout.products import questions_of
+from turnout.reporting.frequencies import SharesGivenOthers
+from turnout.reporting.telling import PEOPLE, View
 
 
 @dataclass(frozen=True)
@@ -150,13 +150,13 @@ class SomeQuestions:
         """Make tables agree, if that is asked for."""
         return estimate.consistent() if self.consistent else estimate
 
-    def shares(self, estimate: Any, clip: bool) -> tuple[Any, Any]:
+    def shares(self, estimate: Any, view: View) -> tuple[Any, Any]:
         """Take the shares given others, and those of questions alone; None where not asked for."""
         conditional = alone = None
         if self.wanted is not None:
-            conditional = cut(conditional_of(estimate, self.given, self.wanted), clip)
+            conditional = view.cut(conditional_of(estimate, self.given, self.wanted))
         if self.marginal:
-            alone = cut(marginal_of(estimate, self.marginal), clip)
+            alone = view.cut(marginal_of(estimate, self.marginal))
         return conditional, alone
 
 
@@ -166,6 +166,8 @@ class Contents:
 
     Attributes
     ----------
+    view
+        How they are looked at.
     tally
         The tally of all groups.
     estimate
@@ -178,16 +180,13 @@ class Contents:
         The estimates over time.
     several
         The estimates over time for each group of the other columns.
-    method, level, simultaneous, over
-        How the intervals are made.
-    top, order
-        How many answers are in tables, and in which order; None for all of them.
     conditional
         Of several questions: the shares of one among those who answered others, if they are shown.
     marginal, alone
         Those of some whatever is answered to the others, and the names of these questions.
     """
 
+    view: View
     tally: BaseTally
     estimate: Any
     reason: str | None
@@ -195,12 +194,6 @@ class Contents:
     groups: Any
     series: BaseSeries[Any] | None
     several: BaseSeries[Any] | None
-    method: str
-    level: float
-    simultaneous: str | None
-    over: str
-    top: int | None
-    order: str
     conditional: Any = None
     marginal: Any = None
     alone: tuple[str, ...] = ()
@@ -209,11 +202,6 @@ class Contents:
     def plan(self) -> Plan:
         """The oracle and the participation."""
         return self.tally.plan
-
-    @property
-    def scope(self) -> dict[str, Any]:
-        """How the intervals of groups are made, as estimates take it."""
-        return {"level": self.level, "simultaneous": self.simultaneous, "over": self.over}
 
     @property
     def asked(self) -> list[int]:
@@ -226,22 +214,27 @@ class Contents:
         numbers = [tally.nodes for tally in self.series.estimate.tally.values() if tally.nodes]
         return numbers or [0]
 
+    @property
+    def given_others(self) -> SharesGivenOthers:
+        """How the shares of one question among those who answered others are told."""
+        given, of = tuple(self.conditional.given), self.conditional.of
+        return SharesGivenOthers(given, of, self.plan.oracle.columns[of])
+
+    @property
+    def people(self) -> str:
+        """What those are called whom the estimate is of: not people who are counted twice."""
+        return PEOPLE if len(self.asked) == 1 else "all questions to people"
+
     @classmethod
     def of(
         cls,
         tally: BaseTally | GroupedTally[Any],
+        view: View,
         *,
-        method: str | None,
-        level: float,
-        simultaneous: str | None,
-        over: str,
-        time: str | None,
-        top: int | None = None,
-        order: str = "frequency",
-        clip: bool = False,
-        given: Sequence[str] = (),
+        time: str | None = None,
+        given: str | Sequence[str] = (),
         of: str | None = None,
-        marginal: Sequence[str] = (),
+        marginal: str | Sequence[str] = (),
         consistent: bool = False,
     ) -> Contents:
         """Estimate what a report shows.
@@ -255,23 +248,16 @@ class Contents:
         EstimatorError
             If the method does not apply to the participation.
         """
-        _arguments.confidence("level", level)
-        _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
-        _arguments.choice("over", over, OVER)
-        _arguments.choice("order", order, ORDERS)
-        if top is not None:
-            _arguments.integer("top", top, least=1)
         _arguments.instance("tally", tally, (BaseTally, GroupedTally), "a tally or a GroupedTally")
         grouped = tally if isinstance(tally, GroupedTally) else None
         total = tally.total if isinstance(tally, GroupedTally) else tally
-        if method is None:
-            method = total.default_method
+        method = total.default_method if view.method is None else view.method
         some = SomeQuestions.of(total.oracle, given, of, marginal, consistent=consistent)
         estimate = conditional = alone = reason = None
         try:
             estimate = some.agreeing(total.estimate(method))
-            conditional, alone = some.shares(estimate, clip)
-            estimate = cut(estimate, clip)
+            conditional, alone = some.shares(estimate, view)
+            estimate = view.cut(estimate)
         except EstimatorError as error:
             if total.received:
                 raise
@@ -283,12 +269,13 @@ class Contents:
             found = _time_column(grouped, time)
             others = tuple(name for name in grouped.names if name != found)
             if others:
-                groups = cut(grouped.over(*others).estimate(method), clip)
+                groups = view.cut(grouped.over(*others).estimate(method))
             if found is not None:
-                series = cut(grouped.over(found).estimate(method), clip).series(found)
+                series = view.cut(grouped.over(found).estimate(method)).series(found)
                 if others:
-                    several = cut(grouped.estimate(method), clip).series(found)
+                    several = view.cut(grouped.estimate(method)).series(found)
         return cls(
+            replace(view, method=method),
             total,
             estimate,
             reason,
@@ -296,12 +283,6 @@ class Contents:
             groups,
             series,
             several,
-            method,
-            float(level),
-            simultaneous,
-            over,
-            top,
-            order,
             conditional,
             alone,
             () if alone is None else questions_of(alone.domain) or some.marginal,
@@ -316,15 +297,6 @@ def _named(argument: str, names: Any) -> tuple[str, ...]:
     return found
 
 
-def cut(estimate: Any, clip: bool) -> Any:
-    """Cut intervals to [0, 1] where that is asked for."""
-    if not clip:
-        return estimate
-    if not hasattr(estimate, "clip_intervals"):
-        raise InvalidValueError("clip (--clip) is for intervals of shares, and these are numbers")
-    return estimate.clip_intervals()
-
-
 def _time_column(grouped: GroupedTally[Any], time: str | None) -> str | None:
     """Find the column that is the time: the one named, or the only one with dates or moments."""
     if time is not None:
@@ -332,80 +304,3 @@ def _time_column(grouped: GroupedTally[Any], time: str | None) -> str | None:
             raise _arguments.invalid(f"time must be one of the columns {list(grouped.names)}", time)
         return time
     return time_column(grouped.names, grouped)
-
-
-@dataclass(frozen=True)
-class Content:
-    """A table, and what is said of it.
-
-    Attributes
-    ----------
-    caption
-        What the table shows.
-    head, rows
-        The names of the columns, and the cells.
-    names
-        How many of the first columns name the row.
-    of
-        How many rows there are, if more than these.
-    lead
-        What is said before the picture, one sentence an entry.
-    words
-        What is said below the table.
-    """
-
-    caption: str
-    head: Sequence[object]
-    rows: Sequence[Sequence[object]]
-    names: int = 1
-    of: int | None = None
-    lead: Sequence[str] = ()
-    words: str = ""
-
-
-class Wording(Protocol):
-    """How a kind of question is told."""
-
-    #: What the estimates are, as the words beside pictures begin.
-    what: ClassVar[str]
-
-    #: How the note below groups begins.
-    of_a_group: ClassVar[str]
-
-    #: What intervals hold for at once.
-    together: ClassVar[Mapping[str, str]]
-
-    def card(self, plan: Plan) -> tuple[str, str]:
-        """Say which answers could be given: what is written large, and words below it."""
-
-    def estimate(self, contents: Contents) -> Content:
-        """Tell the estimates of all people."""
-
-    def groups(self, contents: Contents, records: Sequence[dict[str, Any]]) -> Content:
-        """Tell the estimates of groups."""
-
-    def draws_groups(self, plan: Plan) -> bool:
-        """Whether there is a picture of groups."""
-        return True
-
-    def draw(self, estimate: Any, level: float, simultaneous: str | None) -> Any:
-        """Draw the estimates of all people."""
-        return estimate.plot(level=level, simultaneous=simultaneous).figure
-
-    def making(self, plan: Plan) -> list[tuple[str, str]]:
-        """Say how reports are made, for those who check them."""
-
-    def fingerprints(self, plan: Plan) -> list[tuple[str, str]]:
-        """Give what tells the answers that could be given from others.
-
-        Raises
-        ------
-        InvalidTypeError
-            If a label is one that no file can hold.
-        """
-        return []
-
-
-def group_key(record: dict[str, Any]) -> tuple[str, ...]:
-    """Write the columns of a group."""
-    return tuple(shown_part(part) for part in record["group"].values())

@@ -18,7 +18,8 @@ from turnout._extras import require
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.tally import BaseTally
 from turnout.reporting.contents import Contents
-from turnout.reporting.kinds import SHARES, wording
+from turnout.reporting.kinds import SHARES, telling
+from turnout.reporting.telling import Telling, View
 
 #: The formats of a set of pictures: for print, for the web, for everything else.
 FORMATS = ("pdf", "svg", "png")
@@ -46,32 +47,25 @@ class Picture:
 
 def pictures(contents: Contents) -> list[Picture]:
     """List the pictures of a report: the estimate, groups, and series over time."""
-    kind, scope = wording(contents.plan), contents.scope
+    kind, view, scope = telling(contents.plan), contents.view, contents.view.group_scope
     result: list[Picture] = []
 
     def add(name: str, words: str, draw: Callable[[], Any]) -> None:
         result.append(Picture(name, f"{kind.what} {words}.", draw))
 
-    estimate, groups = contents.estimate, contents.groups
-    if estimate is not None:
-        add(
-            "estimate",
-            "with its interval; the numbers are in the table",
-            lambda: _of_all(kind.draw(estimate, contents.level, contents.simultaneous), contents),
-        )
-    marginal, conditional = contents.marginal, contents.conditional
-    how = {"level": contents.level, "simultaneous": contents.simultaneous}
-    if marginal is not None:
-        add(
-            "marginal",
-            "with its interval; the numbers are in the table",
-            lambda: _of_all(SHARES.draw(marginal, contents.level, contents.simultaneous), contents),
-        )
+    def add_shares(name: str, teller: Telling, estimate: Any) -> None:
+        if estimate is not None:
+            words = "with its interval; the numbers are in the table"
+            add(name, words, lambda: _of_all(teller.draw(estimate, view), contents))
+
+    add_shares("estimate", kind, contents.estimate)
+    add_shares("marginal", SHARES, contents.marginal)
+    conditional, groups = contents.conditional, contents.groups
     if conditional is not None:
         among = f"{conditional.of} given {', '.join(conditional.given)}"
         words = f"to {among}, with intervals; the numbers are in the table"
-        add("conditional", words, lambda: conditional.plot(**how).figure)
-    if groups is not None and len(groups) and kind.draws_groups(contents.plan):
+        add("conditional", words, lambda: conditional.plot(**view.scope).figure)
+    if groups is not None and len(groups) and kind.draws_groups(contents.plan.domain):
         words = f"by {', '.join(groups.names)}, with intervals; the numbers are in the table"
         add("groups", words, lambda: groups.plot(**scope).figure)
     series, several = contents.series, contents.several
@@ -148,18 +142,9 @@ def save_pictures(
     ...     [path.name for path in save_pictures(tally, folder)]
     ['estimate.pdf', 'estimate.svg', 'estimate.png']
     """
+    view = View(method, level, simultaneous, over, clip=clip)
     contents = Contents.of(
-        tally,
-        method=method,
-        level=level,
-        simultaneous=simultaneous,
-        over=over,
-        time=time,
-        clip=clip,
-        given=given,
-        of=of,
-        marginal=marginal,
-        consistent=consistent,
+        tally, view, time=time, given=given, of=of, marginal=marginal, consistent=consistent
     )
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)

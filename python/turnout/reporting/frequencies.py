@@ -1,9 +1,11 @@
-"""How often each answer was given, to one question or to several, as a report tells it."""
+"""How often each answer was given, to one question or to several, as it is told."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from turnout._extras import require
@@ -11,8 +13,7 @@ from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError
 from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.estimation.answer import ordered, sorted_records
-from turnout.reporting.contents import Content, Contents, Wording, group_key
-from turnout.reporting.markup import join, tag
+from turnout.reporting.telling import PEOPLE, Telling, View
 from turnout.reporting.words import METHODS, digits_for, percent
 
 #: From so many answers on it is said what intervals of many do together.
@@ -25,12 +26,9 @@ _ORDERED = {
     "domain": "in the order in which they were listed",
 }
 
-#: Answers of a group stand side by side if they are so few.
-SIDE_BY_SIDE = 6
 
-
-class FrequencyWording(Wording):
-    """Tells frequencies: see :class:`turnout.reporting.contents.Wording`."""
+class Shares(Telling):
+    """Tells frequencies: see :class:`turnout.reporting.telling.Telling`."""
 
     what: ClassVar[str] = "The share of each answer"
     of_a_group: ClassVar[str] = "Shares are of"
@@ -40,66 +38,94 @@ class FrequencyWording(Wording):
         "all": "all answers of all groups at once",
     }
 
+    def asked(self, domain: Any) -> tuple[str, str]:
+        """Say how many labels there are."""
+        return "domain", f"{domain.size:,} labels"
+
     def card(self, plan: Plan) -> tuple[str, str]:
         """Say how many answers there are."""
         return f"{plan.domain.size:,}", "possible answers"
 
-    def estimate(self, contents: Contents) -> Content:
-        """Tell the share of each answer."""
-        estimate, level = contents.estimate, contents.level
-        codes = ordered(estimate, contents.order, contents.top)
-        records = estimate.columns(codes, level, contents.simultaneous).records()
-        digits = digits_of([record["standard_error"] for record in records])
-        rows = [(record["label"], *share_cells(record, digits)) for record in records]
-        several = len(contents.asked) > 1
-        held = "times held" if several else "people"
-        size = estimate.domain.size
-        some = f"All {size:,} answers"
-        if len(records) < size:
-            some = f"The {len(records):,} answers with the largest shares, of {size:,}"
-        caption = f"{some}, {_ORDERED[contents.order]}"
-        if several:
-            caption = f"{caption}; who was asked at several times counts at each of them"
-        head = ("answer", held, "share", "standard error", f"{percent(level)} interval")
-        return Content(caption, head, rows, of=size, words=_interval_words(contents))
+    def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
+        """Name label, share, standard error and interval; of all people their number too."""
+        count = [] if groups else ["count"]
+        return ["label", *count, "frequency", "std. error", f"{percent(level)} interval"], 1
 
-    def groups(self, contents: Contents, records: Sequence[dict[str, Any]]) -> Content:
-        """Tell the shares in each group: few answers side by side, many below each other."""
-        names = list(records[0]["group"])
-        digits = digits_of([record["standard_error"] for record in records])
-        labels = contents.plan.domain.labels
-        level = percent(contents.level)
-        if len(labels) > SIDE_BY_SIDE or (contents.top is not None and len(labels) > contents.top):
-            size = min(len(labels), contents.top or len(labels))
-            records = [
-                record
-                for start in range(0, len(records), size)
-                for record in sorted_records(list(records[start : start + size]), contents.order)
-            ]
-            below = [_below(record, digits) for record in records]
-            head = (*names, "answer", "reports", "share", f"{level} interval")
-            caption = "Groups and answers"
-            if size < len(labels):
-                caption = f"Groups, and the {size} answers of each with the largest shares"
-            every = len(below) // size * len(labels)
-            return Content(caption, head, below, names=len(names) + 1, of=every)
-        rows = []
-        for start in range(0, len(records), len(labels)):
-            group = records[start : start + len(labels)]
-            cells: list[object] = [_cell(record, digits) for record in group]
-            if group[0]["reason"] is not None:
-                reason = tag("span", group[0]["reason"], class_="small")
-                cells = [reason, *["–"] * (len(group) - 1)]
-            rows.append((*group_key(group[0]), f"{group[0]['received']:,}", *cells))
-        caption = f"Shares of the answers with {level} intervals"
-        return Content(caption, (*names, "reports", *labels), rows, names=len(names))
+    def cells(self, record: Mapping[str, Any], digits: int) -> list[str]:
+        """Write the share of an answer."""
+        return [
+            str(record["label"]),
+            *([] if "group" in record else [f"{round(record['count']):,}"]),
+            percent(record["frequency"], digits),
+            percent(record["standard_error"], digits),
+            share_limits(record["low"], record["high"], digits),
+        ]
 
-    def draw(self, estimate: Any, level: float, simultaneous: str | None) -> Any:
+    def digits(self, domain: Any, records: Sequence[Mapping[str, Any]]) -> int:
+        """Show the median standard error with two digits."""
+        return digits_of(record["standard_error"] for record in records)
+
+    def scope(self, domain: Any, simultaneous: str | None) -> str:
+        """Say which answers hold together."""
+        together = f"all {domain.size:,} answers at once"
+        return "each answer by itself" if simultaneous is None else together
+
+    def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
+        """List the answers in their order."""
+        codes = ordered(estimate, view.order, view.top)
+        found: list[dict[str, Any]] = estimate.columns(codes, **view.scope).records()
+        return found
+
+    def group_records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
+        """List the answers of each group in their order, those with its largest shares."""
+        records = estimate.to_records(**view.group_scope, top=view.top)
+        return list(_in_order(records, view))
+
+    def caption(self, domain: Any, view: View, people: str) -> str:
+        """Say which answers are shown, in which order, and whether persons are in it twice."""
+        some = f"All {domain.size:,} answers"
+        if view.top is not None and view.top < domain.size:
+            some = f"The {view.top:,} answers with the largest shares, of {domain.size:,}"
+        several = ""
+        if people != PEOPLE:
+            several = "; who was asked at several times counts at each of them"
+        return f"{some}, {_ORDERED[view.order]}{several}"
+
+    def group_caption(self, domain: Any, view: View) -> str:
+        """Say which answers of each group are shown."""
+        if view.top is not None and view.top < domain.size:
+            return f"Groups, and the {view.top} answers of each with the largest shares"
+        return "Groups and answers"
+
+    def words(self, estimate: Any, view: View) -> str:
+        """Say what intervals hold, or why there are none, and what many of them do together."""
+        try:
+            method = self.interval_method(estimate, view)
+        except EstimatorError as error:
+            return f"There are no intervals: {error}."
+        scope = self.scope(estimate.domain, view.simultaneous)
+        if view.simultaneous is not None:
+            scope = f"{scope} ({METHODS[view.simultaneous]})"
+        size, missed = estimate.domain.size, ""
+        if view.simultaneous is None and size >= MANY:
+            missed = (
+                f" Of {size:,} answers some {round((1 - view.level) * size):,} are then outside of "
+                "theirs, and the largest shares are those that came out too large: intervals that "
+                "hold for all at once are wider (--simultaneous sidak)."
+            )
+        cut = ", cut to 0 and 1" if view.clip else ""
+        return (
+            "The noise of the reports is taken out of the shares, so that a rare answer can come "
+            f"out below zero. Of intervals made like these, {percent(view.level)} hold the true "
+            f"share, for {scope} (method: {method}{cut}).{missed}"
+        )
+
+    def draw(self, estimate: Any, view: View) -> Any:
         """Draw an estimate as wide as the page."""
         pyplot = require("matplotlib.pyplot", "plot")
         width = min(14.0, max(8.4, 4.0 + 0.35 * estimate.domain.size))
         figure, axes = pyplot.subplots(figsize=(width, 3.8), layout="constrained")
-        estimate.plot(ax=axes, level=level, simultaneous=simultaneous)
+        estimate.plot(ax=axes, **view.scope)
         return figure
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
@@ -115,59 +141,21 @@ class FrequencyWording(Wording):
         return [("possible answers (SHA-256)", plan.domain.fingerprint)]
 
 
-def _interval_words(contents: Contents) -> str:
-    try:
-        interval = contents.estimate.interval(contents.level, simultaneous=contents.simultaneous)
-    except EstimatorError as error:
-        return f"There are no intervals: {error}."
-    scope = (
-        "each answer by itself"
-        if contents.simultaneous is None
-        else f"all answers at once ({METHODS[contents.simultaneous]})"
-    )
-    size = contents.estimate.domain.size
-    missed, cut = "", ", cut to 0 and 1" if contents.estimate.clipped else ""
-    if contents.simultaneous is None and size >= MANY:
-        missed = (
-            f" Of {size:,} answers some {round((1 - contents.level) * size):,} are then outside of "
-            "theirs, and the largest shares are those that came out too large: intervals that hold "
-            "for all at once are wider (--simultaneous sidak)."
-        )
-    return (
-        f"The noise of the reports is taken out of the shares, so that a rare answer can come out "
-        f"below zero. Of intervals made like these, {percent(contents.level)} hold the true share, "
-        f"for {scope} (method: {interval.method}{cut}).{missed}"
-    )
+def _in_order(records: Sequence[dict[str, Any]], view: View) -> Iterator[dict[str, Any]]:
+    """Put the answers to a question in each group in their order, and leave out all but the top."""
+
+    def question(record: dict[str, Any]) -> tuple[Any, ...]:
+        return record["group"], record.get("attribute")
+
+    for _, answers in itertools.groupby(records, question):
+        within = list(answers)
+        if view.top is not None and view.top < len(within):
+            places = sorted(range(len(within)), key=lambda place: -within[place]["frequency"])
+            within = [within[place] for place in sorted(places[: view.top])]
+        yield from sorted_records(within, view.order)
 
 
-def _cell(record: dict[str, Any], digits: int) -> object:
-    limits = shown_limits(record["low"], record["high"], digits)
-    return join([percent(record["frequency"], digits), tag("span", limits, class_="small")])
-
-
-def _below(record: dict[str, Any], digits: int) -> tuple[object, ...]:
-    """Write the share of an answer in a group, with its question if there are several."""
-    return (
-        *group_key(record),
-        *([record["attribute"]] if "attribute" in record else []),
-        record["label"],
-        f"{record['received']:,}",
-        record["reason"] or percent(record["frequency"], digits),
-        shown_limits(record["low"], record["high"], digits),
-    )
-
-
-def share_cells(record: dict[str, Any], digits: int) -> tuple[str, ...]:
-    """Write a share: how many people it is, itself, its standard error and its limits."""
-    return (
-        f"{round(record['count']):,}".replace("-", "−"),
-        percent(record["frequency"], digits),
-        percent(record["standard_error"], digits),
-        shown_limits(record["low"], record["high"], digits),
-    )
-
-
-def shown_limits(low: float | None, high: float | None, digits: int) -> str:
+def share_limits(low: float | None, high: float | None, digits: int) -> str:
     """Write the limits of a share."""
     if low is None or high is None:
         return "none"
@@ -180,8 +168,24 @@ def digits_of(errors: Iterable[float]) -> int:
     return digits_for(known[len(known) // 2] if known else math.nan)
 
 
-class OrderedWording(FrequencyWording):
-    """Tells shares that were collected level by level: see :class:`FrequencyWording`."""
+class OrderedShares(Shares):
+    """Tells shares and quartiles of answers in order, collected level by level."""
+
+    def facts(self, estimate: Any, level: float) -> list[tuple[str, str]]:
+        """Say up to which answers the quarters are."""
+        return [
+            (f"{percent(each.probability)} up to", f"{each.label} ({each.low} to {each.high})")
+            for each in _quartiles(estimate, level)
+        ]
+
+    def values(self, estimate: Any, view: View) -> dict[str, Any]:
+        """Give the quartiles too."""
+        described = [
+            {"probability": each.probability, "label": each.label, "low": each.low,
+             "high": each.high}
+            for each in _quartiles(estimate, view.level)
+        ]  # fmt: skip
+        return {"quantiles": described, **super().values(estimate, view)}
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
         """Say how each level is reported."""
@@ -194,56 +198,67 @@ class OrderedWording(FrequencyWording):
         ]
 
 
-class AttributeWording(FrequencyWording):
-    """Tells shares of several questions: see :class:`turnout.reporting.contents.Wording`."""
+def _quartiles(estimate: Any, level: float) -> list[Any]:
+    # Their law is that of what was not processed.
+    return [estimate.unprojected.quantile(share, level) for share in (0.25, 0.5, 0.75)]
+
+
+class SharesOfQuestions(Shares):
+    """Tells the shares of several questions."""
 
     what: ClassVar[str] = "The share of each answer to each question"
+
+    def asked(self, domain: Any) -> tuple[str, str]:
+        """Say how many answers each question has."""
+        each = [f"{name} ({one.size:,} answers)" for name, one in domain.columns.items()]
+        return "questions", ", ".join(each)
 
     def card(self, plan: Plan) -> tuple[str, str]:
         """Say how many questions there are."""
         domains = plan.domain.columns
         return f"{len(domains):,}", f"questions: {', '.join(domains)}"
 
-    def estimate(self, contents: Contents) -> Content:
-        """Tell the share of each answer to each question."""
-        estimate, level = contents.estimate, contents.level
-        records = estimate.to_records(level, simultaneous=contents.simultaneous, top=contents.top)
-        digits = digits_of(record["standard_error"] for record in records)
-        rows = [
-            (record["attribute"], record["label"], *share_cells(record, digits))
-            for record in records
-        ]
-        head = ("question", "answer", "people", "share", "standard error")
-        scope = "each answer by itself"
-        if contents.simultaneous is not None:
-            scope = "all answers to all questions at once"
-        return Content(
-            "All answers to all questions",
-            (*head, f"{percent(level)} interval"),
-            rows,
-            names=2,
-            of=estimate.answers,
-            words="The noise of the reports is taken out of the shares, so that a rare answer can "
-            f"come out below zero. Of intervals made like these, {percent(level)} hold the true "
-            f"share, for {scope}.",
+    def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
+        """Name the question before the answer."""
+        head, names = super().head(domain, level, groups=groups)
+        return ["question", *head], names + 1
+
+    def cells(self, record: Mapping[str, Any], digits: int) -> list[str]:
+        """Write the question before the answer."""
+        return [record["attribute"], *super().cells(record, digits)]
+
+    def scope(self, domain: Any, simultaneous: str | None) -> str:
+        """Say which answers hold together."""
+        return (
+            "each answer by itself"
+            if simultaneous is None
+            else "all answers to all questions at once"
         )
 
-    def groups(self, contents: Contents, records: Sequence[dict[str, Any]]) -> Content:
-        """Tell the shares in each group."""
-        names = list(records[0]["group"])
-        digits = digits_of(record["standard_error"] for record in records)
-        rows = [_below(record, digits) for record in records]
-        interval = f"{percent(contents.level)} interval"
-        head = (*names, "question", "answer", "reports", "share", interval)
-        return Content("Groups, questions and answers", head, rows, names=len(names) + 2)
+    def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
+        """List the answers to each question in their order."""
+        alone = replace(view, level=estimate.each_level(**view.scope), simultaneous=None)
+        return [
+            {"attribute": name, **record}
+            for name, one in estimate.items()
+            for record in super(SharesOfQuestions, self).records(one, alone)
+        ]
 
-    def draws_groups(self, plan: Plan) -> bool:
+    def caption(self, domain: Any, view: View, people: str) -> str:
+        """Name answers and questions."""
+        return f"Answers to all questions, {_ORDERED[view.order]}"
+
+    def group_caption(self, domain: Any, view: View) -> str:
+        """Name groups, questions and answers."""
+        return "Groups, questions and answers"
+
+    def draws_groups(self, domain: Any) -> bool:
         """Tell that groups are in the table alone."""
         return False
 
-    def draw(self, estimate: Any, level: float, simultaneous: str | None) -> Any:
+    def draw(self, estimate: Any, view: View) -> Any:
         """Draw a panel for each question."""
-        return estimate.plot(level=level, simultaneous=simultaneous)
+        return estimate.plot(**view.scope)
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
         """Say how each question is reported."""
@@ -257,28 +272,89 @@ class AttributeWording(FrequencyWording):
         return [("questions and answers (SHA-256)", plan.domain.fingerprint)]
 
 
-def given_others(contents: Contents) -> Content:
-    """Tell the shares of the answers to one question among those who gave each of others."""
-    shares, level = contents.conditional, contents.level
-    records = shares.to_records(level, simultaneous=contents.simultaneous)
-    digits = digits_of(record["standard_error"] for record in records)
-    rows = [
-        (
-            *group_key(record),
-            record["label"],
-            "none" if math.isnan(record["share"]) else percent(record["share"], digits),
-            shown_limits(record["low"], record["high"], digits),
+class SharesGivenOthers(Shares):
+    """Tells the shares of the answers to one question among those who gave each of others.
+
+    Parameters
+    ----------
+    given, of
+        The questions that say among whom, and the one whose shares are told.
+    answers
+        The answers to it.
+    """
+
+    def __init__(self, given: Sequence[str], of: str, answers: Any) -> None:
+        self._given, self._of, self._answers = list(given), of, answers
+
+    def domain_of(self, estimate: Any) -> Any:
+        """Give the answers to the question whose shares are told."""
+        return self._answers
+
+    def asked(self, domain: Any) -> tuple[str, str]:
+        """Say of which question shares are shown, and among whom."""
+        return "shares", f"of {self._of} given {', '.join(self._given)}"
+
+    def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
+        """Name the question, share, standard error and interval."""
+        head, names = super().head(domain, level, groups=True)
+        return [self._of, *head[1:]], names
+
+    def cells(self, record: Mapping[str, Any], digits: int) -> list[str]:
+        """Write a share; there is none where nobody is estimated to be."""
+        label, share, *others = super().cells(record, digits)
+        return [label, "none" if math.isnan(record["share"]) else share, *others]
+
+    def scope(self, domain: Any, simultaneous: str | None) -> str:
+        """Say which shares hold together."""
+        return "each share by itself" if simultaneous is None else "all of them at once"
+
+    def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
+        """List the answers in their order, among those who gave each of the others."""
+        return self._shares(estimate.to_records(**view.scope), view)
+
+    def group_records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
+        """List the same for each group."""
+        return self._shares(estimate.to_records(**view.group_scope), view)
+
+    def _shares(self, records: Sequence[dict[str, Any]], view: View) -> list[dict[str, Any]]:
+        return list(_in_order([{**each, "frequency": each["share"]} for each in records], view))
+
+    def caption(self, domain: Any, view: View, people: str) -> str:
+        """Name the questions."""
+        return f"{self._of.capitalize()} given {', '.join(self._given)}"
+
+    def words(self, estimate: Any, view: View) -> str:
+        """Say what intervals hold."""
+        given, scope = ", ".join(self._given), self.scope(None, view.simultaneous)
+        return (
+            f"How those who gave an answer to {given} answered {self._of}. Of intervals made like "
+            f"these (Fieller's), {percent(view.level)} hold the true share, for {scope}. Where "
+            "hardly anybody gave the answer they reach from 0 to 100 %."
         )
-        for record in records
-    ]
-    given = list(shares.given)
-    scope = "each share by itself" if contents.simultaneous is None else "all of them at once"
-    return Content(
-        f"{shares.of.capitalize()} given {', '.join(given)}",
-        (*given, shares.of, "share", f"{percent(level)} interval"),
-        rows,
-        names=len(given) + 1,
-        words=f"How those who gave an answer to {', '.join(given)} answered {shares.of}. Of "
-        f"intervals made like these (Fieller's), {percent(level)} hold the true share, for "
-        f"{scope}. Where hardly anybody gave the answer they reach from 0 to 100 %.",
-    )
+
+    def interval_method(self, estimate: Any, view: View) -> str:
+        """Name the only method."""
+        return "fieller"
+
+    def described(self, estimate: Any) -> dict[str, Any]:
+        """Name the questions."""
+        return {"given": self._given, "of": self._of}
+
+    def values(self, estimate: Any, view: View) -> dict[str, Any]:
+        """Give the shares."""
+        return _without_frequencies(super().values(estimate, view))
+
+    def group_values(self, estimate: Any, view: View) -> dict[str, Any]:
+        """Give those of each group."""
+        return _without_frequencies(super().group_values(estimate, view))
+
+    def draw(self, estimate: Any, view: View) -> Any:
+        """Draw the shares of those who gave each answer beside each other."""
+        return estimate.plot(**view.scope).figure
+
+
+def _without_frequencies(values: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what shares are sorted by."""
+    for record in values["estimates"]:
+        del record["frequency"]
+    return values

@@ -1,4 +1,4 @@
-"""Which wording a kind of question has."""
+"""How each kind of question is told."""
 
 from __future__ import annotations
 
@@ -11,32 +11,38 @@ from turnout.frequency.attributes.estimate import AttributeTally
 from turnout.frequency.ordered.levels import HierarchicalTally
 from turnout.frequency.tally import Tally
 from turnout.mean.tally import MeanTally
-from turnout.reporting.contents import Wording
-from turnout.reporting.frequencies import AttributeWording, FrequencyWording, OrderedWording
-from turnout.reporting.means import DistributionWording, MeanWording
+from turnout.reporting.frequencies import OrderedShares, Shares, SharesOfQuestions
+from turnout.reporting.means import Distributions, Means
+from turnout.reporting.telling import Telling
 
 #: How the shares of one question are told, whatever it was asked with.
-SHARES: Final = FrequencyWording()
+SHARES: Final = Shares()
 
-_KINDS: Final[dict[type[Any], Wording]] = {
-    DistributionTally: DistributionWording(),
+_KINDS: Final[dict[type[Any], Telling]] = {
+    DistributionTally: Distributions(),
     Tally: SHARES,
-    HierarchicalTally: OrderedWording(),
-    AttributeTally: AttributeWording(),
-    MeanTally: MeanWording(),
+    HierarchicalTally: OrderedShares(),
+    AttributeTally: SharesOfQuestions(),
+    MeanTally: Means(),
 }
 
 
-def wording(plan: Plan) -> Wording:
+def telling(plan: Plan) -> Telling:
     """Find how the tallies of a plan are told.
 
     Raises
     ------
     InvalidTypeError
-        If there is no report of tallies of this kind.
+        If nobody tells tallies of this kind.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> telling(tn.Plan(tn.mean.Duchi(1.0, (0, 24)), tn.Everyone())).asked(tn.Bounds(0, 24))
+    ('numbers', 'from 0 to 24')
     """
     kind = plan.oracle.tally_type
     found = next((_KINDS[each] for each in kind.__mro__ if each in _KINDS), None)
     if found is None:
-        raise InvalidTypeError(f"tally must be of a kind that reports tell, got a {kind.__name__}")
+        raise InvalidTypeError(f"tally must be of a kind that can be shown, got a {kind.__name__}")
     return found

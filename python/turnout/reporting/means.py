@@ -1,17 +1,22 @@
-"""What a number is on average, and how it is distributed, as a report tells it."""
+"""What a number is on average, and how it is distributed, as it is told."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from turnout.collecting.groups.series import BaseSeries
 from turnout.collecting.plan import Plan
-from turnout.reporting.contents import Content, Contents, Wording, group_key
+from turnout.distribution.law import METHODS as DISTRIBUTION_METHODS
+from turnout.mean.estimators import ESTIMATORS
+from turnout.reporting.telling import Telling, View, json_group
 from turnout.reporting.words import METHODS, decimals, limits, number, percent, rounded, span
 
+_FIELDS = ("mean", "standard_error", "low", "high")
 
-class MeanWording(Wording):
-    """Tells means: see :class:`turnout.reporting.contents.Wording`."""
+
+class Means(Telling):
+    """Tells means: see :class:`turnout.reporting.telling.Telling`."""
 
     what: ClassVar[str] = "The mean"
     of_a_group: ClassVar[str] = "Means are over"
@@ -20,65 +25,125 @@ class MeanWording(Wording):
         "groups": "all groups of a coordinate at once",
         "all": "all means of all groups at once",
     }
+    counted: ClassVar[str] = "a tally of numbers"
+    refused: ClassVar[Mapping[str, str]] = {
+        "--project": "a mean is no share that others add up with to 1",
+        "--shrink": "a mean is no share that has others beside it",
+        "--across": "a mean is no share that has others beside it",
+        "--clip": "a mean is no share between 0 and 1",
+        "--sort": "a mean has no labels",
+        "--top": "a mean has no labels",
+    }
+    methods: ClassVar[Collection[str]] = ESTIMATORS
+
+    def asked(self, domain: Any) -> tuple[str, str]:
+        """Say which numbers can be given."""
+        return "numbers", span(domain)
 
     def card(self, plan: Plan) -> tuple[str, str]:
         """Say which numbers could be given."""
         bounds = plan.domain
-        size = bounds.dimensions
         words = "bounds of the number that was asked for"
-        if size > 1:
-            words = f"bounds of the {size:,} numbers that were asked for"
+        if bounds.dimensions > 1:
+            words = f"bounds of the {bounds.dimensions:,} numbers that were asked for"
         return f"{number(bounds.low)} to {number(bounds.high)}", words
 
-    def estimate(self, contents: Contents) -> Content:
-        """Tell the mean with its interval, or those of several coordinates."""
-        level = contents.level
-        records = contents.estimate.to_records(level, simultaneous=contents.simultaneous)
-        digits = decimals(record["standard_error"] for record in records)
-        size = len(records)
-        people = "all questions to people" if len(contents.asked) > 1 else "all people asked"
-        rows = [
-            (
-                f"coordinate {record['coordinate']}" if size > 1 else people,
-                rounded(record["mean"], digits),
-                rounded(record["standard_error"], digits),
-                limits(record["low"], record["high"], digits),
-            )
-            for record in records
-        ]
-        head = ("mean of", "mean", "standard error", f"{percent(level)} interval")
-        caption = f"The mean over {people}"
-        if size > 1:
-            caption = f"The means of {size:,} coordinates over {people}"
-        lead = [_sentence(records[0], digits, level, people)] if size == 1 else []
-        words = _interval_words(contents, size)
-        return Content(caption, head, rows, of=size, lead=lead, words=words)
+    def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
+        """Name the coordinate, if there are several, and the numbers."""
+        coordinate = ["coordinate"] if domain.dimensions > 1 else []
+        numbers = ["mean", "std. error", f"{percent(level)} interval"]
+        return [*coordinate, *numbers], len(coordinate)
 
-    def groups(self, contents: Contents, records: Sequence[dict[str, Any]]) -> Content:
-        """Tell the mean in each group."""
-        names = list(records[0]["group"])
-        digits = decimals(record["standard_error"] for record in records)
-        several = contents.plan.domain.dimensions > 1
-        rows = [
-            (
-                *group_key(record),
-                *([str(record["coordinate"])] if several else []),
-                f"{record['received']:,}",
-                record["reason"] or rounded(record["mean"], digits),
-                "–" if record["reason"] else rounded(record["standard_error"], digits),
-                "–" if record["reason"] else limits(record["low"], record["high"], digits),
-            )
-            for record in records
+    def cells(self, record: Mapping[str, Any], digits: int | None) -> list[str]:
+        """Write a mean."""
+        return [
+            *([str(record["coordinate"])] if "coordinate" in record else []),
+            rounded(record["mean"], digits),
+            rounded(record["standard_error"], digits),
+            limits(record["low"], record["high"], digits),
         ]
-        coordinate = ["coordinate"] if several else []
-        interval = f"{percent(contents.level)} interval"
-        head = (*names, *coordinate, "reports", "mean", "standard error", interval)
-        caption = f"Means with {percent(contents.level)} intervals"
-        return Content(caption, head, rows, names=len(names) + several)
 
-    def draws_groups(self, plan: Plan) -> bool:
+    def digits(self, domain: Any, records: Sequence[Mapping[str, Any]]) -> int | None:
+        """Show every standard error with two digits."""
+        return decimals(record["standard_error"] for record in records)
+
+    def scope(self, domain: Any, simultaneous: str | None) -> str:
+        """Say which coordinates hold together, of several."""
+        if domain.dimensions == 1:
+            return ""
+        together = f"all {domain.dimensions:,} coordinates at once"
+        return "each coordinate by itself" if simultaneous is None else together
+
+    def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
+        """List the coordinates."""
+        return _named(estimate.to_records(**view.scope), estimate.domain)
+
+    def group_records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
+        """List the coordinates of each group."""
+        return _named(super().group_records(estimate, view), _by_group(estimate).domain)
+
+    def caption(self, domain: Any, view: View, people: str) -> str:
+        """Say whose mean it is."""
+        if domain.dimensions > 1:
+            return f"The means of {domain.dimensions:,} coordinates over {people}"
+        return f"The mean over {people}"
+
+    def group_caption(self, domain: Any, view: View) -> str:
+        """Say which intervals means have."""
+        return f"Means with {percent(view.level)} intervals"
+
+    def lead(
+        self, records: Sequence[Mapping[str, Any]], digits: Any, view: View, people: str
+    ) -> str:
+        """Say the mean, if it is one."""
+        if len(records) > 1:
+            return ""
+        record, known = records[0], "; how far it may be off is not known."
+        if record["low"] is not None:
+            low, high = rounded(record["low"], digits), rounded(record["high"], digits)
+            known = f": between {low} and {high}, with {percent(view.level)} confidence."
+        return f"The mean over {people} is estimated as {rounded(record['mean'], digits)}{known}"
+
+    def words(self, estimate: Any, view: View) -> str:
+        """Say what intervals hold."""
+        scope = self.scope(estimate.domain, view.simultaneous)
+        together = f" ({METHODS[view.simultaneous]})" if view.simultaneous else ""
+        for_all = f", for {scope}{together}" if scope else ""
+        return (
+            "The noise of the reports is taken out of the mean, so that it can come out beyond the "
+            f"bounds where few reported. Of intervals made like these, {percent(view.level)} hold "
+            f"the true mean{for_all} (method: {self.interval_method(estimate, view)})."
+        )
+
+    def entries(self, domain: Any) -> int:
+        """Say how many coordinates there are."""
+        size: int = domain.dimensions
+        return size
+
+    def values(self, estimate: Any, view: View) -> dict[str, Any]:
+        """Give the mean, or lists of those of several coordinates."""
+        return _together(self.records(estimate, view))
+
+    def group_values(self, estimate: Any, view: View) -> dict[str, Any]:
+        """Give the same for each group."""
+        records = self.group_records(estimate, view)
+        size = estimate.domain.dimensions
+        return {
+            "estimates": [
+                {
+                    "group": json_group(records[start]["group"]),
+                    "nodes": records[start]["nodes"],
+                    "received": records[start]["received"],
+                    **_together(records[start : start + size]),
+                    "reason": records[start]["reason"],
+                }
+                for start in range(0, len(records), size)
+            ]
+        }
+
+    def draws_groups(self, domain: Any) -> bool:
         """Tell whether each person gave one number only."""
-        one: bool = plan.domain.dimensions == 1
+        one: bool = domain.dimensions == 1
         return one
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
@@ -90,29 +155,26 @@ class MeanWording(Wording):
         ]
 
 
-def _sentence(record: dict[str, Any], digits: int | None, level: float, people: str) -> str:
-    mean = rounded(record["mean"], digits)
-    if record["low"] is None:
-        return f"The mean over {people} is estimated as {mean}; how far it may be off is not known."
-    low, high = rounded(record["low"], digits), rounded(record["high"], digits)
-    return (
-        f"The mean over {people} is estimated as {mean}: between {low} and {high}, with "
-        f"{percent(level)} confidence."
-    )
+def _by_group(estimate: Any) -> Any:
+    """Give the estimates of the groups of a series."""
+    return estimate.estimate if isinstance(estimate, BaseSeries) else estimate
 
 
-def _interval_words(contents: Contents, size: int) -> str:
-    interval = contents.estimate.interval(contents.level, simultaneous=contents.simultaneous)
-    scope = ""
-    if size > 1:
-        scope = ", for each coordinate by itself"
-        if contents.simultaneous is not None:
-            scope = f", for all coordinates at once ({METHODS[contents.simultaneous]})"
-    return (
-        "The noise of the reports is taken out of the mean, so that it can come out beyond the "
-        f"bounds where few reported. Of intervals made like these, {percent(contents.level)} hold "
-        f"the true mean{scope} (method: {interval.method})."
-    )
+def _named(records: list[dict[str, Any]], domain: Any) -> list[dict[str, Any]]:
+    """Leave out the number of the only coordinate."""
+    if domain.dimensions > 1:
+        return records
+    return [
+        {name: value for name, value in record.items() if name != "coordinate"}
+        for record in records
+    ]
+
+
+def _together(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Give the numbers of one mean, or lists of them of several coordinates."""
+    if len(records) == 1:
+        return {name: records[0][name] for name in _FIELDS}
+    return {name: [record[name] for record in records] for name in _FIELDS}
 
 
 _QUARTILES = (0.25, 0.5, 0.75)
@@ -120,41 +182,29 @@ _QUARTILES = (0.25, 0.5, 0.75)
 _NAMES = {0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile"}
 
 
-def named(row: Mapping[str, Any]) -> str:
-    """Name a row of the summary of a distribution.
-
-    Examples
-    --------
-    >>> named({"probability": None}), named({"probability": 0.5}), named({"probability": 0.05})
-    ('mean', 'median', 'quantile of 5 %')
-    """
-    share = row["probability"]
-    if share is None:
-        return "mean"
-    return _NAMES.get(share, f"quantile of {percent(share)}")
-
-
-def digits_of(width: float) -> int | None:
-    """Decimals that tell neighbouring bins apart.
-
-    Examples
-    --------
-    >>> digits_of(1.5625), digits_of(0.01)
-    (1, 3)
-    """
-    return decimals([width])
-
-
-class DistributionWording(MeanWording):
-    """Tells distributions: see :class:`turnout.reporting.contents.Wording`."""
+class Distributions(Means):
+    """Tells distributions: mean and quantiles."""
 
     what: ClassVar[str] = "The distribution"
     of_a_group: ClassVar[str] = "Distributions are over"
     together: ClassVar[Mapping[str, str]] = {
         "labels": "the median of each group by itself",
-        "groups": "the medians of all groups at once",
-        "all": "the medians of all groups at once",
+        "groups": "all medians of all groups at once",
+        "all": "all medians of all groups at once",
     }
+    counted: ClassVar[str] = "a distribution"
+    refused: ClassVar[Mapping[str, str]] = {
+        "--clip": "the intervals of its bins are as they were made; those shown are of numbers",
+        "--project": "the shares of its bins are not negative and add up to 1",
+        "--shrink": "the shares of its bins are made of those of their neighbours",
+        "--sort": "bins have an order of their own",
+        "--top": "bins have an order of their own; --json has them all",
+    }
+    methods: ClassVar[Collection[str]] = DISTRIBUTION_METHODS
+
+    def asked(self, domain: Any) -> tuple[str, str]:
+        """Say which numbers can be given, and how many bins they are in."""
+        return "numbers", f"{span(domain)}, in {domain.bins:,} bins"
 
     def card(self, plan: Plan) -> tuple[str, str]:
         """Say which numbers could be given."""
@@ -162,61 +212,98 @@ class DistributionWording(MeanWording):
         words = f"bounds of the number that was asked for, in {bounds.bins:,} bins"
         return f"{number(bounds.low)} to {number(bounds.high)}", words
 
-    def estimate(self, contents: Contents) -> Content:
-        """Tell the mean and quantiles with their intervals."""
-        level = contents.level
-        digits = digits_of(contents.plan.domain.width)
-        people = "all questions to people" if len(contents.asked) > 1 else "all people asked"
-        records = contents.estimate.summary(level)
-        rows = [
-            (named(row), rounded(row["value"], digits), limits(row["low"], row["high"], digits))
-            for row in records
+    def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
+        """Name what a number is of; of groups mean, quartiles and the interval of the median."""
+        interval = f"{percent(level)} interval"
+        if groups:
+            return ["mean", "25 %", "median", interval, "75 %"], 0
+        return ["", "number", interval], 1
+
+    def cells(self, record: Mapping[str, Any], digits: int | None) -> list[str]:
+        """Write a number, or those of a group."""
+        if "summary" not in record:
+            interval = limits(record["low"], record["high"], digits)
+            return [_name(record["probability"]), rounded(record["value"], digits), interval]
+        mean, lower, median, upper = record["summary"]
+        numbers = [rounded(each["value"], digits) for each in (mean, lower, median, upper)]
+        return [*numbers[:3], limits(median["low"], median["high"], digits), numbers[3]]
+
+    def digits(self, domain: Any, records: Sequence[Mapping[str, Any]]) -> int | None:
+        """Tell neighbouring bins apart."""
+        return decimals([domain.width])
+
+    def interval_words(self, method: str, domain: Any, simultaneous: str | None) -> str:
+        """Say that the mean and each quantile are by themselves."""
+        return "for each number by itself; --json has those of all bins"
+
+    def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
+        """List the mean and the quantiles."""
+        rows: list[dict[str, Any]] = estimate.summary(view.level)
+        return rows
+
+    def group_records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
+        """List the mean and the quartiles of each group."""
+        found = _by_group(estimate)
+        each = found.each_median(view.level, view.simultaneous, view.over)
+        return [
+            {
+                "group": dict(zip(found.names, key, strict=True)),
+                "nodes": found.tally[key].nodes,
+                "received": found.tally[key].received,
+                "reason": found.reasons.get(key),
+                "summary": [] if key in found.reasons else found[key].summary(each, _QUARTILES),
+            }
+            for key in _keys(estimate)
         ]
+
+    def caption(self, domain: Any, view: View, people: str) -> str:
+        """Say whose distribution it is."""
+        return f"The distribution over {people}"
+
+    def group_caption(self, domain: Any, view: View) -> str:
+        """Say which intervals are shown."""
+        return f"Means and quartiles, with {percent(view.level)} intervals of medians"
+
+    def lead(
+        self, records: Sequence[Mapping[str, Any]], digits: Any, view: View, people: str
+    ) -> str:
+        """Say the median."""
         (median,) = (row for row in records if row["probability"] == 0.5)
-        low, high = rounded(median["low"], digits), rounded(median["high"], digits)
-        lead = (
-            f"Half of {people} are estimated to have a number up to "
-            f"{rounded(median['value'], digits)}: between {low} and {high}, with "
-            f"{percent(level)} confidence."
+        value, low, high = (rounded(median[name], digits) for name in ("value", "low", "high"))
+        return (
+            f"Half of {people} are estimated to have a number up to {value}: between {low} and "
+            f"{high}, with {percent(view.level)} confidence."
         )
-        words = (
+
+    def words(self, estimate: Any, view: View) -> str:
+        """Say what intervals hold."""
+        return (
             "The noise of the reports is taken out of the distribution; the shares of neighbouring "
             f"bins are made alike where reports do not tell them apart. Of intervals made like "
-            f"these, {percent(level)} hold the true number, each by itself. The limits of "
+            f"these, {percent(view.level)} hold the true number, each by itself. The limits of "
             "quantiles are edges of bins."
         )
-        head = ("of the distribution", "number", f"{percent(level)} interval")
-        return Content(f"The distribution over {people}", head, rows, lead=[lead], words=words)
 
-    def groups(self, contents: Contents, records: Sequence[dict[str, Any]]) -> Content:
-        """Tell the mean and the quartiles of each group."""
-        names = list(records[0]["group"])
-        digits = digits_of(contents.plan.domain.width)
-        estimate = _estimate_by(contents, names)
-        each = estimate.each_median(contents.level, contents.simultaneous, contents.over)
-        rows: list[tuple[str, ...]] = []
-        before: dict[str, Any] | None = None
-        for record in records:
-            if before is not None and record["group"] == before["group"]:
-                continue
-            before = record
-            head = (*group_key(record), f"{record['received']:,}")
-            if record["reason"]:
-                rows.append((*head, record["reason"], "–", "–", "–", "–"))
-                continue
-            key = tuple(record["group"][name] for name in estimate.names)
-            mean, lower, median, upper = estimate[key].summary(each, _QUARTILES)
-            numbers = [rounded(row["value"], digits) for row in (mean, lower, median, upper)]
-            interval = limits(median["low"], median["high"], digits)
-            rows.append((*head, *numbers[:3], interval, numbers[3]))
-        interval = f"{percent(contents.level)} interval"
-        head = (*names, "reports", "mean", "lower quartile", "median", interval, "upper quartile")
-        caption = f"Means and quartiles, with {percent(contents.level)} intervals of medians"
-        return Content(caption, head, rows, names=len(names))
+    def values(self, estimate: Any, view: View) -> dict[str, Any]:
+        """Give the mean, the quantiles and the bins."""
+        return {
+            **_summary(self.records(estimate, view)),
+            "estimates": estimate.to_records(**view.scope),
+        }
 
-    def draw(self, estimate: Any, level: float, simultaneous: str | None) -> Any:
-        """Draw the shares of the bins."""
-        return estimate.plot(level=level).figure
+    def group_values(self, estimate: Any, view: View) -> dict[str, Any]:
+        """Give the mean, the quartiles and the shares of the bins of each group."""
+        estimates = []
+        for key, record in zip(estimate, self.group_records(estimate, view), strict=True):
+            shares = [] if record["reason"] else estimate[key].frequencies.tolist()
+            head = {name: record[name] for name in ("nodes", "received", "reason")}
+            numbers = {**_summary(record["summary"]), "frequencies": shares}
+            estimates.append({"group": json_group(record["group"]), **head, **numbers})
+        return {"edges": estimate.domain.edges.tolist(), "estimates": estimates}
+
+    def draw(self, estimate: Any, view: View) -> Any:
+        """Draw the shares of the bins, and the interval of one quantile."""
+        return estimate.plot(level=view.level).figure
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
         """Say which numbers are reported, and as what."""
@@ -228,10 +315,31 @@ class DistributionWording(MeanWording):
         ]
 
 
-def _estimate_by(contents: Contents, names: Sequence[str]) -> Any:
-    """Find the estimate by some columns."""
-    found = [contents.groups]
-    found += [
-        series.estimate for series in (contents.series, contents.several) if series is not None
+def _name(probability: float | None) -> str:
+    """Name a number of the summary of a distribution.
+
+    Examples
+    --------
+    >>> _name(None), _name(0.5), _name(0.05)
+    ('mean', 'median', 'quantile of 5 %')
+    """
+    if probability is None:
+        return "mean"
+    return _NAMES.get(probability, f"quantile of {percent(probability)}")
+
+
+def _keys(estimate: Any) -> Iterator[Any]:
+    """List the keys of groups, of a series in its order."""
+    if not isinstance(estimate, BaseSeries):
+        return iter(estimate)
+    records = estimate.to_records()
+    return iter(dict.fromkeys(tuple(record["group"].values()) for record in records))
+
+
+def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Give the mean and the quantiles in terms of JSON."""
+    mean = [{name: row[name] for name in ("value", "low", "high")} for row in rows[:1]]
+    quantiles = [
+        {name: row[name] for name in ("probability", "value", "low", "high")} for row in rows[1:]
     ]
-    return next(each for each in found if each is not None and set(each.names) == set(names))
+    return {"mean": mean[0] if mean else None, "quantiles": quantiles}

@@ -6,7 +6,6 @@ import contextlib
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,12 @@ from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import shown_part
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.reporting.contents import CollectionFacts, Content, Contents
+from turnout.reporting.contents import CollectionFacts, Contents
 from turnout.reporting.figures import Picture, pictures
-from turnout.reporting.frequencies import given_others
-from turnout.reporting.kinds import SHARES, wording
-from turnout.reporting.markup import Markup, definitions, join, paragraph, section, table, tag, void
+from turnout.reporting.kinds import SHARES, telling
+from turnout.reporting.markup import Markup, definitions, join, paragraph, section, tag, void
+from turnout.reporting.tables import folded, told_table
+from turnout.reporting.telling import Told, View
 from turnout.reporting.words import (
     METHODS,
     epsilon_together,
@@ -36,12 +36,6 @@ from turnout.reporting.words import (
     rounded_up,
 )
 
-#: So many rows of a table are on the page.
-ROWS = 1000
-
-#: Tables of more records are folded away.
-UNFOLDED = 200
-
 
 def header(contents: Contents, title: str) -> Markup:
     """Say what was collected."""
@@ -51,7 +45,7 @@ def header(contents: Contents, title: str) -> Markup:
     cards = [
         (f"{tally.nodes:,}", "people (nodes)"),
         (f"{tally.received:,}", f"reports, {percent(ratio, 1)} of the people"),
-        wording(plan).card(plan),
+        telling(plan).card(plan),
         (epsilon, "privacy of one report"),
     ]
     times = len(contents.asked)
@@ -61,7 +55,7 @@ def header(contents: Contents, title: str) -> Markup:
             (f"{max(contents.asked):,}", f"people at most at one of the {times:,} times"),
             (f"{tally.nodes:,}", "questions to people, at all times together"),
             (f"{tally.received:,}", f"reports, for {percent(ratio, 1)} of the questions"),
-            wording(plan).card(plan),
+            telling(plan).card(plan),
             (together, f"privacy of who reports at all times; {epsilon} of one report"),
         ]
     series = contents.series
@@ -80,7 +74,7 @@ def header(contents: Contents, title: str) -> Markup:
 
 
 def figures(pictures: Sequence[Picture], name: str) -> Markup:
-    """Put the picture of a name into the page."""
+    """Put the picture of a section into the page."""
     return join(
         tag("figure", void("img", src=picture.data_uri(), alt=picture.words))
         for picture in pictures
@@ -90,114 +84,77 @@ def figures(pictures: Sequence[Picture], name: str) -> Markup:
 
 def results(contents: Contents, pictures: Sequence[Picture]) -> Markup:
     """Show the estimates of all people."""
-    estimate = contents.estimate
-    if estimate is None:
+    if contents.estimate is None:
         missing = paragraph(f"There is no estimate: {contents.reason}.")
-        return section("Estimates", missing, name="estimates")
-    wanted = wording(contents.plan).estimate(contents)
-    return section(
-        "Estimates",
-        *(paragraph(sentence) for sentence in wanted.lead),
-        figures(pictures, "estimate"),
-        _cut(contents, wanted),
-        paragraph(wanted.words, class_="note"),
-        name="estimates",
-    )
+        return section("Estimates", missing, name="estimate")
+    told = telling(contents.plan).told(contents.estimate, contents.view, contents.people)
+    return _section("Estimates", told, contents, pictures, "estimate")
 
 
 def some_questions(contents: Contents, pictures: Sequence[Picture]) -> Markup:
     """Show the shares of some of several questions, and of one among those who answered others."""
-    pieces = []
+    view, pieces = contents.view, []
     if contents.marginal is not None:
-        alone = SHARES.estimate(replace(contents, estimate=contents.marginal))
-        pieces.append(
-            section(
-                f"Answers to {', '.join(contents.alone)} alone",
-                figures(pictures, "marginal"),
-                _cut(contents, alone),
-                paragraph(alone.words, class_="note"),
-                name="marginal",
-            )
-        )
+        alone = SHARES.told(contents.marginal, view, contents.people)
+        title = f"Answers to {', '.join(contents.alone)} alone"
+        pieces.append(_section(title, alone, contents, pictures, "marginal"))
     if contents.conditional is not None:
-        told = given_others(contents)
-        pieces.append(
-            section(
-                told.caption,
-                figures(pictures, "conditional"),
-                _cut(contents, told),
-                paragraph(told.words, class_="note"),
-                name="conditional",
-            )
-        )
+        told = contents.given_others.told(contents.conditional, view)
+        pieces.append(_section(told.caption, told, contents, pictures, "conditional"))
     return join(pieces)
+
+
+def _section(
+    title: str,
+    told: Told,
+    contents: Contents,
+    pictures: Sequence[Picture],
+    name: str,
+) -> Markup:
+    """Show a table with its picture, and what is said of both."""
+    return section(
+        title,
+        paragraph(told.lead) if told.lead else "",
+        figures(pictures, name),
+        told_table(contents, told),
+        paragraph(told.words, class_="note"),
+        name=name,
+    )
 
 
 def groups(contents: Contents, pictures: Sequence[Picture]) -> Markup:
     """Show the estimates by group and over time."""
-    pieces = []
+    kind, pieces = telling(contents.plan), []
     if contents.groups is not None:
-        estimate = contents.groups
-        title = f"By {', '.join(estimate.names)}"
-        body = _group_table(contents, estimate.to_records(**contents.scope, top=contents.top))
+        title = f"By {', '.join(contents.groups.names)}"
+        table = told_table(contents, kind.told_groups(contents.groups, contents.view))
         pieces.append(
-            section(title, figures(pictures, "groups"), body, _scope_note(contents), name="groups")
+            section(title, figures(pictures, "groups"), table, _scope_note(contents), name="groups")
         )
     if contents.series is not None:
-        series = contents.series
-        records = series.to_records(**contents.scope, top=contents.top)
-        parts = [figures(pictures, "series"), _details(_group_table(contents, records), records)]
-        if contents.several is not None:
-            parts.append(figures(pictures, "series_by_group"))
-            each = contents.several.to_records(**contents.scope, top=contents.top)
-            parts.append(_details(_group_table(contents, each), each))
-        pieces.append(
-            section(f"Over time: {series.time}", *parts, _scope_note(contents), name="series")
-        )
+        parts = []
+        for name, each in (("series", contents.series), ("series_by_group", contents.several)):
+            if each is not None:
+                told = kind.told_groups(each, contents.view)
+                parts += [figures(pictures, name), folded(told_table(contents, told), told)]
+        title = f"Over time: {contents.series.time}"
+        pieces.append(section(title, *parts, _scope_note(contents), name="series"))
     return join(pieces)
 
 
 def _scope_note(contents: Contents) -> Markup:
-    kind, scope = wording(contents.plan), "each interval by itself"
-    if contents.simultaneous is not None:
-        scope = f"{kind.together[contents.over]} ({METHODS[contents.simultaneous]})"
+    kind, view, scope = telling(contents.plan), contents.view, "each interval by itself"
+    if view.simultaneous is not None:
+        scope = f"{kind.together[view.over]} ({METHODS[view.simultaneous]})"
     return paragraph(
-        f"{kind.of_a_group} {_people(contents)} of a group. {percent(contents.level)} intervals, "
-        f"for {scope}.",
+        f"{kind.of_a_group} {_people(contents)} of a group. {percent(view.level)} intervals, for "
+        f"{scope}.",
         class_="note",
     )
 
 
 def _people(contents: Contents) -> str:
     return "the people" if len(contents.asked) == 1 else "the questions to people"
-
-
-def _details(content: Markup, records: Sequence[object]) -> Markup:
-    """Fold a long table away; a page that is printed leaves out what is folded."""
-    unfolded = "open" if len(records) <= UNFOLDED else None
-    return tag("details", tag("summary", "The numbers"), content, open=unfolded)
-
-
-def _group_table(contents: Contents, records: Sequence[dict[str, Any]]) -> Markup:
-    """Make a table of groups."""
-    if not records:
-        return paragraph("There are no groups.")
-    return _cut(contents, wording(contents.plan).groups(contents, records))
-
-
-def _cut(contents: Contents, content: Content) -> Markup:
-    """Make a table of the first rows, and say how many there are."""
-    most = len(content.rows) if contents.top is None else ROWS
-    every = len(content.rows) if content.of is None else content.of
-    shown = table(content.caption, content.head, content.rows[:most], names=content.names)
-    rows = min(most, len(content.rows))
-    if every <= rows:
-        return shown
-    more = (
-        f"{rows:,} of {every:,} rows. All of them: turnout report --top all, turnout estimate "
-        "TALLY --output FILE.csv, or estimate().to_pandas()."
-    )
-    return join([shown, paragraph(more, class_="note")])
 
 
 def promise(contents: Contents) -> Markup:
@@ -269,13 +226,13 @@ def making(contents: Contents) -> Markup:
             "epsilon",
             f"{number(plan.oracle.epsilon)} asked, {number(plan.oracle.realized_epsilon)} realised",
         ),
-        *wording(plan).making(plan),
-        ("estimator", contents.method.replace("_", " ")),
+        *telling(plan).making(plan),
+        ("estimator", str(contents.view.method).replace("_", " ")),
     ]
     # Labels that no file can hold, such as dates, have no fingerprint.
     with contextlib.suppress(InvalidTypeError):
         rows.append(("plan (SHA-256)", tag("code", plan.fingerprint)))
-        rows += [(name, tag("code", value)) for name, value in wording(plan).fingerprints(plan)]
+        rows += [(name, tag("code", value)) for name, value in telling(plan).fingerprints(plan)]
     versions = f"turnout {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
     rows.append(("versions", versions))
     return section("How it was made", definitions(rows), name="making")
@@ -368,20 +325,9 @@ def report(
         raise _arguments.mistyped("title must be text", title)
     if facts is not None and not isinstance(facts, CollectionFacts):
         facts = CollectionFacts.from_dict(facts)
+    view = View(method, level, simultaneous, over, order, top, clip)
     contents = Contents.of(
-        tally,
-        method=method,
-        level=level,
-        simultaneous=simultaneous,
-        over=over,
-        time=time,
-        top=top,
-        order=order,
-        clip=clip,
-        given=given,
-        of=of,
-        marginal=marginal,
-        consistent=consistent,
+        tally, view, time=time, given=given, of=of, marginal=marginal, consistent=consistent
     )
     text = page(contents, title or "Report of a collection", facts)
     with atomic_write(path) as temporary:

@@ -36,7 +36,13 @@ def rounded_up(value: Fraction | float, digits: int = 3) -> str:
 
 
 def number(value: float) -> str:
-    """Write a number with all of its digits and no others."""
+    """Write a number with all of its digits and no others.
+
+    Examples
+    --------
+    >>> number(1.0), number(0.25)
+    ('1', '0.25')
+    """
     return repr(float(value)).removesuffix(".0")
 
 
@@ -48,11 +54,10 @@ def percent(share: float, digits: int | None = None) -> str:
     >>> percent(0.25), percent(-0.00001, 1)
     ('25 %', '0.0 %')
     """
+    if digits is None:
+        return f"{100 * share:.6g} %"
     # Adding 0.0 makes -0.0 a plain zero.
-    form = (
-        f"{100 * share:.6g}" if digits is None else f"{round(100 * share, digits) + 0.0:.{digits}f}"
-    )
-    return form.replace("-", "−") + " %"
+    return f"{round(100 * share, digits) + 0.0:.{digits}f} %"
 
 
 def file_size(amount: float) -> str:

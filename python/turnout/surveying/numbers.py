@@ -12,13 +12,13 @@ from turnout._drawing import answered, new_axes
 from turnout._tables import Tabular
 from turnout._types import Floats, Integers
 from turnout.bounds import Bounds
+from turnout.collecting.groups.apart import EstimatesOfGroups
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.distribution import DistributionQuantile
 from turnout.errors import EstimatorError
 from turnout.frequency.ordered import HierarchicalCollection
 from turnout.frequency.ordered.levels import HierarchicalEstimate, HierarchicalTally
 from turnout.frequency.ordered.statistics import LinearEstimate
-from turnout.surveying.results import EstimatesOfGroups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -277,8 +277,6 @@ class NumberGroups(EstimatesOfGroups[NumberEstimate]):
         As for :class:`NumberEstimate`.
     """
 
-    _columns = ("nodes", "received", *NumberEstimate._columns, "reason")
-
     def __init__(
         self,
         tally: GroupedTally[HierarchicalTally],
@@ -293,10 +291,10 @@ class NumberGroups(EstimatesOfGroups[NumberEstimate]):
                 reasons[key] = "the group has too few reports"
         if not estimates:
             raise EstimatorError("no group has enough reports: nothing can be estimated")
-        super().__init__(tuple(tally.names), estimates)
-        self._tally, self._reasons = tally, reasons
+        unknown = [{**dict.fromkeys(NumberEstimate._columns), "statistic": "mean"}]
+        super().__init__(tally.names, tally, estimates, unknown, reasons=reasons)
 
-    def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:
+    def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:  # type: ignore[override]
         """List the mean and the quantiles of each group.
 
         Parameters
@@ -315,22 +313,7 @@ class NumberGroups(EstimatesOfGroups[NumberEstimate]):
         InvalidValueError, InvalidTypeError
             If the level is not between 0 and 1.
         """
-        records = []
-        for key, tally in self._tally.items():
-            head = {
-                "group": dict(zip(self.names, key, strict=True)),
-                "nodes": tally.nodes,
-                "received": tally.received,
-            }
-            reason = self._reasons.get(key)
-            unknown = dict.fromkeys(NumberEstimate._columns[1:])
-            rows = (
-                [{"statistic": "mean", **unknown}]
-                if reason
-                else self._estimates[key].to_records(level)
-            )
-            records += [{**head, **row, "reason": reason} for row in rows]
-        return records
+        return super().to_records(level)
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the share of the people up to each number, a line for each group.

@@ -5,67 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from turnout import _arguments
 from turnout._drawing import panels
 from turnout._tables import Tabular
+from turnout.collecting.groups.apart import EstimatesOfGroups
+from turnout.collecting.keys import Key
+from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-E = TypeVar("E")
-
-
-class EstimatesOfGroups(Tabular, Mapping[tuple[Any, ...], E]):
-    """The estimate of each group that has one.
-
-    Parameters
-    ----------
-    names
-        The columns of the groups.
-    estimates
-        The estimate of each.
-    """
-
-    def __init__(self, names: tuple[str, ...], estimates: Mapping[tuple[Any, ...], E]) -> None:
-        self._names, self._estimates = names, dict(estimates)
-        #: Why other groups have none.
-        self._reasons: dict[tuple[Any, ...], str] = {}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of the groups."""
-        return self._names
-
-    @property
-    def _group_columns(self) -> tuple[str, ...]:
-        return self._names
-
-    def __getitem__(self, key: Any) -> E:
-        """Give the estimate of a group, by its value or the tuple of its values."""
-        found = key if isinstance(key, tuple) else (key,)
-        if found not in self._estimates:
-            reason = self._reasons.get(found, "there is no such group")
-            raise InvalidValueError(f"no estimate for {_arguments.shown(key)}: {reason}")
-        estimate: E = self._estimates[found]
-        return estimate
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """List the groups that have an estimate."""
-        return iter(self._estimates)
-
-    def __len__(self) -> int:
-        """Count the groups that have an estimate."""
-        return len(self._estimates)
-
-    def __repr__(self) -> str:
-        """Show how many groups there are."""
-        number = len(self._estimates) + len(self._reasons)
-        return f"{type(self).__name__}({number} groups by {', '.join(self._names)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -278,37 +230,20 @@ class ShareGroups(EstimatesOfGroups[FrequencyEstimate]):
         The estimate of each.
     """
 
-    _columns = ("nodes", "label", "count", "frequency", "standard_error", "low", "high")
+    def __init__(self, names: tuple[str, ...], estimates: Mapping[Key, FrequencyEstimate]) -> None:
+        [first, *_] = estimates.values()
+        unknown = [dict.fromkeys(FrequencyEstimate._columns)] * first.domain.size
+        super().__init__(names, estimates, estimates, unknown)
+
+    @property
+    def domain(self) -> Domain:
+        """The answers."""
+        [first, *_] = self.values()
+        return first.domain
 
     def clip_intervals(self) -> ShareGroups:
         """Cut the intervals of all groups to [0, 1]."""
         return ShareGroups(self.names, {key: each.clip_intervals() for key, each in self.items()})
-
-    def to_records(self, level: float = 0.95, **options: Any) -> list[dict[str, Any]]:
-        """List one dictionary for each answer of each group.
-
-        Parameters
-        ----------
-        level
-            The confidence level of the intervals, between 0 and 1.
-        **options
-            As for :meth:`turnout.FrequencyEstimate.to_records`; intervals hold in each group.
-
-        Returns
-        -------
-        list of dict
-            With ``group``, ``nodes``, and what :meth:`turnout.FrequencyEstimate.to_records` gives.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If an argument is of the wrong type, or none of the allowed values.
-        """
-        return [
-            {"group": dict(zip(self.names, key, strict=True)), "nodes": estimate.nodes, **record}
-            for key, estimate in self._estimates.items()
-            for record in estimate.to_records(level, **options)
-        ]
 
     def plot(self, **options: Any) -> NoReturn:
         """Refuse: each group has a picture of its own.

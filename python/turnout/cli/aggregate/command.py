@@ -45,11 +45,12 @@ from turnout.cli.running import (
     refusing,
     was_given,
 )
-from turnout.cli.showing.frequencies import show_estimate
+from turnout.cli.showing.estimates import show_all
 from turnout.cli.showing.shown import Clip, Order, Projection, Simultaneous, Wish
 from turnout.distributed import Recommendation
 from turnout.frequency.estimation.estimate import SHRUNK
 from turnout.pipeline.in_memory import read_columns
+from turnout.reporting.kinds import SHARES
 
 # The groups of options in the help.
 _TRUST = "Who takes part"
@@ -243,8 +244,9 @@ def aggregate(
         result = chosen.run(domain.decode(codes), seed=seed)
     made = SHRUNK if shrink else project
     shown_top = None if as_json else top
-    wish = Wish("hajek", level, simultaneous, "all", made, order, shown_top, frozenset(), clip)
-    shown = show_estimate(result.estimate, wish, summary(chosen, read.dropped))
+    wish = Wish("hajek", level, simultaneous, "all", order, shown_top, clip, postprocessing=made)
+    estimate, head = wish.made(result.estimate), summary(chosen, read.dropped)
+    shown = show_all(estimate, wish, SHARES, head)
     if comparison is not None and not as_json:
         console = output()
         console.print(comparison_table(comparison))
@@ -252,7 +254,7 @@ def aggregate(
     replace(
         shown,
         make_record=lambda: {
-            **shown.record,
+            **shown.make_record(),
             **json_object(chosen, result.costs),
             "floor_holds": floor_holds,
             "dropped": read.dropped,

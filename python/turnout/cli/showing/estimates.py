@@ -1,0 +1,236 @@
+"""Estimates of every kind, of all people and of groups: tables, notes, JSON and pictures."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from turnout import FrequencyEstimate, GroupedTally
+from turnout.cli.running import note
+from turnout.cli.showing.shown import CUT, Shown, Wish, in_words, method_word, rows_of
+from turnout.cli.tables import percent, print_estimates, printable, table
+from turnout.collecting.keys import shown_key, time_column
+from turnout.errors import EstimatorError
+from turnout.frequency.attributes import AttributeEstimate
+from turnout.frequency.estimation.answer import ordered
+from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
+from turnout.reporting.frequencies import MANY
+from turnout.reporting.kinds import telling
+from turnout.reporting.telling import Telling, Told
+
+#: So many rows of groups are shown, and so many groups are named.
+_MOST_ROWS: Final = 1000
+_FEW: Final = 5
+
+Rows = list[tuple[str, str]]
+
+
+def show(tally: Any, wish: Wish) -> Shown:
+    """Estimate from a tally, or from each group of a grouped one."""
+    estimate, kind = wish.made(tally.estimate(wish.method)), telling(tally.plan)
+    head = rows_of(tally, str(wish.method))
+    if isinstance(tally, GroupedTally):
+        return show_groups(estimate, tally, wish, kind, head)
+    return show_all(estimate, wish, kind, head)
+
+
+def show_all(estimate: Any, wish: Wish, kind: Telling, head: Rows, counted: Any = None) -> Shown:
+    """Show the estimate of all people.
+
+    Parameters
+    ----------
+    estimate, wish, kind
+        What is shown, and how.
+    head
+        What is said of it before its intervals.
+    counted
+        What has its plan, where the estimate has none.
+    """
+    counted = estimate if counted is None else counted
+    shrinkage = getattr(estimate, "shrinkage", None)
+    for sentence in shrinkage.cautions if shrinkage else ():
+        note(sentence)
+    domain = kind.domain_of(estimate)
+    interval: dict[str, Any] = {**wish.scope, "method": None}
+    rows = [*head, kind.asked(domain)]
+    try:
+        interval["method"] = kind.interval_method(estimate, wish)
+        made = kind.interval_words(interval["method"], domain, wish.simultaneous)
+        rows.append(("interval", _intervals(wish, made)))
+    except EstimatorError as error:
+        note(in_words(error, counted.method))
+    if isinstance(estimate, FrequencyEstimate) and interval["method"] is not None:
+        _note_many(domain.size, wish)
+    postprocessing = getattr(estimate, "postprocessing", "none")
+    return Shown(
+        lambda: {
+            "nodes": counted.nodes,
+            "received": counted.received,
+            "method": method_word(counted.method),
+            **kind.described(estimate),
+            "interval": interval,
+            "plan": counted.plan.to_dict(),
+            **kind.values(estimate, wish),
+        },
+        lambda: estimate.to_arrow(**wish.scope),
+        [*rows, *projection_rows(postprocessing), *kind.facts(estimate, wish.level)],
+        [partial(_print_all, estimate=estimate, wish=wish, kind=kind)],
+        lambda: kind.draw(estimate, wish),
+    )
+
+
+def show_groups(
+    estimate: Any, grouped: GroupedTally[Any], wish: Wish, kind: Telling, head: Rows
+) -> Shown:
+    """Show the estimates of groups; ``head`` is what is said of them before their intervals."""
+    _say_cautions(estimate)
+    groups = ("groups", f"{len(grouped):,} by {', '.join(grouped.names)}")
+    rows = [groups, *head, kind.asked(kind.domain_of(estimate))]
+    try:
+        for key in itertools.islice((key for key in estimate if key not in estimate.reasons), 1):
+            kind.interval_method(estimate[key], wish)
+        scope = "each by itself" if wish.simultaneous is None else kind.together[wish.over]
+        rows.append(("interval", _intervals(wish, f"for {scope}")))
+    except EstimatorError as error:
+        note(in_words(error, str(wish.method)))
+    over = wish.over if wish.simultaneous else None
+    return Shown(
+        lambda: {
+            "nodes": grouped.nodes,
+            "received": grouped.received,
+            "method": method_word(str(wish.method)),
+            **kind.described(estimate),
+            "interval": {**wish.scope, "over": over},
+            "plan": grouped.plan.to_dict(),
+            "groups": list(estimate.names),
+            **kind.group_values(estimate, wish),
+        },
+        lambda: estimate.to_arrow(**wish.group_scope),
+        rows + projection_rows(getattr(estimate, "postprocessing", "none")),
+        [lambda console: print_told(console, kind.told_groups(estimate, wish), wish)],
+        lambda: _draw_groups(estimate, wish),
+    )
+
+
+def _intervals(wish: Wish, scope: str) -> str:
+    """Say how intervals are made, and what they hold for."""
+    how = f" ({wish.simultaneous})" if wish.simultaneous else ""
+    return f"{percent(wish.level)}, {scope}{how}{CUT if wish.clip else ''}"
+
+
+def _note_many(size: int, wish: Wish) -> None:
+    """Say what intervals of many answers do together."""
+    if wish.simultaneous is None and size >= MANY:
+        note(
+            f"each interval holds by itself: of {size:,} labels some "
+            f"{round((1 - wish.level) * size):,} are outside of theirs, and the largest shares are "
+            "those that came out too large; --simultaneous sidak holds for all at once"
+        )
+
+
+def _say_cautions(result: Any) -> None:
+    """Say where shrinking may mislead, once for all groups of which it is true."""
+    groups: dict[str, list[str]] = {}
+    for key in result:
+        shrinkage = None if key in result.reasons else getattr(result[key], "shrinkage", None)
+        for sentence in shrinkage.cautions if shrinkage else ():
+            groups.setdefault(sentence, []).append(shown_key(key))
+    for sentence, names in list(groups.items())[:_FEW]:
+        more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
+        note(f"{', '.join(names[:_FEW])}{more}: {sentence}")
+    if len(groups) > _FEW:
+        note(f"{len(groups) - _FEW:,} more cautions of this kind; --by fewer columns has fewer")
+
+
+def projection_rows(postprocessing: str) -> Rows:
+    """Say what was done to the frequencies."""
+    said = []
+    if postprocessing.startswith("consistent"):
+        said.append(("consistent", "tables agree (intervals are from before it)"))
+        postprocessing = postprocessing.partition("_")[2] or "none"
+    if postprocessing == SHRUNK:
+        said.append(("shrunk", "empirical Bayes (intervals are from before it)"))
+    elif postprocessing == ACROSS:
+        said.append(("shrunk", "empirical Bayes, groups too (intervals are from before it)"))
+    elif postprocessing != "none":
+        said.append(("projected", f"{postprocessing} (intervals are from before it)"))
+    return said
+
+
+def _print_all(console: Console, estimate: Any, wish: Wish, kind: Telling) -> None:
+    """Print the table of all people: of shares with bars, a table for each question."""
+    if isinstance(estimate, FrequencyEstimate):
+        print_estimates(console, estimate, ordered(estimate, wish.order, wish.top), **wish.scope)
+    elif isinstance(estimate, AttributeEstimate):
+        each = estimate.each_level(**wish.scope)
+        for name, one in estimate.items():
+            console.print(Text(f"\n{printable(name)}", style="bold"))
+            print_estimates(console, one, ordered(one, wish.order, wish.top), each, None)
+    else:
+        print_told(console, kind.told(estimate, wish), wish)
+
+
+def print_told(console: Console, told: Told, wish: Wish) -> None:
+    """Print a table, and say what is left out of it."""
+    if not told.groups:
+        right = range(told.names, len(told.head))
+        rows = [list(map(printable, row.cells)) for row in told.rows]
+        console.print(table(told.head, rows, right=right))
+        return
+    groups = [list(rows) for _, rows in itertools.groupby(told.rows, lambda row: row.group)]
+    shown = groups
+    if wish.top is not None:
+        most = max(1, _MOST_ROWS // max(map(len, groups), default=1))
+        shown = groups[:most]
+    console.print(_group_table(told, shown))
+    if len(shown) < len(groups):
+        rest = f"and {len(groups) - len(shown):,} more of {len(groups):,} groups"
+        console.print(f"\n{rest}; --output FILE.csv has all", soft_wrap=True)
+    size = max(map(len, groups), default=told.entries)
+    if size < told.entries and wish.top is not None:
+        left = f"{told.entries - size:,} of {told.entries:,} labels are left out in each group"
+        console.print(f"\n{left}; --top all shows them", soft_wrap=True)
+
+
+def _group_table(told: Told, groups: Sequence[Sequence[Any]]) -> Table:
+    """Draw the estimates of all groups as one table; a group is named in its first row."""
+    drawn = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1), show_edge=False)
+    # Many columns: what can be spared between them goes to the labels.
+    drawn.collapse_padding, drawn.pad_edge = True, False
+    for name in told.groups:
+        drawn.add_column(printable(name), overflow="fold", style="cyan")
+    counted = any(row.received is not None for rows in groups for row in rows[:1])
+    if counted:
+        drawn.add_column("reports", justify="right", no_wrap=True)
+    for place, name in enumerate(told.head):
+        if place < told.names:
+            drawn.add_column(printable(name), overflow="fold")
+        else:
+            drawn.add_column(name, justify="right", no_wrap=True)
+    for rows in groups:
+        head = list(map(printable, rows[0].group))
+        head += [f"{rows[0].received:,}"] if counted else []
+        for row in rows:
+            if row.reason is not None:
+                reason = f"({row.reason.removeprefix('the group has ')})"
+                drawn.add_row(*map(Text, [*head, reason]), style="dim")
+            else:
+                drawn.add_row(*map(Text, [*head, *map(printable, row.cells)]))
+            head = [""] * len(head)
+        if len(rows) > 1:
+            drawn.add_section()
+    return drawn
+
+
+def _draw_groups(estimate: Any, wish: Wish) -> Any:
+    """Draw a series if a column is the time, else groups below each other."""
+    time = time_column(estimate.names, estimate)
+    drawn: Any = estimate if time is None else estimate.series(time)
+    return drawn.plot(**wish.group_scope).figure

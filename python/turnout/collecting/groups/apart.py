@@ -1,0 +1,134 @@
+"""Estimates of groups that were made each by itself, as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from turnout import _arguments
+from turnout._tables import Tabular
+from turnout.collecting.groups.estimate import OVER
+from turnout.collecting.intervals import checked_level, tail_probability
+from turnout.collecting.keys import Key
+from turnout.errors import InvalidValueError
+
+E = TypeVar("E")
+
+
+class EstimatesOfGroups(Tabular, Mapping[Key, E]):
+    """The estimate of each group that has one.
+
+    Parameters
+    ----------
+    names
+        The columns of the groups.
+    counted
+        What has the numbers of nodes and reports of each group.
+    estimates
+        The estimate of each that has one.
+    unknown
+        The rows of a group without one.
+    reasons
+        Why it has none.
+    within
+        The columns of groups within each, which the rows of its estimate have.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        counted: Mapping[Key, Any],
+        estimates: Mapping[Key, E],
+        unknown: Sequence[Mapping[str, Any]],
+        *,
+        reasons: Mapping[Key, str] = MappingProxyType({}),
+        within: Sequence[str] = (),
+    ) -> None:
+        self._by, self._within = tuple(names), tuple(within)
+        self._counted, self._estimates = dict(counted), dict(estimates)
+        self._unknown, self._reasons = unknown, dict(reasons)
+        shown = [name for name in unknown[0] if name != "group"]
+        self._columns = ("nodes", "received", *shown, "reason")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the groups."""
+        return (*self._by, *self._within)
+
+    @property
+    def reasons(self) -> Mapping[Key, str]:
+        """Why there is no estimate, for each group without one."""
+        return MappingProxyType(self._reasons)
+
+    @property
+    def _group_columns(self) -> tuple[str, ...]:
+        return self.names
+
+    def __getitem__(self, key: Any) -> E:
+        """Give the estimate of a group, by its value or the tuple of its values."""
+        found = key if isinstance(key, tuple) else (key,)
+        if found not in self._estimates:
+            reason = self._reasons.get(found, "there is no such group")
+            raise InvalidValueError(f"no estimate for {_arguments.shown(key)}: {reason}")
+        estimate: E = self._estimates[found]
+        return estimate
+
+    def __iter__(self) -> Iterator[Key]:
+        """List the groups that have an estimate."""
+        return iter(self._estimates)
+
+    def __len__(self) -> int:
+        """Count the groups that have an estimate."""
+        return len(self._estimates)
+
+    def __repr__(self) -> str:
+        """Show how many groups there are."""
+        return f"{type(self).__name__}({len(self._counted)} groups by {', '.join(self.names)})"
+
+    def to_records(
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: str | None = None,
+        over: str = "all",
+        top: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """List what is known of each group, for tables and programs.
+
+        Parameters
+        ----------
+        level, simultaneous, over
+            As for :meth:`turnout.frequency.GroupedEstimate.interval`.
+        top
+            List so many answers of each group only, those with its largest shares.
+
+        Returns
+        -------
+        list of dict
+            With ``group`` (a dictionary of the columns), ``nodes``, ``received``, what
+            ``to_records`` of the estimate of a group gives, and ``reason``: why there is no
+            estimate, else None.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type, or none of the allowed values.
+        """
+        level = checked_level(level, simultaneous)
+        _arguments.choice("over", over, OVER)
+        if simultaneous is not None:
+            entries, groups = len(self._unknown), max(1, len(self))
+            number = {"labels": entries, "groups": groups, "all": entries * groups}[over]
+            level = 1.0 - tail_probability(level, number, simultaneous)
+        options = {} if top is None else {"top": top}
+        records = []
+        for key, counted in self._counted.items():
+            reason = self._reasons.get(key)
+            estimate: Any = self._estimates.get(key)
+            for row in self._unknown if reason else estimate.to_records(level, **options):
+                parts = (*key, *row.get("group", {}).values())
+                head = {"nodes": counted.nodes, "received": counted.received}
+                group = {"group": dict(zip(self.names, parts, strict=True))}
+                records.append({**group, **head, **row, **group, "reason": reason})
+        return records

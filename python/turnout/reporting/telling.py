@@ -1,0 +1,344 @@
+"""How a kind of question is told: to people on a page and a terminal, to programs as JSON."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Final, NamedTuple
+
+from turnout import _arguments
+from turnout.collecting.groups.estimate import OVER
+from turnout.collecting.groups.series import BaseSeries
+from turnout.collecting.keys import shown_part, to_json
+from turnout.collecting.plan import Plan
+from turnout.errors import InvalidValueError
+from turnout.frequency.estimation.answer import ORDERS
+
+#: How those are called whom an estimate is of.
+PEOPLE: Final = "all people asked"
+
+
+@dataclass(frozen=True)
+class View:
+    """How an estimate is looked at.
+
+    Attributes
+    ----------
+    method
+        The estimator; None for that of the kind.
+    level, simultaneous, over
+        How intervals are made.
+    order, top
+        In which order answers stand, and how many of them; None for all.
+    clip
+        Whether intervals of shares are cut to [0, 1].
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If one is none of the allowed values.
+    """
+
+    method: str | None
+    level: float = 0.95
+    simultaneous: str | None = None
+    over: str = "all"
+    order: str = "frequency"
+    top: int | None = None
+    clip: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        object.__setattr__(self, "level", _arguments.confidence("level", self.level))
+        _arguments.choice("simultaneous", self.simultaneous, (None, "bonferroni", "sidak"))
+        _arguments.choice("over", self.over, OVER)
+        _arguments.choice("order", self.order, ORDERS)
+        if self.top is not None:
+            _arguments.integer("top", self.top, least=1)
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """How the intervals of one estimate are made, as it takes it."""
+        return {"level": self.level, "simultaneous": self.simultaneous}
+
+    @property
+    def group_scope(self) -> dict[str, Any]:
+        """How those of groups are made."""
+        return {**self.scope, "over": self.over}
+
+    def cut(self, estimate: Any) -> Any:
+        """Cut the intervals of an estimate to [0, 1], where that is asked for.
+
+        Raises
+        ------
+        InvalidValueError
+            If they are of numbers.
+        """
+        if not self.clip:
+            return estimate
+        if not hasattr(estimate, "clip_intervals"):
+            raise InvalidValueError(
+                "clip (--clip) is for intervals of shares, and these are numbers"
+            )
+        return estimate.clip_intervals()
+
+
+class Row(NamedTuple):
+    """A row of a table.
+
+    Attributes
+    ----------
+    cells
+        What stands in it; nothing if there is a reason.
+    group
+        The group that it is of.
+    received
+        How many reports there are of the group.
+    reason
+        Why nothing is estimated of it.
+    """
+
+    cells: Sequence[str]
+    group: tuple[str, ...] = ()
+    received: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Told:
+    """A table, and what is said of it.
+
+    Attributes
+    ----------
+    caption
+        What the table shows.
+    head, rows
+        The names of the columns, beside those of the groups, and the rows.
+    names
+        How many of the columns hold words; numbers follow.
+    groups
+        The columns of the groups.
+    entries
+        How many rows a group would have (all people: the table) if none was left out.
+    lead
+        What is said before the picture.
+    words
+        What is said below the table.
+    """
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Row]
+    names: int
+    groups: tuple[str, ...] = ()
+    entries: int = 0
+    lead: str = ""
+    words: str = ""
+
+
+class Telling(ABC):
+    """How a kind of question is told."""
+
+    #: What the estimates are, as the words beside pictures begin, and the note below groups.
+    what: ClassVar[str]
+    of_a_group: ClassVar[str]
+
+    #: What the intervals of groups hold for at once.
+    together: ClassVar[Mapping[str, str]]
+
+    #: What was counted, the options that say nothing about it and why, and its estimators.
+    counted: ClassVar[str] = "a tally of answers"
+    refused: ClassVar[Mapping[str, str]] = {}
+    methods: ClassVar[Collection[str]] = ()
+
+    def check(self, options: Collection[str], method: str) -> None:
+        """Refuse the options that say nothing about this kind, and an estimator of others.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is one, with the reason.
+        """
+        for option, reason in self.refused.items():
+            if option in options:
+                raise InvalidValueError(f"{option} does not apply to {self.counted}: {reason}")
+        if self.methods and method not in self.methods:
+            raise InvalidValueError(
+                f"--method must be {' or '.join(self.methods)} for {self.counted}, got {method}"
+            )
+
+    @abstractmethod
+    def asked(self, domain: Any) -> tuple[str, str]:
+        """Say which answers can be given: a name and a value."""
+
+    @abstractmethod
+    def card(self, plan: Plan) -> tuple[str, str]:
+        """Say the same on a page: what is written large, and words below it."""
+
+    @abstractmethod
+    def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
+        """Name the columns of a table, and say how many of them hold words."""
+
+    @abstractmethod
+    def cells(self, record: Mapping[str, Any], digits: Any) -> list[str]:
+        """Write a record of :meth:`records` or :meth:`group_records`."""
+
+    @abstractmethod
+    def digits(self, domain: Any, records: Sequence[Mapping[str, Any]]) -> Any:
+        """Say with how many decimals records are written."""
+
+    @abstractmethod
+    def scope(self, domain: Any, simultaneous: str | None) -> str:
+        """Say what the intervals of all people hold for; nothing of one number."""
+
+    def interval_words(self, method: str, domain: Any, simultaneous: str | None) -> str:
+        """Say how these are made, and what they hold for."""
+        scope = self.scope(domain, simultaneous)
+        return f"{method}, for {scope}" if scope else method
+
+    @abstractmethod
+    def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
+        """List what is shown of the estimate of all people."""
+
+    def group_records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
+        """List what is shown of the estimates of groups, or of a series."""
+        records: list[dict[str, Any]] = estimate.to_records(**view.group_scope)
+        return records
+
+    def domain_of(self, estimate: Any) -> Any:
+        """Give what can be answered to what is shown of an estimate."""
+        return estimate.domain
+
+    def told(self, estimate: Any, view: View, people: str = PEOPLE) -> Told:
+        """Tell the estimate of all people, who are called so."""
+        domain, records = self.domain_of(estimate), self.records(estimate, view)
+        digits = self.digits(domain, records)
+        head, names = self.head(domain, view.level, groups=False)
+        return Told(
+            self.caption(domain, view, people),
+            head,
+            list(self._rows(records, digits)),
+            names,
+            tuple(records[0].get("group", {})),
+            self.entries(domain),
+            lead=self.lead(records, digits, view, people),
+            words=self.words(estimate, view),
+        )
+
+    def told_groups(self, estimate: Any, view: View) -> Told:
+        """Tell the estimates of groups, or of a series."""
+        base = estimate.estimate if isinstance(estimate, BaseSeries) else estimate
+        domain, records = self.domain_of(base), self.group_records(estimate, view)
+        head, names = self.head(domain, view.level, groups=True)
+        return Told(
+            self.group_caption(domain, view),
+            head,
+            list(self._rows(records, self.digits(domain, records))),
+            names,
+            tuple(base.names),
+            self.entries(domain),
+        )
+
+    def _rows(self, records: Sequence[Mapping[str, Any]], digits: Any) -> Iterator[Row]:
+        for group, rows in itertools.groupby(records, lambda record: record.get("group", {})):
+            key = tuple(map(shown_part, group.values()))
+            for record in rows:
+                received, reason = record.get("received"), record.get("reason")
+                if reason is not None:
+                    yield Row((), key, received, reason)
+                    break
+                yield Row(self.cells(record, digits), key, received)
+
+    @abstractmethod
+    def caption(self, domain: Any, view: View, people: str) -> str:
+        """Say what the table of all people shows, who are called so."""
+
+    @abstractmethod
+    def group_caption(self, domain: Any, view: View) -> str:
+        """Say what the table of groups shows."""
+
+    def lead(
+        self, records: Sequence[Mapping[str, Any]], digits: Any, view: View, people: str
+    ) -> str:
+        """Say in a sentence what was estimated, where one is enough."""
+        return ""
+
+    @abstractmethod
+    def words(self, estimate: Any, view: View) -> str:
+        """Say what the intervals of all people hold."""
+
+    def interval_method(self, estimate: Any, view: View) -> str:
+        """Say how the intervals of all people are made.
+
+        Raises
+        ------
+        EstimatorError
+            If there are none.
+        """
+        method: str = estimate.interval(**view.scope).method
+        return method
+
+    def entries(self, domain: Any) -> int:
+        """Say how many rows a table has of all people, or of a group, if none is left out."""
+        size: int = domain.size
+        return size
+
+    def described(self, estimate: Any) -> dict[str, Any]:
+        """Say what was done to an estimate: first members of the object of ``--json``."""
+        found = {
+            name: getattr(estimate, name)
+            for name in ("postprocessing", "converged")
+            if hasattr(estimate, name)
+        }
+        shrinkage = getattr(estimate, "shrinkage", None)
+        return found if shrinkage is None else {**found, "shrinkage": asdict(shrinkage)}
+
+    def values(self, estimate: Any, view: View) -> dict[str, Any]:
+        """Give the last members of the object of ``--json``."""
+        return {"estimates": [*map(json_record, self.records(estimate, view))]}
+
+    def group_values(self, estimate: Any, view: View) -> dict[str, Any]:
+        """Give those of the estimates of groups."""
+        return {"estimates": [*map(json_record, self.group_records(estimate, view))]}
+
+    def facts(self, estimate: Any, level: float) -> list[tuple[str, str]]:
+        """Say what else stands above the table of all people."""
+        return []
+
+    def draws_groups(self, domain: Any) -> bool:
+        """Whether there is a picture of groups."""
+        return True
+
+    def draw(self, estimate: Any, view: View) -> Any:
+        """Draw the estimates of all people."""
+        return estimate.plot(**view.scope).figure
+
+    @abstractmethod
+    def making(self, plan: Plan) -> list[tuple[str, str]]:
+        """Say how reports are made, for those who check them."""
+
+    def fingerprints(self, plan: Plan) -> list[tuple[str, str]]:
+        """Give what tells the answers that could be given from others.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a label is one that no file can hold.
+        """
+        return []
+
+
+def json_group(group: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the columns of a group in terms of JSON: moments as text."""
+    described = {name: to_json(part) for name, part in group.items()}
+    return {
+        name: next(iter(part.values())) if isinstance(part, dict) else part
+        for name, part in described.items()
+    }
+
+
+def json_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the group of a record in terms of JSON, if it has one."""
+    return {key: json_group(value) if key == "group" else value for key, value in record.items()}
