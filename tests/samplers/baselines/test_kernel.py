@@ -136,16 +136,17 @@ def test_the_sensitivity_is_that_of_the_space_of_the_kernel() -> None:
 
 @pytest.mark.parametrize(("grid", "widths"), [((50,), (0.1,)), ((9, 14), (0.2, 0.5))])
 def test_the_coordinates_reproduce_the_kernel(
-    grid: tuple[int, ...], widths: tuple[float, ...]
+    grid: tuple[int, ...], widths: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    features = kernel._features(grid, widths, 4096)
+    features = kernel._features(grid, widths)
     axes = [
         (np.arange(size) + 0.5) / size / width for size, width in zip(grid, widths, strict=True)
     ]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(grid))
     gaps = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=-1)
     np.testing.assert_allclose(features @ features.T, np.exp(-0.5 * gaps), atol=1e-4)
-    fewer = kernel._features(grid, widths, 3)
+    monkeypatch.setattr(kernel, "_RANK", 3)
+    fewer = kernel._features(grid, widths)
     np.testing.assert_allclose(fewer, features[:, :3], atol=1e-12)
 
 
@@ -281,7 +282,10 @@ def test_draws_follow_the_density_in_two_dimensions(statistical: ModuleType) -> 
         ({"grid": 1}, InvalidValueError, "grid must be an integer from 2 to 4096"),
         ({"grid": 5000}, InvalidValueError, "grid"),
         ({"grid": 9.0}, InvalidTypeError, "grid"),
-        ({"rank": 0}, InvalidValueError, "rank must be an integer"),
+        ({"bandwidth": 0.0}, InvalidValueError, "bandwidth"),
+        ({"bandwidth": math.nan}, InvalidValueError, "bandwidth"),
+        ({"bandwidth": (0.1, 0.1)}, InvalidValueError, "bandwidth"),
+        ({"bandwidth": "wide"}, InvalidTypeError, "bandwidth"),
         ({"epsilon": 2e-4}, InvalidValueError, "epsilon must be larger"),
     ],
 )

@@ -12,14 +12,13 @@ from turnout import _arguments, _core
 from turnout._rounding import rounded_up
 from turnout._types import Floats, Integers
 from turnout.errors import InvalidValueError
-from turnout.samplers.baselines.released import ReleasedSampler, relative_bandwidth, spread
+from turnout.samplers.baselines.released import ReleasedSampler, spread
 
 #: A unit of a coefficient is about 2^-16 of the noise, so rounding adds nothing that counts.
 _FINENESS = 2**16
 _SMALLEST_EPSILON = 1e-5
 _MOST_COEFFICIENTS = 2**17
 _LARGEST_DEFAULT_DEGREE = 2000
-_AT_ONCE = 2**21
 
 #: Densities below it are computed from logarithms: a term may have been rounded to zero.
 _FAINT = 1e-250
@@ -28,10 +27,11 @@ _FAINT = 1e-250
 class BernsteinSampler(ReleasedSampler):
     """Release a Bernstein polynomial density with Laplace noise, and draw from it.
 
-    A density estimate on a public box is evaluated on a lattice, discrete Laplace noise is added to
-    the values, and the Bernstein polynomial with these coefficients is the released density: the
-    Bernstein mechanism of Alda and Rubinstein (2017). Coefficients that sum to one and are not
-    negative make it a mixture of products of Beta distributions, which is drawn from exactly.
+    Discrete Laplace noise is added to the shares of records in (k + 1)^d equal cells of a public
+    box, and the Bernstein polynomial with these coefficients is the released density: the Bernstein
+    mechanism of Alda and Rubinstein (2017) on the estimate of Vitale (1975). The noisy coefficients
+    are moved to the nearest that are not negative and sum to one: then it is a mixture of products
+    of Beta distributions, which is drawn from exactly.
 
     It is a *baseline*. With ``unit="dataset"``, the protection that the mollified samplers give,
     the noise does not fall with the number of records, and little of the data is left below an
@@ -50,24 +50,12 @@ class BernsteinSampler(ReleasedSampler):
         noise ``s``: epsilon / 2 for ``"dataset"``, and n_records * epsilon / 2 for ``"record"``.
         That balances the width ``k^(-1/2)`` of the polynomials with the noise for densities with
         one derivative.
-    bandwidth
-        Without it the estimate is Vitale's (1975): the shares of records in (k + 1)^d equal cells.
-        With it, in units of the data, one for all features or one for each, it is the Gaussian
-        kernel estimate on the lattice {0, 1/k, ..., 1}^d of the box, every record's kernel scaled
-        to sum to one. Both have the same sensitivity.
-    iterations
-        How often the Bernstein operator is iterated; more than once takes away part of the bias of
-        smooth densities and raises the noise. (Micchelli 1973; used by Alda and Rubinstein.)
     unit
         What is protected: ``"dataset"``, all records of the person and their number, or
         ``"record"``, one record that is replaced by another, the number being public.
     uniform_share
         The share of the uniform distribution that is mixed in, by default ``(1 + s)^-2``. It keeps
         the density away from zero where there is little but noise.
-    correction
-        What happens to the noisy coefficients: ``"projection"`` to the nearest that are not
-        negative and sum to one, or ``"clipping"`` at zero and division by the sum; if none is left
-        above zero the density is uniform.
     noise_seed
         A seed of the noise, for tests and simulations only: whoever knows it can take the noise
         away.
@@ -131,21 +119,15 @@ class BernsteinSampler(ReleasedSampler):
         *,
         bounds: Any,
         degree: int | None = None,
-        bandwidth: Any = None,
-        iterations: int = 1,
         unit: str = "dataset",
         uniform_share: float | None = None,
-        correction: str = "projection",
         noise_seed: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
         self.degree = degree
-        self.bandwidth = bandwidth
-        self.iterations = iterations
         self.unit = unit
         self.uniform_share = uniform_share
-        self.correction = correction
         self.noise_seed = noise_seed
 
     def check_epsilon(self) -> float:
@@ -167,14 +149,11 @@ class BernsteinSampler(ReleasedSampler):
     def _release(self, records: Floats, seed: int | None) -> tuple[Floats, float]:
         count, dimension = records.shape
         epsilon = float(self.epsilon)
-        iterations = _arguments.integer("iterations", self.iterations, least=1, most=1000)
         whole = self.unit == "dataset"
         strength = 0.5 * epsilon * (1 if whole else count)
         self.degree_ = self._degree(strength, dimension)
         # Units that the data set (or one record) is worth: the sum of its statistics.
-        units = max(1, int(epsilon * _FINENESS))
-        if not whole and self.bandwidth is None:
-            units = 1
+        units = max(1, int(epsilon * _FINENESS)) if whole else 1
         statistics = self._statistics(records, units)
         self.sensitivity_ = 2 * units
         asked = rounded_up(Fraction(self.sensitivity_) / Fraction(epsilon))
@@ -182,8 +161,7 @@ class BernsteinSampler(ReleasedSampler):
         self.scale_ = 1 / rate
         self.realized_epsilon_ = rounded_up(self.sensitivity_ * rate)
         noisy = statistics + _core.discrete_laplace(asked, statistics.size, seed)
-        weights = noisy / float(units if whole else units * count)
-        return self._iterated(weights, dimension, iterations), strength
+        return noisy / float(units if whole else count), strength
 
     def _degree(self, strength: float, dimension: int) -> int:
         if self.degree is None:
@@ -201,51 +179,10 @@ class BernsteinSampler(ReleasedSampler):
         return degree
 
     def _statistics(self, records: Floats, units: int) -> Integers:
-        """Give integers of at least zero: the sum is ``units``, or that for each record."""
+        """Give integers of at least zero: the sum is ``units``, or the number of records."""
         count, dimension = records.shape
-        shape = (self.degree_ + 1,) * dimension
-        whole = self.unit == "dataset"
-        if self.bandwidth is None:
-            counts = self._box.counts(records, shape)
-            return spread(counts / count, units) if whole else counts * units
-        widths = relative_bandwidth(self.bandwidth, self._box)
-        size = math.prod(shape)
-        shares, statistics = np.zeros(size), np.zeros(size, dtype=np.int64)
-        step = max(1, _AT_ONCE // size)
-        for start in range(0, count, step):
-            rows = self._kernels(records[start : start + step], widths)
-            if whole:
-                shares += rows.sum(axis=0)
-            else:
-                statistics += spread(rows, units).sum(axis=0)
-        return spread(shares / count, units) if whole else statistics
-
-    def _kernels(self, records: Floats, widths: Floats) -> Floats:
-        """Give the Gaussian kernel of each record on the lattice, scaled to sum to one."""
-        nodes = np.arange(self.degree_ + 1) / self.degree_
-        result = np.ones((len(records), 1))
-        for column, width in zip(self._box.to_unit(records).T, widths, strict=True):
-            exponents = -0.5 * ((column[:, None] - nodes) / width) ** 2
-            kernel = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-            kernel /= kernel.sum(axis=1, keepdims=True)
-            result = (result[:, :, None] * kernel[:, None, :]).reshape(len(records), -1)
-        return result
-
-    def _iterated(self, weights: Floats, dimension: int, iterations: int) -> Floats:
-        """Apply ``I - (I - B)^h`` instead of the Bernstein operator B, as coefficients of B."""
-        if iterations == 1:
-            return weights
-        size = self.degree_ + 1
-        nodes = np.arange(size) / self.degree_
-        rest = np.eye(size) - np.exp(_log_basis(nodes, self.degree_))
-        # I - (I - B)^h = B (I + (I - B) + ... + (I - B)^(h - 1)), by Horner's rule.
-        series = np.eye(size)
-        for _ in range(iterations - 1):
-            series = np.eye(size) + rest @ series
-        grid = weights.reshape((size,) * dimension)
-        for axis in range(dimension):
-            grid = np.moveaxis(np.tensordot(series, grid, axes=(1, axis)), 0, axis)
-        return grid.ravel()
+        counts = self._box.counts(records, (self.degree_ + 1,) * dimension)
+        return spread(counts / count, units) if self.unit == "dataset" else counts
 
     def _default_share(self, strength: float) -> float:
         return (1.0 + strength) ** -2

@@ -18,7 +18,9 @@ from turnout.samplers.baselines.released import ReleasedSampler, relative_bandwi
 #: Cells for each feature, by the number of features, and the most cells in all.
 _DEFAULT_GRID = {1: 512, 2: 40}
 _MOST_CELLS = 4096
-_DEFAULT_RANK = 512
+
+#: The most eigenvectors that are kept, those of the largest eigenvalues.
+_RANK = 512
 
 #: Directions of less of the largest eigenvalue than this are left out.
 _NEGLIGIBLE = 1e-6
@@ -63,18 +65,12 @@ class PrivateKernelDensity(ReleasedSampler):
     grid
         The number of cells for each feature, at most 4096 cells in all; by default 512 for one
         feature and 40 for two.
-    rank
-        The most eigenvectors that are kept, those of the largest eigenvalues; by default 512.
     unit
         What is protected: ``"dataset"``, all records of the person and their number, or
         ``"record"``, one record that is replaced by another, the number being public.
     uniform_share
         The share of the uniform distribution that is mixed in, by default ``1 / (1 + s)``. It keeps
         the density away from zero where there is little but noise.
-    correction
-        What happens to the noisy density: ``"projection"`` to the nearest one that is not negative
-        and integrates to one, or ``"clipping"`` at zero and division by the integral; if nothing is
-        left above zero the density is uniform.
     noise_seed
         A seed of the noise, for tests and simulations only: whoever knows it can take the noise
         away.
@@ -148,10 +144,8 @@ class PrivateKernelDensity(ReleasedSampler):
         bounds: Any,
         bandwidth: Any = None,
         grid: int | None = None,
-        rank: int | None = None,
         unit: str = "dataset",
         uniform_share: float | None = None,
-        correction: str = "projection",
         noise_seed: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -159,18 +153,13 @@ class PrivateKernelDensity(ReleasedSampler):
         self.bounds = bounds
         self.bandwidth = bandwidth
         self.grid = grid
-        self.rank = rank
         self.unit = unit
         self.uniform_share = uniform_share
-        self.correction = correction
         self.noise_seed = noise_seed
 
     def _release(self, records: Floats, seed: int | None) -> tuple[Floats, float]:
         count, dimension = records.shape
         self.grid_ = self._cells(dimension)
-        rank = _DEFAULT_RANK
-        if self.rank is not None:
-            rank = _arguments.integer("rank", self.rank, least=1, most=_MOST_CELLS)
         rho = self._rho()
         whole = self.unit == "dataset"
         # The largest value of the kernel over the noise on it, whose variance is that of a
@@ -183,7 +172,7 @@ class PrivateKernelDensity(ReleasedSampler):
                 f"epsilon must be larger at delta = {self.delta!r}: the noise would be larger than "
                 f"can be drawn, got {self.epsilon!r}"
             )
-        features, table, squared_distance = _tables(self.grid_, tuple(widths.tolist()), rank, unit)
+        features, table, squared_distance = _tables(self.grid_, tuple(widths.tolist()), unit)
         self.rank_ = table.shape[1]
         self.squared_sensitivity_ = (
             _after_rounding(squared_distance, self.rank_) if whole else squared_distance
@@ -191,9 +180,8 @@ class PrivateKernelDensity(ReleasedSampler):
         self.variance_ = rounded_up(Fraction(self.squared_sensitivity_) / (2 * Fraction(rho)))
         if self.variance_ > _LARGEST_VARIANCE:
             raise InvalidValueError(
-                f"epsilon must be larger or rank smaller at delta = {self.delta!r}: the noise "
-                f"would be larger than can be drawn, got epsilon = {self.epsilon!r}, rank "
-                f"{self.rank_}"
+                f"epsilon must be larger at delta = {self.delta!r}: the noise "
+                f"would be larger than can be drawn, got {self.epsilon!r}"
             )
         self.realized_epsilon_ = float(self.epsilon)
         noisy = self._statistics(records, table) + _core.discrete_gaussian(
@@ -255,19 +243,19 @@ class PrivateKernelDensity(ReleasedSampler):
 
 @functools.lru_cache(maxsize=4)
 def _tables(
-    grid: tuple[int, ...], widths: tuple[float, ...], rank: int, unit: int
+    grid: tuple[int, ...], widths: tuple[float, ...], unit: int
 ) -> tuple[Floats, Integers, int]:
     """Give the coordinates of the kernel function of each cell, also as integers times a unit.
 
     The last is the largest squared distance of two rows of these integers.
     """
-    features = _features(grid, widths, rank)
+    features = _features(grid, widths)
     table = np.rint(features * unit).astype(np.int64)
     features.flags.writeable = table.flags.writeable = False
     return features, table, _squared_distance(table)
 
 
-def _features(grid: tuple[int, ...], widths: tuple[float, ...], rank: int) -> Floats:
+def _features(grid: tuple[int, ...], widths: tuple[float, ...]) -> Floats:
     """Give the coordinates of the kernel function of each cell: the kernel is F F^T.
 
     The kernel matrix of a regular grid is the Kronecker product of those of its axes.
@@ -280,7 +268,7 @@ def _features(grid: tuple[int, ...], widths: tuple[float, ...], rank: int) -> Fl
         found = np.maximum(found, 0.0)
         features = np.kron(features, vectors * np.sqrt(found))
         values = np.kron(values, found)
-        kept = np.argsort(-values, kind="stable")[:rank]
+        kept = np.argsort(-values, kind="stable")[:_RANK]
         kept = kept[values[kept] > _NEGLIGIBLE * values.max()]
         features, values = features[:, kept], values[kept]
     return features

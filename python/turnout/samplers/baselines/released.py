@@ -22,7 +22,6 @@ from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.reference import Uniform, box
 
 UNITS = ("dataset", "record")
-CORRECTIONS = ("projection", "clipping")
 
 #: Numbers held at a time where points meet components.
 _AT_ONCE = 2**21
@@ -99,7 +98,6 @@ class ReleasedSampler(PointSampler):
     unit_: str
     bounds: Any
     unit: str
-    correction: str
     uniform_share: float | None
     noise_seed: int | None
 
@@ -141,7 +139,6 @@ class ReleasedSampler(PointSampler):
     def _fit(self, records: Floats) -> None:
         self._paid = False
         _arguments.choice("unit", self.unit, UNITS)
-        _arguments.choice("correction", self.correction, CORRECTIONS)
         public = Box(self.bounds, records.shape[1])
         public.check(records)
         self._box = public
@@ -149,8 +146,8 @@ class ReleasedSampler(PointSampler):
         noisy, strength = self._release(records, seed)
         self.delta_, self.unit_ = float(self.delta), self.unit
         share = self._share(strength)
-        weights = project(noisy) if self.correction == "projection" else clip(noisy)
-        self.weights_ = (1.0 - share) * weights + share / weights.size
+        nearest = simplex(noisy)
+        self.weights_ = (1.0 - share) * (nearest / nearest.sum()) + share / noisy.size
 
     @abc.abstractmethod
     def _release(self, records: Floats, seed: int | None) -> tuple[Floats, float]:
@@ -203,56 +200,6 @@ class ReleasedSampler(PointSampler):
     @abc.abstractmethod
     def _unit_log_density(self, positions: Floats) -> Floats:
         """Give the log-density at points of the unit cube."""
-
-
-def project(weights: Floats) -> Floats:
-    """Give the probability vector nearest to some numbers in Euclidean distance.
-
-    All numbers are lowered by the same amount and those below zero become zero. As post-processing
-    of noisy frequencies that is the rule "Norm-Sub" of Wang et al., "Locally Differentially Private
-    Frequency Estimation with Consistency" (2020).
-
-    Parameters
-    ----------
-    weights
-        Numbers of any sign.
-
-    Returns
-    -------
-    numpy.ndarray
-        Numbers of at least zero with the sum one.
-
-    Examples
-    --------
-    >>> project(np.array([0.75, 0.5, -0.5]))
-    array([0.625, 0.375, 0.   ])
-    """
-    return clip(simplex(weights))
-
-
-def clip(weights: Floats) -> Floats:
-    """Set what is below zero to zero and divide by the sum; all equal if nothing is left.
-
-    Parameters
-    ----------
-    weights
-        Numbers of any sign.
-
-    Returns
-    -------
-    numpy.ndarray
-        Numbers of at least zero with the sum one.
-
-    Examples
-    --------
-    >>> clip(np.array([0.75, 0.5, -0.5]))
-    array([0.6, 0.4, 0. ])
-    >>> clip(np.array([-1.0, -2.0]))
-    array([0.5, 0.5])
-    """
-    kept = np.maximum(weights, 0.0)
-    total = kept.sum()
-    return kept / total if total > 0.0 else np.full(kept.shape, 1.0 / kept.size)
 
 
 def spread(weights: Floats, total: int) -> Integers:
