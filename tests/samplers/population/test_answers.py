@@ -340,8 +340,6 @@ def test_what_cannot_be_estimated_is_refused() -> None:
     draws = sample_population(uneven, np.array([0, 1]), [1, 2], seed=1)
     with pytest.raises(EstimatorError, match="uniform reference"):
         draws.estimate(assume="one_value")
-    with pytest.raises(InvalidValueError, match="method"):
-        draws.estimate(method="kernel")
 
 
 def test_bad_input_is_refused() -> None:

@@ -401,11 +401,8 @@ def test_draws_of_users_are_estimated() -> None:
     assert estimate.band == (-1.0, 1.0)
     assert estimate.epsilon == 2.0
     assert estimate.density([[0.5]])[0] > estimate.density([[-1.5]])[0]
-    assert draws.estimate(method="kernel").method == "kernel"  # type: ignore[union-attr]
     with pytest.raises(InvalidValueError, match="assume is for samplers of one answer"):
         draws.estimate(assume="one_value")
-    with pytest.raises(InvalidValueError, match="method must be"):
-        draws.estimate(method="magic")
     with pytest.raises(InvalidValueError, match="assume must be"):
         draws.estimate(assume="magic")
     with pytest.raises(EstimatorError, match="no public reference"):
@@ -415,14 +412,13 @@ def test_draws_of_users_are_estimated() -> None:
 def test_bad_input_of_the_estimate_is_refused() -> None:
     draws = np.zeros((5, 1))
     reference = StandardNormal(1)
-    for arguments, options in (
-        ((draws, StandardNormal(2), (-1, 1)), {}),
-        ((draws, reference, (1, 2)), {}),
-        ((draws, reference, (-1, 1)), {"method": "magic"}),
-        ((np.full((5, 1), np.nan), reference, (-1, 1)), {}),
+    for arguments in (
+        (draws, StandardNormal(2), (-1, 1)),
+        (draws, reference, (1, 2)),
+        (np.full((5, 1), np.nan), reference, (-1, 1)),
     ):
         with pytest.raises(InvalidValueError):
-            PopulationEstimate(*arguments, **options)  # type: ignore[arg-type]
+            PopulationEstimate(*arguments)  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError, match="reference must be"):
         PopulationEstimate(draws, "normal", (-1, 1))
     with pytest.raises(InvalidValueError, match="reference must have the dimension of the data"):
@@ -436,7 +432,6 @@ def test_bad_input_of_the_estimate_is_refused() -> None:
     with pytest.raises(InvalidValueError):
         estimate.interval([[0.0]], 1.0)
     # A single draw, and equal ones, are no reason to fail.
-    for method in ("histogram", "kernel"):
-        one = PopulationEstimate([[0.3]], reference, (-1, 1), method=method)
-        assert np.isfinite(one.density([[0.3]])).all()
+    one = PopulationEstimate([[0.3]], reference, (-1, 1))
+    assert np.isfinite(one.density([[0.3]])).all()
     assert isinstance(Mean(), PrivateSampler)

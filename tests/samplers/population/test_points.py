@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.neighbors import KernelDensity
 
 from turnout.samplers import (
     MinimaxSampler,
@@ -83,14 +82,13 @@ def test_the_histogram_is_right_on_the_average_and_its_intervals_hold(
     assert raw_variance.shape == masses.shape
 
 
-@pytest.mark.parametrize("method", ["histogram", "kernel"])
-def test_cutting_to_the_band_helps_and_never_hurts(method: str) -> None:
+def test_cutting_to_the_band_helps_and_never_hurts() -> None:
     draws, density = tilted(300, 1)
     reference = StandardNormal(1)
     at = np.linspace(-4, 4, 201)[:, None]
     truth = density(at[:, 0])
-    free = PopulationEstimate(draws, reference, (-math.inf, math.inf), method=method)
-    cut = PopulationEstimate(draws, reference, (-0.65, 0.65), method=method)
+    free = PopulationEstimate(draws, reference, (-math.inf, math.inf))
+    cut = PopulationEstimate(draws, reference, (-0.65, 0.65))
     before, after = np.abs(free.density(at) - truth), np.abs(cut.density(at) - truth)
     assert (after <= before + 1e-12).all()
     assert (after < before - 1e-6).any()
@@ -100,47 +98,20 @@ def test_cutting_to_the_band_helps_and_never_hurts(method: str) -> None:
     np.testing.assert_array_equal(cut.standard_errors(at), free.standard_errors(at))
 
 
-def test_the_kernel_estimate_is_that_of_scikit_learn(statistical: ModuleType) -> None:
-    draws, _ = tilted(200, 2)
-    estimate = PopulationEstimate(draws, StandardNormal(1), (-math.inf, math.inf), method="kernel")
-    width = float(estimate._width[0])
-    iqr = stats.iqr(draws) / 1.349
-    assert width == pytest.approx(0.9 * min(draws.std(ddof=1), iqr) * 200**-0.2, rel=1e-3)
-    at = np.linspace(-3, 3, 31)[:, None]
-    theirs = KernelDensity(bandwidth=width).fit(draws).score_samples(at)
-    np.testing.assert_allclose(estimate.log_density(at), theirs, rtol=1e-6, atol=1e-9)
-    # Standard errors: those of a mean of kernels.
-    each = stats.norm.pdf((at[:, :1] - draws.T) / width) / width
-    np.testing.assert_allclose(
-        estimate.standard_errors(at), each.std(axis=1) / math.sqrt(200), rtol=1e-6
-    )
-    interval = estimate.interval(at, 0.9)
-    middle = (interval.low + interval.high) / 2
-    positive = interval.low > 0
-    np.testing.assert_allclose(middle[positive], estimate.density(at)[positive], rtol=1e-9)
-    np.testing.assert_allclose(
-        (interval.high - interval.low)[positive] / 2,
-        stats.norm.ppf(0.95) * estimate.standard_errors(at)[positive],
-        rtol=1e-9,
-    )
-
-
-@pytest.mark.parametrize("method", ["histogram", "kernel"])
-def test_the_plane_works_too(method: str) -> None:
+def test_the_plane_works_too() -> None:
     reference = Normal([1.0, -1.0], [[1.0, 0.8], [0.8, 1.0]])
     draws = reference.draw(20_000, seed=1)
     at = reference.draw(500, seed=2)
-    estimate = PopulationEstimate(draws, reference, (-0.5, 0.5), method=method)
+    estimate = PopulationEstimate(draws, reference, (-0.5, 0.5))
     ratio = np.log(estimate.density(at)) - reference.log_density(at)
     assert np.abs(ratio).mean() < 0.15
     assert (np.abs(ratio) <= 0.5 + 1e-12).all()
     interval = estimate.interval(at)
     assert (interval.low <= interval.high).all()
     assert interval.level == 0.95
-    if method == "histogram":
-        truth = np.exp(reference.log_density(at))
-        assert (interval.low <= truth).all()
-        assert (truth <= interval.high).all()
+    truth = np.exp(reference.log_density(at))
+    assert (interval.low <= truth).all()
+    assert (truth <= interval.high).all()
 
 
 def test_masses_of_cells_are_those_of_the_reference() -> None:

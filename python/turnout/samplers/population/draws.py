@@ -77,7 +77,7 @@ class PopulationDraws:
         return len(self.draws)
 
     def estimate(
-        self, *, assume: str | None = None, method: str = "histogram"
+        self, *, assume: str | None = None
     ) -> PopulationEstimate | FrequencyEstimate | FinitePopulationEstimate:
         """Estimate what can be known of the population.
 
@@ -86,9 +86,6 @@ class PopulationDraws:
         assume
             For samplers of one answer: ``"one_value"`` if every user holds one value. Then the
             draws of every such sampler are randomized responses, and are de-biased exactly.
-        method
-            For samplers of points: ``"histogram"`` or ``"kernel"``, as in
-            :class:`PopulationEstimate`.
 
         Returns
         -------
@@ -107,11 +104,10 @@ class PopulationDraws:
         """
         _arguments.choice("assume", assume, (None, "one_value"))
         if self.draws.ndim == 1:
-            _arguments.choice("method", method, ("histogram",))
             return estimate_of_answers(self.sampler, self.draws, one_value=assume is not None)
         if assume is not None:
             raise _arguments.invalid("assume is for samplers of one answer", assume)
-        return estimate_of_points(self.sampler, self.draws, method)
+        return estimate_of_points(self.sampler, self.draws)
 
     def __repr__(self) -> str:
         return f"PopulationDraws({len(self)} users, {self.sampler!r})"

@@ -78,13 +78,6 @@ class PopulationEstimate:
         The public reference Q0: anything that :func:`as_reference` takes.
     band
         The pair (low, high) of limits of ``log Q/Q0``; infinite for samplers without a band.
-    method
-        ``"histogram"``: the shares of draws in cells between quantiles of Q0 (equally far apart,
-        closer in the tails but for a :class:`Uniform`), and Q0's own shape within a cell. Its
-        intervals are Clopper and Pearson's for the mean of ``Qbar/Q0`` over each cell, for all
-        cells at once.
-        ``"kernel"``: a Gaussian kernel estimate of Qbar, smoother; its intervals are normal, for
-        each point by itself, and know nothing of the smoothing.
     epsilon
         What a draw cost, for titles.
 
@@ -102,6 +95,10 @@ class PopulationEstimate:
 
     Notes
     -----
+    The estimate has the shares of draws in cells between quantiles of Q0 (equally far apart, closer
+    in the tails but for a :class:`Uniform`), and Q0's own shape within a cell. Intervals are
+    Clopper and Pearson's for the mean of ``Qbar/Q0`` over each cell, for all cells at once.
+
     Edges of cells are quantiles of the reference, never of the draws; the masses of cells are
     computed on 2^18 points that are spread evenly under it, to about 1e-5 (references that draw
     with code of their own: to about 1e-3). Clopper and Pearson's limits hold for users with
@@ -123,7 +120,6 @@ class PopulationEstimate:
         reference: Any,
         band: tuple[float, float],
         *,
-        method: str = "histogram",
         epsilon: float | None = None,
     ) -> None:
         self.draws = points("draws", draws)
@@ -138,12 +134,8 @@ class PopulationEstimate:
             raise _arguments.invalid("band must enclose 0", band)
         self.reference = as_reference(reference, dimension)
         self.band = (low, high)
-        self.method = _arguments.choice("method", method, ("histogram", "kernel"))
         self.epsilon = epsilon
-        if method == "histogram":
-            self._make_cells()
-        else:
-            self._width = _bandwidths(self.draws)
+        self._make_cells()
 
     def density(self, at: Any) -> Floats:
         """Estimate the density of a draw of a random user.
@@ -165,8 +157,8 @@ class PopulationEstimate:
             If the points cannot be used.
         """
         where = points("at", at, columns=self.reference.dimension)
-        base = self._base(where)
-        return base * self._clipped(self._ratio(where, base)[0])
+        ratio = self._counts / self.users / self._masses
+        return self._base(where) * self._clipped(ratio)[self._cells(where)]
 
     def standard_errors(self, at: Any) -> Floats:
         """Give the standard errors of the density before it is cut to the band.
@@ -187,8 +179,9 @@ class PopulationEstimate:
             If the points cannot be used.
         """
         where = points("at", at, columns=self.reference.dimension)
-        base = self._base(where)
-        result: Floats = base * self._ratio(where, base)[1]
+        share = self._counts / self.users
+        errors = np.sqrt(share * (1 - share) / self.users) / self._masses
+        result: Floats = self._base(where) * errors[self._cells(where)]
         return result
 
     def interval(self, at: Any, level: float = 0.95) -> DensityInterval:
@@ -199,8 +192,7 @@ class PopulationEstimate:
         at
             Points of shape (n_points, d).
         level
-            The confidence level: for all cells at once with ``"histogram"``, for each point by
-            itself with ``"kernel"``.
+            The confidence level, for all cells at once.
 
         Returns
         -------
@@ -214,18 +206,9 @@ class PopulationEstimate:
         """
         level = _arguments.confidence("level", level)
         where = points("at", at, columns=self.reference.dimension)
-        base = self._base(where)
-        if self.method == "histogram":
-            low, high = self._cell_limits(level)
-            cells = self._cells(where)
-            limits = low[cells], high[cells]
-        else:
-            value, error = self._ratio(where, base)
-            half = critical_value(level, 1, None) * error
-            limits = value - half, value + half
-        return DensityInterval(
-            base * self._clipped(limits[0]), base * self._clipped(limits[1]), level
-        )
+        base, cells = self._base(where), self._cells(where)
+        low, high = (base * self._clipped(limits)[cells] for limits in self._cell_limits(level))
+        return DensityInterval(low, high, level)
 
     def log_density(self, at: Floats) -> Floats:
         """Give the logarithm of :meth:`density`, as other densities do."""
@@ -268,7 +251,7 @@ class PopulationEstimate:
         bounded = np.isfinite(self.band).all()
         band = Band(*self.band, "band that no mean law leaves") if bounded else None
         draw_reference(axes, x, reference, band)
-        label = "95% interval" + (", all cells at once" if self.method == "histogram" else "")
+        label = "95% interval, all cells at once"
         limits = found.low, found.high
         axes.fill_between(
             x, *limits, color=SAMPLER, alpha=0.25, linewidth=0.0, label=label, zorder=2
@@ -281,7 +264,7 @@ class PopulationEstimate:
         finish(axes, (low, high), curve, reference)
         _, top = axes.get_ylim()
         axes.set_ylim(top=max(top, 1.05 * float(found.high.max())))
-        title = f"one draw of each of {self.users:,} users{paid} ({self.method})"
+        title = f"one draw of each of {self.users:,} users{paid}"
         axes.set_title(title, fontsize=10, loc="left", pad=58)
         return axes
 
@@ -304,7 +287,7 @@ class PopulationEstimate:
     def __repr__(self) -> str:
         low, high = self.band
         return (
-            f"PopulationEstimate({self.users} users, {self.method!r}, {self.reference!r}, "
+            f"PopulationEstimate({self.users} users, {self.reference!r}, "
             f"band=({low:.3g}, {high:.3g}))"
         )
 
@@ -314,29 +297,6 @@ class PopulationEstimate:
 
     def _clipped(self, ratio: Floats) -> Floats:
         return np.clip(ratio, math.exp(self.band[0]), math.exp(self.band[1]))
-
-    def _ratio(self, where: Floats, base: Floats) -> tuple[Floats, Floats]:
-        """Estimate Qbar/Q0 before it is cut, with its standard errors."""
-        if self.method == "histogram":
-            cells = self._cells(where)
-            share = self._counts / self.users
-            error = np.sqrt(share * (1 - share) / self.users)
-            return (share / self._masses)[cells], (error / self._masses)[cells]
-        total = np.zeros(len(where))
-        squares = np.zeros(len(where))
-        scale = float(np.prod(self._width)) * math.tau ** (self.reference.dimension / 2)
-        for start in range(0, len(where), step := max(1, (1 << 20) // self.users)):
-            part = slice(start, start + step)
-            shift = (where[part, None, :] - self.draws[None, :, :]) / self._width
-            kernel = np.exp(-0.5 * (shift**2).sum(axis=2)) / scale
-            total[part] = kernel.mean(axis=1)
-            squares[part] = (kernel**2).mean(axis=1)
-        error = np.sqrt(np.maximum(squares - total**2, 0.0) / self.users)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return (
-                np.where(base > 0, total / base, 0.0),
-                np.where(base > 0, error / base, 0.0),
-            )
 
     def _make_cells(self) -> None:
         dimension = self.reference.dimension
@@ -374,7 +334,7 @@ class PopulationEstimate:
         return low / self._masses, high / self._masses
 
 
-def estimate_of_points(sampler: PrivateSampler, draws: Array, method: str) -> PopulationEstimate:
+def estimate_of_points(sampler: PrivateSampler, draws: Array) -> PopulationEstimate:
     """Estimate the mean law of draws of a sampler of points.
 
     Raises
@@ -393,16 +353,4 @@ def estimate_of_points(sampler: PrivateSampler, draws: Array, method: str) -> Po
     band = -half, half
     if isinstance(sampler, MinimaxSampler):
         band = sampler.log_limits
-    return PopulationEstimate(draws, reference, band, method=method, epsilon=sampler.epsilon)
-
-
-def _bandwidths(draws: Floats) -> Floats:
-    """Silverman's rule for each coordinate."""
-    count, dimension = draws.shape
-    quartiles = np.subtract(*np.quantile(draws, (0.75, 0.25), axis=0)) / 1.349
-    deviation = draws.std(axis=0, ddof=1) if count > 1 else np.ones(dimension)
-    spread = np.where(quartiles > 0, np.minimum(deviation, quartiles), deviation)
-    spread = np.where(spread > 0, spread, 1.0)
-    rule = 0.9 if dimension == 1 else 1.0
-    result: Floats = rule * spread * count ** (-1.0 / (dimension + 4))
-    return result
+    return PopulationEstimate(draws, reference, band, epsilon=sampler.epsilon)
