@@ -83,5 +83,49 @@ def first_at_most(
     return high
 
 
+def least_at_most(
+    function: Callable[[float], float],
+    target: float,
+    *,
+    least: float = 0.0,
+    most: float = math.inf,
+    width: float = WIDTH,
+) -> float:
+    """Find the smallest argument of any size at which a decreasing function is at most a target.
+
+    Parameters
+    ----------
+    function, target, width
+        As for :func:`first_at_most`.
+    least, most
+        What is looked at, from at most 1 to at least 1: doubling from 1 on, or halving.
+
+    Returns
+    -------
+    float
+        Where the function *is* at most the target: the smallest such, or below twice ``least``;
+        infinity where there is none up to ``most``.
+
+    Examples
+    --------
+    >>> round(least_at_most(lambda x: 2.0**-x, 1e-9), 6)
+    29.897353
+    >>> least_at_most(lambda x: 2.0**-x, 1e-9, most=20.0)
+    inf
+    """
+    low = high = 1.0
+    if function(1.0) > target:
+        while function(high) > target:
+            if high >= most:
+                return math.inf
+            low, high = high, min(2.0 * high, most)
+    else:
+        while function(low) <= target:
+            low, high = 0.5 * low, low
+            if low < least:
+                return high
+    return first_at_most(function, target, low, high, width)
+
+
 def _logarithm(value: float) -> float:
     return math.log(value) if value > 0.0 else _LOWEST

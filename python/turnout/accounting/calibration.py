@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from turnout import _arguments
-from turnout._search import WIDTH, first_at_most
+from turnout._search import WIDTH, least_at_most
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import WHOLE, nonnegative, unit_interval
 from turnout.errors import InvalidValueError
@@ -18,8 +18,8 @@ _WIDTH_COMPOSED = 1e-6
 #: The names that a parameter of noise has.
 _NOISE = ("noise_multiplier", "scale", "mean", "variance")
 
-#: The reciprocal of the smallest rate that is tried.
-_MOST_RARE = 2.0**1000
+#: How often a rate is halved at most.
+_RAREST = 1000.0
 
 #: The smallest noise that is tried.
 _LEAST_NOISE = 2.0**-40
@@ -99,10 +99,17 @@ def calibrate(
         between = mechanism.whole_range(parameter) or (least, WHOLE[parameter][1])
         found = _whole(spent, target, *between, protects)
     elif parameter in _NOISE:
-        found = _noise(spent, target, width, mechanism.largest_noise)
+        most = mechanism.largest_noise
+        found = least_at_most(spent, target, least=_LEAST_NOISE, most=most, width=width)
+    elif spent(1.0) <= target:
+        found = 1.0
     else:
-        found = _rate(spent, target, width)
-    if found is None or spent(found) > target:
+        # Small rates are found as exactly as large ones by their logarithms.
+        halvings = least_at_most(
+            lambda times: spent(0.5**times), target, most=_RAREST, width=width / _RAREST
+        )
+        found = 0.5**halvings or None
+    if found is None or math.isinf(found) or spent(found) > target:
         raise InvalidValueError(
             f"no {parameter} reaches epsilon = {target_epsilon} at delta = {target} with "
             f"{mechanism!r}" + (f" over {times} rounds" if times > 1 else "")
@@ -151,42 +158,6 @@ def calibrate_noise(
                 calibrate(mechanism, parameter, epsilon, delta, rounds, adjacency=adjacency)
             )
     raise _arguments.mistyped("mechanism must have noise to calibrate", mechanism)
-
-
-def _noise(
-    spent: Callable[[float], float], target: float, width: float, largest: float
-) -> float | None:
-    low = high = 1.0
-    if spent(high) > target:
-        while spent(high) > target:
-            if high >= largest:
-                return None
-            low, high = high, min(2.0 * high, largest)
-    else:
-        while spent(low) <= target:
-            low, high = 0.5 * low, low
-            if low < _LEAST_NOISE:
-                return high
-    return first_at_most(spent, target, low, high, width)
-
-
-def _rate(spent: Callable[[float], float], target: float, width: float) -> float | None:
-    if spent(1.0) <= target:
-        return 1.0
-    # A small rate is found as exactly as a large one by its reciprocal, on which delta falls.
-    low = high = 1.0
-    while spent(1.0 / high) > target:
-        if high >= _MOST_RARE:
-            return None
-        low, high = high, 2.0 * high if high < 2.0**60 else min(high * high, _MOST_RARE)
-    while high > 4.0 * low:
-        middle = math.sqrt(low) * math.sqrt(high)
-        if spent(1.0 / middle) > target:
-            low = middle
-        else:
-            high = middle
-    ratio = first_at_most(lambda ratio: spent(1.0 / (ratio * low)), target, 1.0, high / low, width)
-    return 1.0 / (ratio * low)
 
 
 def _whole(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from turnout import _arguments
-from turnout._search import first_at_most
+from turnout._search import least_at_most
 from turnout._types import Floats
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.paper import theorem_4_1_delta
@@ -55,7 +54,8 @@ _NEIGHBOURS = {
 #: The relative width at which a search for a point of the paper's curve ends.
 _WIDTH = 1e-5
 
-#: Beyond this the paper's formula is not evaluated.
+#: Beyond these the paper's formula is not evaluated.
+_LARGEST_EPSILON = 1000.0
 _LARGEST_LOCAL_SIZE = 10**6
 
 
@@ -168,14 +168,9 @@ def theorem_epsilon(mechanism: Mechanism, delta: float) -> float | None:
     def claim(epsilon: float) -> float:
         return float(theorem_4_1_delta(epsilon, *parameters))
 
-    low, high = 0.0, 1.0
     if claim(0.0) <= delta:
         return 0.0
-    while claim(high) > delta:
-        low, high = high, 2.0 * high
-        if high > 1000.0:
-            return math.inf
-    return first_at_most(claim, delta, low, high, _WIDTH)
+    return least_at_most(claim, delta, most=_LARGEST_EPSILON, width=_WIDTH)
 
 
 def _claimed(mechanism: Mechanism) -> tuple[float, float, int, float] | None:

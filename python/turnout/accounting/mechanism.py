@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import math
 from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar, cast, overload
 
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
-from turnout._search import first_at_most
+from turnout._search import least_at_most
 from turnout._types import Floats
 from turnout.accounting.composition import WORST, Composition
 from turnout.accounting.loss_grid import EXACT, Real
@@ -174,12 +173,7 @@ class Mechanism(abc.ABC):
 
         if target >= 1.0 or bound(0.0) <= target:
             return 0.0
-        low, high = 0.0, 1.0
-        while bound(high) > target:
-            low, high = high, 2.0 * high
-            if high > _LARGEST_EPSILON:
-                return math.inf
-        return first_at_most(bound, target, low, high)
+        return least_at_most(bound, target, most=_LARGEST_EPSILON)
 
     def compose(self, rounds: int, adjacency: str | None = None) -> Composition:
         """Compose the mechanism with itself.

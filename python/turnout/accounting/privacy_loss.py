@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from turnout._search import first_at_most
+from turnout._search import least_at_most
 from turnout._types import Array, Floats, Integers
 from turnout.accounting.values import Divergence
 
@@ -109,16 +109,7 @@ def reach(profile: Profile, direction: str, floor: float) -> tuple[float, float]
     target = limit * (1.0 + 1e-9) + floor
     if delta(0.0) <= target:
         return 0.0, limit
-    high = 1.0
-    while delta(high) > target:
-        high *= 2.0
-    low = 0.0
-    if high == 1.0:
-        while delta(0.5 * high) <= target:
-            high *= 0.5
-    else:
-        low = 0.5 * high
-    return first_at_most(delta, target, low, high, width=1e-3), limit
+    return least_at_most(delta, target, width=1e-3), limit
 
 
 def endless(profile: Profile, direction: str) -> float:
