@@ -186,7 +186,7 @@ def test_lower_values_of_large_thresholds_take_little_memory() -> None:
     mechanism = SampleAndThreshold(0.1, 2000)
     bounds = mechanism.compose(1, "replace").delta_bounds(0.01)
     assert 0.05 * bounds.upper < bounds.lower < bounds.upper
-    sizes = [thresholded._losses(item, "replace")[0].size for item in mechanism._items()]
+    sizes = [thresholded._outcomes(item, "replace").loss.size for item in mechanism._items()]
     assert 0 < max(sizes) <= 700**2
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from turnout._types import Floats
 from turnout.accounting.loss_grid import Continuous
+from turnout.accounting.outcomes import Outcomes, by_loss
 from turnout.accounting.values import Divergence
 
 #: Beyond this distance from all means, in units of the noise, one box reaches to infinity.
@@ -27,14 +27,6 @@ _MOST_SUMS, _FARTHEST = 500, 40.0
 
 #: The angles between the new gradient and the others.
 _ANGLES = (0.0, 30.0, 45.0, 60.0, 75.0, 90.0, 180.0)
-
-
-class Law(NamedTuple):
-    """Boxes by falling privacy loss, and the masses of both laws up to each of them."""
-
-    loss: Floats
-    first: Floats
-    second: Floats
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,12 +60,7 @@ class Client(Continuous):
 
     def tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
-        loss, first, second = _laws(self)[direction]
-        count = np.searchsorted(-loss, -epsilon, side="left")
-        one, other = first[count], second[count]
-        with np.errstate(over="ignore", invalid="ignore"):
-            delta = np.where(other > 0.0, one - np.exp(epsilon) * other, one) - _ROUNDING * one
-        return Divergence(np.clip(delta, 0.0, 1.0), one, other)
+        return _laws(self)[direction].tail(epsilon, _ROUNDING)
 
 
 def clients(
@@ -119,7 +106,7 @@ def _sums(client: Client) -> tuple[Floats, Floats]:
 
 
 @functools.lru_cache(maxsize=8)
-def _laws(client: Client) -> dict[str, Law]:
+def _laws(client: Client) -> dict[str, Outcomes]:
     p, q, step = client.client_rate, client.sample_rate, 1.0 / client.noise_multiplier
     counts, masses = _sums(client)
     along, across = _parts(client.angle)
@@ -147,13 +134,7 @@ def _laws(client: Client) -> dict[str, Law]:
     one, other = with_it.ravel(), without.ravel()
     kept = (one > 1e-290) & (other > 1e-290)
     one, other = one[kept], other[kept]
-    loss = np.log(one / other)
-    order = np.argsort(-loss)
-    loss, one, other = loss[order], one[order], other[order]
-    return {
-        "remove": Law(loss, _sums_of(one), _sums_of(other)),
-        "add": Law(-loss[::-1], _sums_of(other[::-1]), _sums_of(one[::-1])),
-    }
+    return {"remove": by_loss(one, other), "add": by_loss(other, one)}
 
 
 def _pieces(means: Floats) -> list[tuple[float, float]]:
@@ -170,10 +151,6 @@ def _edges(pieces: list[tuple[float, float]], width: float) -> Floats:
     return np.concatenate(
         [np.linspace(low, high, math.ceil((high - low) / width) + 2) for low, high in pieces]
     )
-
-
-def _sums_of(masses: Floats) -> Floats:
-    return np.concatenate([np.zeros(1), np.cumsum(masses)])
 
 
 def _parts(angle: float) -> tuple[float, float]:

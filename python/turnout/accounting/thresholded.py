@@ -15,6 +15,7 @@ from turnout.accounting import privacy_loss
 from turnout.accounting.composition import WORST
 from turnout.accounting.loss_grid import EXACT, Continuous, Real
 from turnout.accounting.mechanism import Mechanism
+from turnout.accounting.outcomes import Outcomes, by_loss
 from turnout.accounting.values import WHOLE, Divergence, Reached, directions
 
 #: The largest threshold.
@@ -174,33 +175,21 @@ class Item(Continuous):
 
     def tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
-        loss, first, second = _losses(self, direction)
-        count = np.searchsorted(-loss, -epsilon, side="left")
-        one, other = first[count], second[count]
-        paid = np.where(other > 0.0, np.exp(np.minimum(epsilon, _LARGEST_EPSILON)) * other, 0.0)
+        seen = _outcomes(self, direction)
         sizes = self.others + 1, self.elsewhere + 1
         errors = [_error(size, self.rate, self.threshold) for size in sizes]
-        slack = _SLACK + 4.0 * sum(errors) + loss.size * _UNIT
-        return Divergence(np.maximum(0.0, one * (1.0 - slack) - paid - _LEAST), one, other)
+        return seen.tail(epsilon, _SLACK + 4.0 * sum(errors) + seen.loss.size * _UNIT, _LEAST)
 
 
 @functools.lru_cache(maxsize=32)
-def _losses(item: Item, direction: str) -> tuple[Floats, Floats, Floats]:
-    """Sort outcomes by falling loss, and add up the masses of both laws up to each of them."""
+def _outcomes(item: Item, direction: str) -> Outcomes:
+    """Give what is published of an item, and of the one to which a person may move."""
     more, fewer = _pair(item.others, item.rate, item.threshold)
     if direction == "replace":
         there, here = _pair(item.elsewhere, item.rate, item.threshold)
         more, fewer, there, here = *_merged(more, fewer), *_merged(there, here)
-        one, two = np.outer(more, here).ravel(), np.outer(fewer, there).ravel()
-    else:
-        one, two = (more, fewer) if direction == "remove" else (fewer, more)
-    seen = one > 0.0
-    one, two = one[seen], two[seen]
-    with np.errstate(divide="ignore"):
-        loss = np.log(one) - np.log(two)
-    order = np.argsort(-loss, kind="stable")
-    first, second = (np.append(0.0, np.cumsum(masses[order])) for masses in (one, two))
-    return loss[order], first, second
+        return by_loss(np.outer(more, here).ravel(), np.outer(fewer, there).ravel())
+    return by_loss(more, fewer) if direction == "remove" else by_loss(fewer, more)
 
 
 def _merged(one: Floats, two: Floats) -> tuple[Floats, Floats]:
