@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
+from turnout._rounding import rounded_up
 from turnout._types import Floats
 from turnout.accounting import slots as one_of
 from turnout.accounting.composition import WORST
 from turnout.accounting.loss_grid import EXACT, Continuous, Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.participation import sampled_gaussian
-from turnout.accounting.values import WHOLE, Divergence, Reached, surely
+from turnout.accounting.values import WHOLE, Divergence, Reached, smaller, surely
 from turnout.errors import InvalidValueError
 
 #: Sums over more slots than this lose their digits.
@@ -39,9 +39,7 @@ _OPPOSED = "all other gradients opposed to the one"
 
 def share_of(part: int, whole: int) -> float:
     """Divide whole numbers, rounded up."""
-    exact = Fraction(part, whole)
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, 1.0)
+    return rounded_up(Fraction(part, whole))
 
 
 def _known(noise: float) -> bool:
@@ -296,7 +294,7 @@ class RandomCheckIns(Mechanism):
             return told
         return {
             way: functools.reduce(
-                _smaller,
+                smaller,
                 # Delta falls; far up rounding is multiplied.
                 [_one_slot(self, way, np.minimum(epsilon, most), upper=True) for most in _FAR_UP],
                 known,
@@ -315,11 +313,6 @@ class RandomCheckIns(Mechanism):
         found = super().reached_delta(epsilon, word)
         upper = float(self.delta(epsilon, word))
         return found._replace(exact=found.value >= _CLOSE * upper > 0.0)
-
-
-def _smaller(one: Divergence, two: Divergence) -> Divergence:
-    better = one.delta < two.delta
-    return Divergence(*(np.where(better, new, old) for new, old in zip(one, two, strict=True)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._rounding import rounded_up
 from turnout._search import first_at_most
 from turnout._types import Floats
 from turnout.accounting.loss_grid import WIDTH, LossGrid, Parts, Real, first_below
@@ -312,9 +313,7 @@ class Composition:
         ends = [(m.epsilon(0.0, self._adjacency), rounds) for m, rounds in self._parts]
         if any(math.isinf(end) for end, _ in ends):
             return math.inf
-        exact = sum((rounds * Fraction(end) for end, rounds in ends), Fraction(0))
-        nearest = float(exact)
-        return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+        return rounded_up(sum((rounds * Fraction(end) for end, rounds in ends), Fraction(0)))
 
     def _bound(
         self,

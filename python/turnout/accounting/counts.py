@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from turnout import _arguments, _core
 from turnout._types import Floats
+from turnout._values import settle
 from turnout.accounting.loss_grid import Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, divergences
@@ -148,8 +149,7 @@ class TwoStageCountSampling(Mechanism):
         if not 1.0 <= gamma <= _LARGEST_GAMMA:
             raise _arguments.invalid(f"gamma must be from 1 to {_LARGEST_GAMMA:g}", self.gamma)
         reported = _arguments.integer("reported", self.reported, least=1, most=size)
-        for name, value in (("domain_size", size), ("reported", reported), ("gamma", gamma)):
-            object.__setattr__(self, name, value)
+        settle(self, domain_size=size, reported=reported, gamma=gamma)
 
     def reached(self) -> tuple[Real, ...]:
         """Give the mechanism itself with dummies alone: with a floor no data are known."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._types import Floats
+from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, positive_up_to
 
@@ -41,8 +42,7 @@ class _IntegerNoise(Mechanism):
 
     def __post_init__(self) -> None:
         given = getattr(self, self.parameter)
-        value = positive_up_to(self.parameter, given, self.largest_noise)
-        object.__setattr__(self, self.parameter, value)
+        settle(self, **{self.parameter: positive_up_to(self.parameter, given, self.largest_noise)})
 
     @property
     def _kernel(self) -> _core.IntegerNoise:
@@ -218,8 +218,10 @@ class SummedDiscreteGaussianNoise(_IntegerNoise):
     calibrated: ClassVar[dict[str, bool]] = {"variance": True}
 
     def __post_init__(self) -> None:
-        pieces = _arguments.integer("pieces", self.pieces, least=1, most=_LARGEST_PIECES)
-        object.__setattr__(self, "pieces", pieces)
+        settle(
+            self,
+            pieces=_arguments.integer("pieces", self.pieces, least=1, most=_LARGEST_PIECES),
+        )
         super().__post_init__()
 
     @property

@@ -14,6 +14,7 @@ from turnout import _arguments
 from turnout._extras import require
 from turnout._search import least_at_most
 from turnout._types import Floats
+from turnout._values import settle
 from turnout.accounting.composition import WORST, Composition
 from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.privacy_loss import dots
@@ -56,8 +57,7 @@ class Mechanism(abc.ABC):
     def __post_init__(self) -> None:
         """Check the parameters that several mechanisms have."""
         for item in dataclasses.fields(cast("Any", self)):
-            value = checked(item.name, getattr(self, item.name))
-            object.__setattr__(self, item.name, value)
+            settle(self, **{item.name: checked(item.name, getattr(self, item.name))})
 
     @abc.abstractmethod
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:

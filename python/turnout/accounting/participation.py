@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from fractions import Fraction
 from typing import ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _core
+from turnout._rounding import rounded_up
 from turnout._types import Floats
 from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.mechanism import Mechanism
@@ -280,10 +280,8 @@ class CentralShuffling(_ClientSampling):
     """
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        product = self.client_rate * self.sample_rate
-        if Fraction(product) < Fraction(self.client_rate) * Fraction(self.sample_rate):
-            product = math.nextafter(product, 1.0)
-        return sampled_gaussian(epsilon, self.noise_multiplier, product)
+        product = Fraction(self.client_rate) * Fraction(self.sample_rate)
+        return sampled_gaussian(epsilon, self.noise_multiplier, rounded_up(product))
 
 
 @dataclasses.dataclass(frozen=True)

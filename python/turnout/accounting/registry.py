@@ -8,46 +8,20 @@ from typing import Any
 
 from turnout import _arguments, _kinds, participation
 from turnout._documents import rational
-from turnout.accounting.batches import FixedSizeBatches, RandomCheckIns, ShuffledBatches
-from turnout.accounting.counts import CountSampling, TwoStageCountSampling
-from turnout.accounting.integer_noise import (
-    DiscreteGaussianNoise,
-    DiscreteLaplaceNoise,
-    SkellamNoise,
-    SummedDiscreteGaussianNoise,
-)
+from turnout.accounting import batches, counts, integer_noise, thresholded
+from turnout.accounting import participation as sampled
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.participation import (
-    CentralShuffling,
-    GaussianMechanism,
-    LocalSampling,
-    RandomParticipation,
-    WeakClientSampling,
-)
 from turnout.accounting.shuffling import LocalRandomizer, Shuffled
-from turnout.accounting.thresholded import SampleAndThreshold
 from turnout.accounting.variation import VariationRatio
 from turnout.errors import CorruptDataError, TurnoutError
 
+#: The mechanisms that are described by their parameters alone.
 _PLAIN: dict[str, Callable[..., Mechanism]] = {
-    kind.__name__: kind
-    for kind in (
-        CentralShuffling,
-        CountSampling,
-        DiscreteGaussianNoise,
-        DiscreteLaplaceNoise,
-        FixedSizeBatches,
-        GaussianMechanism,
-        LocalSampling,
-        RandomCheckIns,
-        RandomParticipation,
-        SampleAndThreshold,
-        ShuffledBatches,
-        SkellamNoise,
-        SummedDiscreteGaussianNoise,
-        TwoStageCountSampling,
-        WeakClientSampling,
-    )
+    name: kind
+    for module in (batches, counts, integer_noise, sampled, thresholded)
+    for name, kind in vars(module).items()
+    if isinstance(kind, type) and issubclass(kind, Mechanism) and kind.__module__ == module.__name__
+    if not name.startswith("_")
 }
 
 
@@ -71,6 +45,7 @@ def mechanism_from_dict(description: Any) -> Mechanism:
 
     Examples
     --------
+    >>> from turnout.accounting import LocalSampling
     >>> mechanism_from_dict(LocalSampling(0.1, 1.0).to_dict())
     LocalSampling(sample_rate=0.1, noise_multiplier=1.0)
     """

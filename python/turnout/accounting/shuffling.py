@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._types import Floats
+from turnout._values import settle
 from turnout.accounting.loss_grid import Continuous, Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, Reached, nonnegative, shaped
@@ -191,7 +192,7 @@ class Shuffled(Mechanism):
             raise _arguments.mistyped(
                 "participation must be a rate, Everyone() or Bernoulli(rate)", self.participation
             )
-        object.__setattr__(self, "participation", taking_part)
+        settle(self, participation=taking_part)
         if self._law()[2] <= 0.0:
             raise InvalidValueError("oracle must tell answers apart, got equal probabilities")
 

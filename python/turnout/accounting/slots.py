@@ -1,4 +1,8 @@
-"""One person's gradient in one of many noisy sums, and nobody knows in which."""
+"""One person's gradient in one of many noisy sums, and nobody knows in which.
+
+A bound of the mean of what a ratio is beyond a strike is given as a divergence: beside that mean,
+its delta, stand the masses of the event with the person and without.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import numpy.typing as npt
 
 from turnout._types import Floats
 from turnout.accounting.privacy_loss import power
+from turnout.accounting.values import Divergence, larger, smaller
 
 #: How many points of the mean of the likelihood ratios there are.
 _POINTS = 2**18
@@ -42,15 +47,6 @@ _EXACT = 1e-11
 _THRESHOLDS = np.linspace(-1.0, 9.5, 211)
 
 
-class Tail(NamedTuple):
-    """A bound of the mean of what a ratio is beyond a strike, and the masses of that event."""
-
-    value: Floats
-    #: Under the law with the person, and without.
-    first: Floats
-    second: Floats
-
-
 class _Law(NamedTuple):
     """The mean of the likelihood ratios of all slots, on a grid, without the person.
 
@@ -70,25 +66,25 @@ class _Law(NamedTuple):
     moved: float
 
 
-def calls(strikes: Floats, noise: float, slots: int) -> Tail:
+def calls(strikes: Floats, noise: float, slots: int) -> Divergence:
     """Bound ``E[(mean of X - strike)_+]`` from above."""
     found = []
     for law in (_law(noise, slots, far) for far in _CAPS):
         tail = _call(law, strikes)
-        found.append(tail._replace(value=tail.value + law.error * (1.0 + strikes) + law.capped))
-    return functools.reduce(_smaller, found)
+        found.append(tail._replace(delta=tail.delta + law.error * (1.0 + strikes) + law.capped))
+    return functools.reduce(smaller, found)
 
 
-def puts(strikes: Floats, noise: float, slots: int) -> Tail:
+def puts(strikes: Floats, noise: float, slots: int) -> Divergence:
     """Bound ``E[(strike - mean of X)_+]`` from above."""
     found = []
     for law in (_law(noise, slots, far) for far in _CAPS):
         tail = _put(law, strikes)
-        found.append(tail._replace(value=tail.value + law.error * (1.0 + strikes)))
-    return functools.reduce(_smaller, found)
+        found.append(tail._replace(delta=tail.delta + law.error * (1.0 + strikes)))
+    return functools.reduce(smaller, found)
 
 
-def real_calls(strikes: Floats, noise: float, slots: int) -> Tail:
+def real_calls(strikes: Floats, noise: float, slots: int) -> Divergence:
     """Bound ``E[(mean of X - strike)_+]`` from below.
 
     The split moves the mean by more than :attr:`_Law.moved` next to never (Hoeffding). Or by
@@ -97,40 +93,28 @@ def real_calls(strikes: Floats, noise: float, slots: int) -> Tail:
     best = _of_event(strikes, _largest(noise, slots)[0], 1.0)
     for law in (_law(noise, slots, far) for far in _CAPS):
         tail = _call(law, strikes + law.moved)
-        found = tail._replace(value=tail.value - law.error * (1.0 + strikes))
-        best = _larger(best, found)
+        found = tail._replace(delta=tail.delta - law.error * (1.0 + strikes))
+        best = larger(best, found)
     return best
 
 
-def real_puts(strikes: Floats, noise: float, slots: int) -> Tail:
+def real_puts(strikes: Floats, noise: float, slots: int) -> Divergence:
     """Bound ``E[(strike - mean of X)_+]`` from below."""
     best = _of_event(strikes, _largest(noise, slots)[1], -1.0)
     for law in (_law(noise, slots, far) for far in _CAPS):
         tail = _put(law, strikes - law.moved)
-        found = tail._replace(value=tail.value - law.error * (1.0 + strikes) - law.capped)
-        best = _larger(best, found)
+        found = tail._replace(delta=tail.delta - law.error * (1.0 + strikes) - law.capped)
+        best = larger(best, found)
     return best
 
 
-def _smaller(one: Tail, two: Tail) -> Tail:
-    return _picked(two.value < one.value, two, one)
-
-
-def _larger(one: Tail, two: Tail) -> Tail:
-    return _picked(two.value > one.value, two, one)
-
-
-def _picked(better: npt.NDArray[np.bool_], new: Tail, known: Tail) -> Tail:
-    return Tail(*(np.where(better, one, other) for one, other in zip(new, known, strict=True)))
-
-
-def _of_event(strikes: Floats, masses: tuple[Floats, Floats], sign: float) -> Tail:
+def _of_event(strikes: Floats, masses: tuple[Floats, Floats], sign: float) -> Divergence:
     """Take the best of some events, of which the masses are given."""
     one, other = masses
     paid = strikes[:, None] * other[None, :]
     values = sign * (one[None, :] - paid) - _EXACT * (one[None, :] + paid)
     best = values.argmax(axis=1)
-    return Tail(np.maximum(0.0, values[np.arange(best.size), best]), one[best], other[best])
+    return Divergence(np.maximum(0.0, values[np.arange(best.size), best]), one[best], other[best])
 
 
 @functools.lru_cache(maxsize=32)
@@ -149,18 +133,18 @@ def _largest(noise: float, slots: int) -> tuple[tuple[Floats, Floats], tuple[Flo
     return above, below
 
 
-def _call(law: _Law, strikes: Floats) -> Tail:
+def _call(law: _Law, strikes: Floats) -> Divergence:
     place = np.searchsorted(law.places, strikes, side="right")
     first, second = (mass[place] for mass in law.above)
     value = np.where(second > 0.0, first - strikes.astype(np.longdouble) * second, 0.0)
-    return Tail(*(np.maximum(0.0, x).astype(np.float64) for x in (value, first, second)))
+    return Divergence(*(np.maximum(0.0, x).astype(np.float64) for x in (value, first, second)))
 
 
-def _put(law: _Law, strikes: Floats) -> Tail:
+def _put(law: _Law, strikes: Floats) -> Divergence:
     place = np.searchsorted(law.places, strikes, side="left")
     first, second = (mass[place] for mass in law.below)
     value = strikes.astype(np.longdouble) * second - first
-    return Tail(*(np.maximum(0.0, x).astype(np.float64) for x in (value, first, second)))
+    return Divergence(*(np.maximum(0.0, x).astype(np.float64) for x in (value, first, second)))
 
 
 @functools.lru_cache(maxsize=24)

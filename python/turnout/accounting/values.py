@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._types import Floats
+from turnout._types import Floats, Truths
 from turnout.errors import InvalidValueError
 
 #: The directions that an adjacency consists of; each is a pair of laws and its reverse.
@@ -87,6 +87,22 @@ class Divergence(NamedTuple):
     first: Floats
     #: The same under the second law.
     second: Floats
+
+
+def smaller(one: Divergence, two: Divergence) -> Divergence:
+    """Take the smaller delta at each epsilon, with its masses."""
+    return _picked(one.delta < two.delta, one, two)
+
+
+def larger(one: Divergence, two: Divergence) -> Divergence:
+    """Take the larger delta at each epsilon, with its masses."""
+    return _picked(two.delta > one.delta, two, one)
+
+
+def _picked(better: Truths, new: Divergence, known: Divergence) -> Divergence:
+    return Divergence(
+        *(np.where(better, one, other) for one, other in zip(new, known, strict=True))
+    )
 
 
 def divergences(columns: Floats, *ways: str) -> dict[str, Divergence]:

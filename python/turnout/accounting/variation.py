@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from turnout import _arguments
 from turnout._documents import MOST_DIGITS
+from turnout._values import settle
 from turnout.errors import InvalidValueError
 
 
@@ -76,7 +77,7 @@ class VariationRatio:
 
     def __post_init__(self) -> None:
         for name in ("ratio", "total_variation", "blanket_ratio"):
-            object.__setattr__(self, name, _fraction(name, getattr(self, name)))
+            settle(self, **{name: _fraction(name, getattr(self, name))})
         ratio, distance, blanket = self._exact()
         if ratio <= 1:
             raise InvalidValueError(f"ratio must be above 1, got {float(ratio)}")
@@ -92,7 +93,7 @@ class VariationRatio:
             )
         if self.blanket is not None:
             mass = _fraction("blanket", self.blanket)
-            object.__setattr__(self, "blanket", mass)
+            settle(self, blanket=mass)
             if not 2 * self.common <= mass <= 1:
                 raise InvalidValueError(
                     f"blanket must be from {float(2 * self.common)} (its two sets) to 1, got "
