@@ -12,47 +12,6 @@ only the sum; hidden coins, or noise that no single party knows, make the sum pr
 array([ True,  True,  True])
 """
 
-from turnout._public import listing
-from turnout.distributed.aggregation import (
-    AggregationMechanism,
-    mechanism_from_dict,
-)
-from turnout.distributed.costs import CostLedger, Costs
-from turnout.distributed.engine import exchange
-from turnout.distributed.field import PrimeField
-from turnout.distributed.messages import Kind, Message, Party, Role
-from turnout.distributed.noisy import NoisyAggregation
-from turnout.distributed.recommend import Recommendation, RecommendationRecord, recommend
-from turnout.distributed.results import Guarantee, RoundResult
-from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
-from turnout.distributed.rounds import Round
-from turnout.distributed.sampling import SamplingAggregation
-from turnout.distributed.two_stage import TwoStageSampling
+from turnout._public import named_in_stub
 
-__all__ = [
-    "AggregatingServer",
-    "AggregationMechanism",
-    "Aggregator",
-    "CostLedger",
-    "Costs",
-    "Guarantee",
-    "Kind",
-    "Message",
-    "NoisyAggregation",
-    "Party",
-    "PrimeField",
-    "Recommendation",
-    "RecommendationRecord",
-    "ReportingServer",
-    "Role",
-    "Round",
-    "RoundResult",
-    "SamplingAggregation",
-    "TwoStageSampling",
-    "User",
-    "exchange",
-    "mechanism_from_dict",
-    "recommend",
-]
-
-__dir__ = listing(__all__)
+__all__, __getattr__, __dir__ = named_in_stub(__name__, __file__)

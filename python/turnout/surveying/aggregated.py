@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from turnout._seeds import derived
 from turnout.collecting.keys import in_order
-from turnout.distributed.recommend import recommend
+from turnout.distributed.recommendation import recommend
 from turnout.domain import Domain
 from turnout.pipeline.in_memory import Columns
 from turnout.surveying.local import part_of
