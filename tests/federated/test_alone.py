@@ -11,7 +11,7 @@ import pytest
 
 from turnout.accounting import PrivacyLedger
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.federated import SGD, InProcessEngine, RandomParticipationSGD, one_at_a_time
+from turnout.federated import SGD, Client, InProcessEngine, RandomParticipationSGD, one_at_a_time
 
 DATA = np.random.default_rng(0).normal(size=(40, 3))
 
@@ -55,9 +55,9 @@ def test_engines_and_clients_take_what_is_computed_alone(together: bool) -> None
         for function in (gradients, one_at_a_time(gradients))
     ]
     assert np.array_equal(*models)
-    client = plan.client(10, parameters=3)
+    client = Client(plan, 10, parameters=3)
     update = client.answer(0, one_at_a_time(lambda elements: DATA[elements]))
-    other = plan.client(10, parameters=3).answer(0, lambda elements: DATA[elements])
+    other = Client(plan, 10, parameters=3).answer(0, lambda elements: DATA[elements])
     assert update is not None
     assert other is not None
     assert np.array_equal(update.values, other.values)

@@ -20,7 +20,7 @@ from turnout.errors import (
     PlanMismatchError,
     ProtocolError,
 )
-from turnout.federated import SGD, Client, RandomParticipationSGD, Update
+from turnout.federated import SGD, Client, RandomParticipationSGD, Server, Update
 
 ALPHA = 1e-6
 
@@ -39,7 +39,7 @@ def test_participation_and_samples_have_the_law_that_is_accounted_for(seed: int 
     # The joint law of all: not at all with 1 - p, else each of 8 sets of 3 elements.
     plan = plan_of(client_rate=0.4, sample_rate=0.3, seed=seed)
     rounds, counts = 20_000, np.zeros(9)
-    client = plan.client(3, parameters=1, index=2)
+    client = Client(plan, 3, parameters=1, index=2)
     for number in range(rounds):
         draw = client.draw(number)
         place = 8 if not draw.takes_part else int((2**draw.elements).sum())
@@ -51,7 +51,7 @@ def test_participation_and_samples_have_the_law_that_is_accounted_for(seed: int 
 
 
 def test_a_draw_shows_nothing_private_in_a_log() -> None:
-    draw = plan_of(client_rate=1.0).client(6, parameters=2).draw(3)
+    draw = Client(plan_of(client_rate=1.0), 6, parameters=2).draw(3)
     assert repr(draw) == "Draw(round=3)"
 
 
@@ -60,7 +60,7 @@ def test_each_client_pays_for_every_round_it_draws_and_stops_before_its_budget()
     ledger = PrivacyLedger(0.8, 1e-5)
     affordable = ledger.affordable_rounds(plan.mechanism)
     assert affordable > 2
-    client = plan.client(6, parameters=2, ledger=ledger)
+    client = Client(plan, 6, parameters=2, ledger=ledger)
     asked: list[Any] = []
 
     def gradients_of(elements: Any) -> Any:
@@ -79,7 +79,7 @@ def test_each_client_pays_for_every_round_it_draws_and_stops_before_its_budget()
 
 def test_a_target_gives_halves_a_ledger_with_its_budget() -> None:
     plan = plan_of(noise_multiplier=None, epsilon=2.0, delta=1e-5, rounds=3)
-    client, server = plan.client(6, parameters=2), plan.server(np.zeros(2), SGD(0.1))
+    client, server = Client(plan, 6, parameters=2), Server(plan, np.zeros(2), SGD(0.1))
     for number in range(3):
         server.open(5)
         server.add(client.answer(number, lambda elements: np.ones((elements.size, 2))), "it")
@@ -95,7 +95,7 @@ def test_a_target_gives_halves_a_ledger_with_its_budget() -> None:
 
 
 def test_a_round_is_drawn_once() -> None:
-    client = plan_of().client(6, parameters=2)
+    client = Client(plan_of(), 6, parameters=2)
     client.draw(4)
     for number in (4, 0):
         with pytest.raises(ProtocolError, match="round must be above 4"):
@@ -105,7 +105,7 @@ def test_a_round_is_drawn_once() -> None:
 
 def test_a_draw_is_answered_once_and_by_its_own_client() -> None:
     plan = plan_of(client_rate=1.0, sample_rate=1.0)
-    client, other = plan.client(2, parameters=2), plan.client(2, parameters=2)
+    client, other = Client(plan, 2, parameters=2), Client(plan, 2, parameters=2)
     old = client.draw(0)
     draw = client.draw(1)
     other.draw(1)
@@ -117,7 +117,7 @@ def test_a_draw_is_answered_once_and_by_its_own_client() -> None:
     assert client.update(draw, np.ones((2, 2))).round == 1
     with pytest.raises(ProtocolError, match="not yet answered"):
         client.update(draw, np.ones((2, 2)))
-    never = plan_of(client_rate=1e-12).client(2, parameters=2)
+    never = Client(plan_of(client_rate=1e-12), 2, parameters=2)
     draw = never.draw(0)
     with pytest.raises(ProtocolError, match="use silence"):
         never.update(draw, np.ones((0, 2)))
@@ -132,8 +132,8 @@ def test_neighbours_differ_by_the_clipping_norm_at_most_exactly() -> None:
         gradients = (random.normal(size=(6, width)) * 10.0 ** random.uniform(-3, 3, (6, 1))).astype(
             dtype
         )
-        whole = plan.client(6, parameters=width).answer(0, lambda elements, g=gradients: g)
-        fewer = plan.client(5, parameters=width).answer(0, lambda elements, g=gradients: g[:5])
+        whole = Client(plan, 6, parameters=width).answer(0, lambda elements, g=gradients: g)
+        fewer = Client(plan, 5, parameters=width).answer(0, lambda elements, g=gradients: g[:5])
         assert whole is not None
         assert fewer is not None
         moved = [int(value) for value in whole.values - fewer.values]
@@ -151,8 +151,8 @@ def test_the_gradient_is_unbiased_with_the_variance_of_the_mode(
     clients, rounds, sigma = 3, 2500, 0.8
     plan = plan_of(mode=mode, noise=noise, noise_multiplier=sigma, sample_rate=0.25, seed=2)
     gradients = np.array([[0.6, 0.0], [0.0, -3.0]])
-    half = [plan.client(2, parameters=2, index=index) for index in range(clients)]
-    server = plan.server(np.zeros(2), SGD(1.0))
+    half = [Client(plan, 2, parameters=2, index=index) for index in range(clients)]
+    server = Server(plan, np.zeros(2), SGD(1.0))
     steps = []
     for number in range(rounds):
         before = server.parameters
@@ -172,9 +172,9 @@ def test_the_gradient_is_unbiased_with_the_variance_of_the_mode(
 
 def test_only_in_always_send_a_client_that_stays_away_says_something() -> None:
     for mode in ("trusted_server", "participants_only"):
-        client = plan_of(client_rate=1e-12, mode=mode).client(6, parameters=3)
+        client = Client(plan_of(client_rate=1e-12, mode=mode), 6, parameters=3)
         assert client.answer(0, lambda elements: pytest.fail("no gradient is needed")) is None
-    client = plan_of(client_rate=1e-12, mode="always_send").client(6, parameters=2000)
+    client = Client(plan_of(client_rate=1e-12, mode="always_send"), 6, parameters=2000)
     update = client.answer(0, lambda elements: pytest.fail("no gradient is needed"))
     assert update is not None
     assert np.abs(update.values).max() > 2**24
@@ -183,15 +183,15 @@ def test_only_in_always_send_a_client_that_stays_away_says_something() -> None:
 
 def test_without_a_seed_noise_is_never_the_same() -> None:
     plan = plan_of(mode="always_send")
-    seen = {plan.client(0, parameters=2).answer(0, list).values.tobytes() for _ in range(50)}
+    seen = {Client(plan, 0, parameters=2).answer(0, list).values.tobytes() for _ in range(50)}
     assert len(seen) == 50
 
 
 def test_a_client_with_more_elements_than_the_bound_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="size must be at most local_size = 6"):
-        plan_of().client(7, parameters=2)
+        Client(plan_of(), 7, parameters=2)
     unbounded = plan_of(local_size=None, nominal_local_size=6)
-    assert unbounded.client(7, parameters=2).size == 7
+    assert Client(unbounded, 7, parameters=2).size == 7
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_client_with_more_elements_than_the_bound_is_refused() -> None:
 def test_wrong_gradients_are_named_and_the_draw_stays_open(
     gradients: Any, error: Any, message: str
 ) -> None:
-    client = plan_of(client_rate=1.0, sample_rate=1.0).client(2, parameters=2)
+    client = Client(plan_of(client_rate=1.0, sample_rate=1.0), 2, parameters=2)
     draw = client.draw(0)
     with pytest.raises(error, match=message):
         client.update(draw, gradients)
@@ -223,13 +223,13 @@ def test_gradients_may_be_nested_as_the_model_is() -> None:
         "b": [random.normal(size=(2, 3)).astype(np.float32), random.normal(size=2)],
     }
     plan = plan_of(client_rate=1.0, sample_rate=1.0)
-    nested = plan.client(2, parameters=model).answer(0, lambda elements: gradients)
+    nested = Client(plan, 2, parameters=model).answer(0, lambda elements: gradients)
     flat = np.concatenate(
         [gradients["b"][0], gradients["b"][1][:, None], gradients["w"].reshape(2, -1)],
         axis=1,
         dtype=np.float64,
     )
-    plain = plan.client(2, parameters=16).answer(0, lambda elements: flat)
+    plain = Client(plan, 2, parameters=16).answer(0, lambda elements: flat)
     assert nested is not None
     assert plain is not None
     # float32 and float64 rows may be truncated to neighbouring steps.
@@ -237,7 +237,7 @@ def test_gradients_may_be_nested_as_the_model_is() -> None:
 
 
 def opened(**changes: Any) -> Any:
-    server = plan_of(**changes).server(np.zeros(2), SGD(0.1))
+    server = Server(plan_of(**changes), np.zeros(2), SGD(0.1))
     server.open(1)
     return server
 
@@ -280,7 +280,7 @@ def test_values_of_an_update_are_one_array(values: Any) -> None:
 
 
 def test_steps_out_of_order_are_refused() -> None:
-    server = plan_of().server(np.zeros(2), SGD(0.1))
+    server = Server(plan_of(), np.zeros(2), SGD(0.1))
     sums = np.zeros(2, np.int64)
     for step in (
         server.close,
@@ -301,7 +301,7 @@ def test_steps_out_of_order_are_refused() -> None:
 
 def test_an_abandoned_round_stays_paid() -> None:
     plan = plan_of()
-    server = plan.server(np.zeros(2), SGD(0.1), ledger=PrivacyLedger(9.0, 1e-5))
+    server = Server(plan, np.zeros(2), SGD(0.1), ledger=PrivacyLedger(9.0, 1e-5))
     server.open(3)
     server.abandon()
     server.open(3)
@@ -314,7 +314,7 @@ def test_a_sum_beyond_floating_point_gives_the_round_up_without_a_warning() -> N
     plan = RandomParticipationSGD(
         1.0, 1.0, 1e308, noise_multiplier=1.0, noise="float", local_size=1, seed=1
     )
-    server = plan.server(np.zeros(200), SGD(0.1))
+    server = Server(plan, np.zeros(200), SGD(0.1))
     server.open(1)
     server.put(np.full(200, 1.7e308))
     with warnings.catch_warnings():
@@ -328,11 +328,11 @@ def test_a_sum_beyond_floating_point_gives_the_round_up_without_a_warning() -> N
 
 def test_a_server_needs_an_optimizer_and_a_finite_model() -> None:
     with pytest.raises(InvalidTypeError, match="optimizer must be an optimizer"):
-        plan_of().server(np.zeros(2), "SGD")  # type: ignore[arg-type]
+        Server(plan_of(), np.zeros(2), "SGD")  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="parameters must be finite"):
-        plan_of().server(np.array([1.0, np.nan]), SGD(0.1))
+        Server(plan_of(), np.array([1.0, np.nan]), SGD(0.1))
     with pytest.raises(InvalidValueError, match="at least one number"):
-        plan_of().server(np.zeros(0), SGD(0.1))
+        Server(plan_of(), np.zeros(0), SGD(0.1))
 
 
 def test_the_seeded_coin_of_a_client_is_that_of_the_whole_population() -> None:
@@ -352,5 +352,5 @@ def test_noise_of_a_round_is_its_own() -> None:
     seen = {draws.server_noise(plan, 4, number).tobytes() for number in range(20)}
     seen |= {draws.client_noise(plan, 4, index, 0).tobytes() for index in range(20)}
     assert len(seen) == 40
-    assert isinstance(plan.client(1, parameters=1), Client)
+    assert isinstance(Client(plan, 1, parameters=1), Client)
     assert _core.rounded_gaussian(3, 24, 1).dtype == np.int64

@@ -27,7 +27,15 @@ from turnout.accounting import (
     compose,
 )
 from turnout.errors import BudgetExceededError, InvalidValueError
-from turnout.federated import SGD, Grid, InProcessEngine, RandomParticipationSGD, draws
+from turnout.federated import (
+    SGD,
+    Client,
+    Grid,
+    InProcessEngine,
+    RandomParticipationSGD,
+    Server,
+    draws,
+)
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -175,8 +183,8 @@ def test_what_leaves_has_the_enumerated_law(statistical: ModuleType, mode: str) 
     gradients, rounds = np.array([[5.0], [-0.3], [0.7]]), 30_000
     radius, step = plan.grid.radius, plan.grid.step
     elements = np.array([[int(radius)], [int(-0.3 / step)], [int(0.7 / step)]])
-    client = plan.client(3, parameters=1, index=4)
-    server = plan.server(np.zeros(1), SGD(1.0))
+    client = Client(plan, 3, parameters=1, index=4)
+    server = Server(plan, np.zeros(1), SGD(1.0))
     released, took_part = np.zeros(rounds), np.zeros(rounds, bool)
     for number in range(rounds):
         update = client.answer(number, lambda chosen: gradients[chosen])
@@ -272,14 +280,14 @@ def test_an_element_without_a_gradient_moves_nothing(mode: str, wrong: float) ->
     gradients = np.array([[0.5, 0.5], [0.1, 0.1], [0.1, 0.1]])
     broken = gradients.copy()
     broken[1, 1] = wrong
-    update = plan.client(3, parameters=2).answer(0, lambda chosen: broken[chosen])
-    fewer = plan.client(2, parameters=2).answer(0, lambda chosen: gradients[[0, 2]][chosen])
+    update = Client(plan, 3, parameters=2).answer(0, lambda chosen: broken[chosen])
+    fewer = Client(plan, 2, parameters=2).answer(0, lambda chosen: gradients[[0, 2]][chosen])
     assert update is not None
     assert fewer is not None
     np.testing.assert_array_equal(update.values, fewer.values)
     nested = {"a": broken[:, :1].astype(np.float32), "b": broken[:, 1:]}
     models = {"a": np.zeros(1), "b": np.zeros(1)}
-    again = plan.client(3, parameters=models).answer(0, lambda chosen: nested)
+    again = Client(plan, 3, parameters=models).answer(0, lambda chosen: nested)
     assert again is not None
     np.testing.assert_array_equal(again.values, fewer.values)
     engine = InProcessEngine(
@@ -296,11 +304,11 @@ def test_an_element_without_a_gradient_moves_nothing(mode: str, wrong: float) ->
 
 def test_without_noise_a_gradient_that_is_not_finite_is_an_error() -> None:
     plan = plan_of(noise="none", noise_multiplier=None, client_rate=1.0, sample_rate=1.0)
-    client = plan.client(1, parameters=1)
+    client = Client(plan, 1, parameters=1)
     with pytest.raises(InvalidValueError, match="finite"):
         client.answer(0, lambda chosen: np.array([[np.nan]]))
     floating = plan_of(noise="float", client_rate=1.0, sample_rate=1.0)
-    update = floating.client(1, parameters=1).answer(0, lambda chosen: np.array([[np.nan]]))
+    update = Client(floating, 1, parameters=1).answer(0, lambda chosen: np.array([[np.nan]]))
     assert update is not None
     assert update.values.tolist() == [0.0]
 

@@ -22,7 +22,7 @@ from turnout.errors import (
     PlanMismatchError,
     ProtocolError,
 )
-from turnout.federated import SGD, InProcessEngine
+from turnout.federated import SGD, InProcessEngine, Server
 
 
 @pytest.mark.parametrize("rounds", [1, 3, 7])
@@ -210,11 +210,11 @@ def test_checkpoints_of_another_training_are_refused(
         problem.engine(plan_of(), checkpoint=path, ledger=PrivacyLedger(1.0, 1e-5)).resume()
     plan = plan_of()
     with pytest.raises(PlanMismatchError, match="another model"):
-        plan.server(np.zeros(4), SGD(0.1), checkpoint=path).resume()
+        Server(plan, np.zeros(4), SGD(0.1), checkpoint=path).resume()
     with pytest.raises(PlanMismatchError, match=r"optimizer: .*; momentum = 0\.5, this has 0\.0"):
-        plan.server(np.zeros(3), SGD(0.1), checkpoint=path).resume()
+        Server(plan, np.zeros(3), SGD(0.1), checkpoint=path).resume()
     with pytest.raises(ProtocolError, match="no checkpoint was named"):
-        plan.server(np.zeros(3), SGD(0.1)).resume()
+        Server(plan, np.zeros(3), SGD(0.1)).resume()
     begun = problem.engine(plan, checkpoint=tmp_path / "other.npz")
     begun.run(1)
     with pytest.raises(ProtocolError, match="the training has begun"):

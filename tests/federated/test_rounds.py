@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, ProtocolError
-from turnout.federated import SGD, RandomParticipationSGD, Server, Update, draws
+from turnout.federated import SGD, Client, RandomParticipationSGD, Server, Update, draws
 from turnout.federated.checkpoint import load_checkpoint
 from turnout.federated.rounds import largest_update
 
@@ -32,14 +32,14 @@ def plan_of(**changes: Any) -> RandomParticipationSGD:
 
 
 def opened(plan: RandomParticipationSGD, parameters: int = 2, **options: Any) -> Server:
-    server = plan.server(np.zeros(parameters), SGD(1.0), **options)
+    server = Server(plan, np.zeros(parameters), SGD(1.0), **options)
     server.open(CLIENTS)
     return server
 
 
 def honest(plan: RandomParticipationSGD, parameters: int, index: int) -> Update:
     """Give the longest update there is: all gradients clipped, and in one direction."""
-    client = plan.client(SIZE, parameters=parameters, index=index)
+    client = Client(plan, SIZE, parameters=parameters, index=index)
     gradients = np.full((SIZE, parameters), 7.0)
     update = client.answer(0, lambda elements: gradients)
     assert update is not None
@@ -168,7 +168,7 @@ def test_sums_are_exact_however_large(mode: str) -> None:
         total = total + draws.server_noise(plan, 5, 0).astype(object)
     assert plan.grid is not None
     for order in (updates, updates[::-1]):
-        server = plan.server(np.zeros(5), SGD(1.0))
+        server = Server(plan, np.zeros(5), SGD(1.0))
         server.open(len(order))
         for client, values in enumerate(order):
             server.add(Update(0, values, plan.fingerprint), client)
@@ -212,7 +212,7 @@ def test_a_model_that_is_not_finite_is_neither_kept_nor_saved(tmp_path: Path) ->
 
 def test_a_model_of_float32_is_finite_in_float32() -> None:
     plan = plan_of(noise="none", clip=math.inf)
-    server = plan.server(np.zeros(2, np.float32), SGD(1.0))
+    server = Server(plan, np.zeros(2, np.float32), SGD(1.0))
     server.open(1)
     server.add(Update(0, np.array([1e40, 0.0]), plan.fingerprint), 0)
     with pytest.raises(InvalidValueError, match="not finite"):
@@ -229,4 +229,4 @@ def test_a_model_that_is_not_finite_is_not_gone_on_with(tmp_path: Path) -> None:
     server.save(path)
     assert not np.isfinite(load_checkpoint(path).parameters).all()
     with pytest.raises(CorruptDataError, match=r"training\.npz: .* not finite"):
-        plan.server(np.zeros(2), SGD(1.0), checkpoint=path).resume()
+        Server(plan, np.zeros(2), SGD(1.0), checkpoint=path).resume()

@@ -22,7 +22,7 @@ from turnout.errors import (
     InvalidValueError,
     UnsupportedVersionError,
 )
-from turnout.federated import Grid, RandomParticipationSGD
+from turnout.federated import Client, Grid, RandomParticipationSGD
 from turnout.federated import plan as plan_module
 
 
@@ -96,8 +96,8 @@ def test_grids_that_sums_do_not_fit_are_refused() -> None:
         plan_of(noise_multiplier=2.0**-16, local_size=2**22)
     unbounded = plan_of(noise_multiplier=2.0**-16, local_size=None, nominal_local_size=2**22)
     with pytest.raises(InvalidValueError, match="size must be at most 2,097,15"):
-        unbounded.client(2**22, parameters=1)
-    assert unbounded.client(2**20, parameters=1).size == 2**20
+        Client(unbounded, 2**22, parameters=1)
+    assert Client(unbounded, 2**20, parameters=1).size == 2**20
 
 
 def test_descriptions_give_the_same_plan_and_fingerprint() -> None:
@@ -207,6 +207,6 @@ def test_ledgers_do_not_go_with_a_training_without_noise() -> None:
     assert plan.mechanism is None
     assert plan.ledger() is None
     with pytest.raises(InvalidValueError, match="ledger must be None"):
-        plan.client(3, parameters=2, ledger=PrivacyLedger(1.0, 1e-5))
+        Client(plan, 3, parameters=2, ledger=PrivacyLedger(1.0, 1e-5))
     with pytest.raises(InvalidTypeError, match="ledger must have an adjacency among"):
-        plan_of().client(3, parameters=2, ledger=PrivacyLedger(1.0, 1e-5, "replace"))
+        Client(plan_of(), 3, parameters=2, ledger=PrivacyLedger(1.0, 1e-5, "replace"))

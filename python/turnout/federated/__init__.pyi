@@ -8,12 +8,12 @@ from turnout.federated.engine import InProcessEngine as InProcessEngine
 from turnout.federated.optimizers import SGD as SGD
 from turnout.federated.optimizers import Optimizer as Optimizer
 from turnout.federated.plan import Grid as Grid
+from turnout.federated.plan import RandomParticipationSGD as RandomParticipationSGD
 from turnout.federated.schedules import Constant as Constant
 from turnout.federated.schedules import CosineDecay as CosineDecay
 from turnout.federated.schedules import StepDecay as StepDecay
 from turnout.federated.schedules import Warmup as Warmup
 from turnout.federated.server import Server as Server
 from turnout.federated.sums import one_at_a_time as one_at_a_time
-from turnout.federated.training import RandomParticipationSGD as RandomParticipationSGD
 from turnout.federated.trees import Structure as Structure
 from turnout.federated.trees import flatten as flatten

@@ -14,7 +14,7 @@ from turnout._values import settle
 from turnout.accounting import PrivacyLedger
 from turnout.errors import InvalidValueError, ProtocolError
 from turnout.federated import draws
-from turnout.federated.plan import TrainingPlan
+from turnout.federated.plan import RandomParticipationSGD
 from turnout.federated.sums import add_gradients, structure_of, zeros
 
 #: What entries of ledgers are labelled with.
@@ -98,8 +98,6 @@ class Draw:
 class Client:
     """One client: it draws its own participation and sample, and keeps its own ledger.
 
-    Made by :meth:`RandomParticipationSGD.client`.
-
     Parameters
     ----------
     plan
@@ -135,7 +133,7 @@ class Client:
     >>> plan = RandomParticipationSGD(
     ...     1.0, 1.0, clip=1.0, noise_multiplier=2.0, local_size=2, mode="trusted_server"
     ... )
-    >>> client = plan.client(2, parameters=3)
+    >>> client = Client(plan, 2, parameters=3)
     >>> gradients = np.array([[3.0, 0.0, 4.0], [0.0, 0.5, 0.0]])
     >>> update = client.answer(0, lambda elements: gradients[elements])
     >>> (update.values * plan.grid.step).round(3)
@@ -144,7 +142,7 @@ class Client:
 
     def __init__(
         self,
-        plan: TrainingPlan,
+        plan: RandomParticipationSGD,
         size: int,
         *,
         parameters: Any,
@@ -168,7 +166,7 @@ class Client:
         self._next = 0
 
     @property
-    def plan(self) -> TrainingPlan:
+    def plan(self) -> RandomParticipationSGD:
         """The public parameters."""
         return self._plan
 
@@ -334,7 +332,9 @@ class Client:
         return Update(draw.round, values, self._plan.fingerprint)
 
 
-def accepted_ledger(plan: TrainingPlan, ledger: PrivacyLedger | None) -> PrivacyLedger | None:
+def accepted_ledger(
+    plan: RandomParticipationSGD, ledger: PrivacyLedger | None
+) -> PrivacyLedger | None:
     """Check the ledger of a half, or make one with the plan's target."""
     if ledger is None:
         return plan.ledger()

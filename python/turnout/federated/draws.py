@@ -6,19 +6,19 @@ import numpy as np
 
 from turnout import _core, _seeds
 from turnout._types import Array, Integers
-from turnout.federated.plan import TrainingPlan
+from turnout.federated.plan import RandomParticipationSGD
 
 # What a seeded study derives a seed for; the numbers belong to its results.
 _CLIENTS, _ELEMENTS, _SERVER_NOISE, _CLIENT_NOISE = range(1, 5)
 
 
-def participants(plan: TrainingPlan, clients: int, number: int) -> Integers:
+def participants(plan: RandomParticipationSGD, clients: int, number: int) -> Integers:
     """Draw which of the first clients take part in a round; the cost follows the participants."""
     seed = _seeds.derived(plan.seed, _CLIENTS, number)
     return _core.select_bernoulli(clients, plan.client_rate, seed)
 
 
-def takes_part(plan: TrainingPlan, index: int, number: int) -> bool:
+def takes_part(plan: RandomParticipationSGD, index: int, number: int) -> bool:
     """Draw whether one client takes part; in a study the same as :func:`participants` draws."""
     if plan.seed is None:
         return bool(_core.select_bernoulli(1, plan.client_rate, None).size)
@@ -26,23 +26,23 @@ def takes_part(plan: TrainingPlan, index: int, number: int) -> bool:
     return bool(drawn.size and drawn[-1] == index)
 
 
-def elements(plan: TrainingPlan, size: int, index: int, number: int) -> Integers:
+def elements(plan: RandomParticipationSGD, size: int, index: int, number: int) -> Integers:
     """Draw which elements of a participating client are sampled."""
     seed = _seeds.derived(plan.seed, _ELEMENTS, number, index)
     return _core.select_bernoulli(size, plan.sample_rate, seed)
 
 
-def server_noise(plan: TrainingPlan, length: int, number: int) -> Array:
+def server_noise(plan: RandomParticipationSGD, length: int, number: int) -> Array:
     """Draw the noise of a trusted server."""
     return _noise(plan, length, _seeds.derived(plan.seed, _SERVER_NOISE, number))
 
 
-def client_noise(plan: TrainingPlan, length: int, index: int, number: int) -> Array:
+def client_noise(plan: RandomParticipationSGD, length: int, index: int, number: int) -> Array:
     """Draw the noise of a client that does not trust the server."""
     return _noise(plan, length, _seeds.derived(plan.seed, _CLIENT_NOISE, number, index))
 
 
-def _noise(plan: TrainingPlan, length: int, seed: int | None) -> Array:
+def _noise(plan: RandomParticipationSGD, length: int, seed: int | None) -> Array:
     if plan.grid is not None:
         return _core.rounded_gaussian(length, plan.grid.bits, seed)
     if plan.noise == "none":

@@ -16,9 +16,9 @@ from turnout.errors import InvalidValueError
 from turnout.federated import draws
 from turnout.federated.client import LABEL
 from turnout.federated.optimizers import Optimizer
+from turnout.federated.plan import RandomParticipationSGD
 from turnout.federated.server import Server
 from turnout.federated.sums import add_gradients, structure_of, zeros
-from turnout.federated.training import RandomParticipationSGD
 
 _BOUND = " = local_size, on which the accounting rests"
 
@@ -47,7 +47,7 @@ class InProcessEngine:
     clients
         How many clients there are; left out if ``sizes`` has one entry for each.
     ledger, checkpoint, checkpoint_every
-        As for :meth:`RandomParticipationSGD.server`.
+        As for :class:`~turnout.federated.Server`.
     batched
         Call ``gradients`` once a round, with an array of clients as long as the one of elements.
         The sum is the same (the gradients may be other bits, if they depend on the batch: then one
@@ -103,7 +103,8 @@ class InProcessEngine:
         self._gradients = gradients
         self._sizes, self._clients = _sizes(sizes, clients, plan.local_size)
         self._batched = batched
-        self._server = plan.server(
+        self._server = Server(
+            plan,
             parameters,
             optimizer,
             ledger=ledger,

@@ -128,10 +128,85 @@ class Grid:
 
 
 @dataclass(frozen=True, repr=False)
-class TrainingPlan:
-    """The public parameters of a training; :class:`RandomParticipationSGD` adds the two halves.
+class RandomParticipationSGD:
+    """Private stochastic gradient descent in which clients and their elements take part at random.
 
-    Clients, server, draws and sums ask it for numbers, and it knows none of them.
+    In every round each available client takes part with probability ``client_rate``, decided by
+    itself; one that does samples each of its elements with probability ``sample_rate``, clips the
+    gradient of each and sends their sum. Gaussian noise is added, and the total is scaled by public
+    constants only. An object of this class holds the public parameters;
+    :class:`~turnout.federated.Client` and :class:`~turnout.federated.Server` are the two halves,
+    and :class:`~turnout.federated.InProcessEngine` runs both in one process.
+
+    The guarantee is for one element of one client (add or remove), against everybody who sees the
+    models; see ``mode`` for what the server may see.
+
+    Parameters
+    ----------
+    client_rate
+        The probability p that an available client takes part, in (0, 1].
+    sample_rate
+        The probability q that an element of such a client is sampled, in (0, 1].
+    clip
+        The L2 norm that the gradient of each example is clipped to, finite and above 0; infinity is
+        taken where there is no noise.
+    noise_multiplier
+        The standard deviation of the noise over ``clip``. Either this or a target must be given.
+    epsilon, delta, rounds
+        The target for the whole training: the least noise that reaches it over this many rounds is
+        used, and halves get ledgers with this budget.
+    local_size
+        A public number d that no client has more elements than. Without one the accounting is weak
+        client sampling, which needs none. The accounting takes it for its ``local_size``, which
+        counts the elements beside the protected one: by one on the safe side.
+    nominal_local_size
+        The public number that the sum is scaled by in place of the clients' true sizes;
+        ``local_size`` if None. It has no influence on privacy.
+    mode
+        Who is trusted. ``"trusted_server"``: the server sees the sums of those who take part and
+        adds the noise once. ``"always_send"``: the server is not trusted, and every available
+        client sends its sum with noise of its own, or noise alone if it does not take part.
+        ``"participants_only"``: the server is not trusted and only those who take part send, with
+        noise of their own; it sees who does, so that the accounting is weak client sampling.
+    noise
+        ``"exact"``: see :class:`~turnout.federated.Grid`. ``"float"``: NumPy's generator in
+        floating point, whose low bits may tell what the noise should hide (Mironov 2012).
+        ``"none"``: no noise and no privacy, for comparisons.
+    grid_bits
+        The standard deviation of exact noise is 2^grid_bits steps, from 8 to 36.
+    batch_slack
+        By how much one element may change the sum beside its own clipped gradient, in units of the
+        clip, because the gradients of others come out in other bits in another batch. The
+        accounting is then for ``1 + batch_slack`` times the clip. 0 where gradients do not depend
+        on the batch: see :func:`~turnout.federated.one_at_a_time` and
+        :doc:`/topics/federated`.
+    seed
+        For studies only: makes every draw the same on every run, in every engine, and anybody who
+        knows it can take the noise away.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range, or arguments do not fit together.
+
+    Notes
+    -----
+    Hasircioglu and Gunduz, "Privacy Amplification via Random Participation in Federated Learning",
+    Algorithm 1 and section 5.5; their Theorem 4.1 is no upper bound, and the sound one of
+    :class:`turnout.accounting.RandomParticipation` is used. Whether a client is available must not
+    depend on its data. Availability is not part of the accounting: a client pays for every round
+    in which it draws, and for no other.
+
+    Examples
+    --------
+    >>> from turnout.federated import RandomParticipationSGD
+    >>> plan = RandomParticipationSGD(
+    ...     0.001, 0.1, clip=1.0, noise_multiplier=2.4903, local_size=30
+    ... )
+    >>> plan.mechanism.delta(0.015) <= 1e-6
+    True
+    >>> round(plan.scale(available=20_000), 4)
+    0.0167
     """
 
     #: The probability p that an available client takes part.
@@ -307,7 +382,7 @@ class TrainingPlan:
 
         Returns
         -------
-        TrainingPlan
+        RandomParticipationSGD
             Of this class, and equal to the one that was described.
 
         Raises
@@ -357,7 +432,7 @@ class TrainingPlan:
 #: What a description says one by one; the target is one member.
 _DESCRIBED = tuple(
     each.name
-    for each in fields(TrainingPlan)
+    for each in fields(RandomParticipationSGD)
     if each.init and each.name not in ("epsilon", "delta", "rounds")
 )
 

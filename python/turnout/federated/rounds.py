@@ -12,7 +12,7 @@ from turnout._types import Array, Floats, Integers
 from turnout.errors import InvalidValueError, PlanMismatchError, ProtocolError
 from turnout.federated import draws
 from turnout.federated.client import Update
-from turnout.federated.plan import TrainingPlan
+from turnout.federated.plan import RandomParticipationSGD
 from turnout.federated.sums import zeros
 
 #: A standard normal vector Z of n numbers has P(|Z| >= sqrt(n) + t) <= exp(-t^2 / 2), since its
@@ -28,7 +28,7 @@ _ROOM = 2**62
 _DIGITS = 40
 
 
-def largest_update(plan: TrainingPlan, parameters: int) -> float:
+def largest_update(plan: RandomParticipationSGD, parameters: int) -> float:
     """Give the L2 norm that no honest client's update exceeds, in steps if there is a grid.
 
     Without noise of clients this is certain, and it has to be: refusing the sum of an honest client
@@ -88,7 +88,9 @@ class Round:
         How many numbers the model has.
     """
 
-    def __init__(self, plan: TrainingPlan, number: int, available: int, parameters: int) -> None:
+    def __init__(
+        self, plan: RandomParticipationSGD, number: int, available: int, parameters: int
+    ) -> None:
         self._plan, self._number, self._available = plan, number, available
         self._sum = zeros(plan, parameters)
         # Integers: the sum is self._sum + 2^_DIGITS self._beyond, and |self._sum| <= self._used.

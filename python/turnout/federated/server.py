@@ -17,7 +17,7 @@ from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchErro
 from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from turnout.federated.client import LABEL, Update, accepted_ledger
 from turnout.federated.optimizers import Optimizer
-from turnout.federated.plan import TrainingPlan
+from turnout.federated.plan import RandomParticipationSGD
 from turnout.federated.rounds import Round
 from turnout.federated.sums import structure_of
 from turnout.federated.trees import flatten, vector
@@ -25,8 +25,6 @@ from turnout.federated.trees import flatten, vector
 
 class Server:
     """The server: it opens a round, adds up what comes back, and makes a step of it.
-
-    Made by :meth:`RandomParticipationSGD.server`.
 
     Parameters
     ----------
@@ -58,12 +56,12 @@ class Server:
     Examples
     --------
     >>> import numpy as np
-    >>> from turnout.federated import SGD, RandomParticipationSGD
+    >>> from turnout.federated import SGD, Client, RandomParticipationSGD
     >>> plan = RandomParticipationSGD(
     ...     0.5, 1.0, clip=1.0, noise_multiplier=0.01, local_size=1, seed=3
     ... )
-    >>> server = plan.server(np.zeros(2), SGD(0.5))
-    >>> clients = [plan.client(1, parameters=2, index=index) for index in range(100)]
+    >>> server = Server(plan, np.zeros(2), SGD(0.5))
+    >>> clients = [Client(plan, 1, parameters=2, index=index) for index in range(100)]
     >>> for _ in range(20):
     ...     number = server.open(available=len(clients))
     ...     gradient = server.parameters - [0.25, -0.5]
@@ -76,7 +74,7 @@ class Server:
 
     def __init__(
         self,
-        plan: TrainingPlan,
+        plan: RandomParticipationSGD,
         parameters: Any,
         optimizer: Optimizer,
         *,
@@ -101,7 +99,7 @@ class Server:
         self._open: Round | None = None
 
     @property
-    def plan(self) -> TrainingPlan:
+    def plan(self) -> RandomParticipationSGD:
         """The public parameters."""
         return self._plan
 

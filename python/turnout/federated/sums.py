@@ -11,7 +11,7 @@ import numpy as np
 from turnout import _arguments, _core
 from turnout._types import Array
 from turnout.errors import InvalidValueError
-from turnout.federated.plan import TrainingPlan
+from turnout.federated.plan import RandomParticipationSGD
 from turnout.federated.trees import Structure, example_parts, flatten
 
 _MOST_PARAMETERS = 2**40
@@ -19,12 +19,14 @@ _MOST_PARAMETERS = 2**40
 _LOG = logging.getLogger(__name__)
 
 
-def zeros(plan: TrainingPlan, parameters: int) -> Array:
+def zeros(plan: RandomParticipationSGD, parameters: int) -> Array:
     """Give the sum of no gradients."""
     return np.zeros(parameters, np.int64 if plan.grid is not None else np.float64)
 
 
-def add_gradients(plan: TrainingPlan, gradients: Any, examples: int, structure: Structure) -> Array:
+def add_gradients(
+    plan: RandomParticipationSGD, gradients: Any, examples: int, structure: Structure
+) -> Array:
     """Clip each example's gradient, add all up: in steps of the grid if there is one.
 
     Under a plan with noise an example whose gradient is not finite counts as zero. Were it refused,
@@ -69,7 +71,7 @@ def add_gradients(plan: TrainingPlan, gradients: Any, examples: int, structure: 
     return _clipped_sum(plan, [part[finite] for part in parts])
 
 
-def _clipped_sum(plan: TrainingPlan, parts: list[Array]) -> Array:
+def _clipped_sum(plan: RandomParticipationSGD, parts: list[Array]) -> Array:
     if plan.grid is not None:
         return _core.clip_to_grid(parts, plan.clip, plan.grid.step)
     return _core.clip_and_sum(parts, plan.clip)

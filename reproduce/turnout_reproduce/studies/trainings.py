@@ -26,7 +26,7 @@ from turnout._types import Array, Integers
 from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError
 from turnout.federated.engine import InProcessEngine
 from turnout.federated.optimizers import SGD
-from turnout.federated.training import RandomParticipationSGD
+from turnout.federated.plan import RandomParticipationSGD
 from turnout_reproduce.studies.training_pictures import Line, Panel, plot_study
 from turnout_reproduce.training.scenarios import Arm, Scenario
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from turnout.federated import SGD
+from turnout.federated import SGD, Client, Server
 from turnout.federated.trees import vector
 
 COMPONENTS = ("trial.training_server:nested", "trial.training_client:app")
@@ -18,9 +18,9 @@ COMPONENTS = ("trial.training_server:nested", "trial.training_client:app")
 def expected(model: ModuleType, config: dict[str, Any]) -> Any:
     """The last node is asked in the first two rounds, and answers in the first."""
     plan = model.plan_of(config)
-    server = plan.server(model.NESTED, SGD(0.5))
+    server = Server(plan, model.NESTED, SGD(0.5))
     clients = [
-        plan.client(len(model.rows_of(node)), parameters=model.NESTED, index=node)
+        Client(plan, len(model.rows_of(node)), parameters=model.NESTED, index=node)
         for node in range(4)
     ]
     for number in range(config["rounds"]):

@@ -14,7 +14,7 @@ from flwr.clientapp import ClientApp
 
 import turnout as tn
 from turnout.errors import BudgetExceededError, MissingPartyError, PlanMismatchError
-from turnout.federated import SGD, InProcessEngine, RandomParticipationSGD
+from turnout.federated import SGD, Client, InProcessEngine, RandomParticipationSGD, Server
 from turnout.federated.flower import (
     RandomParticipationStrategy,
     client_app,
@@ -138,8 +138,8 @@ def test_bad_replies_are_left_out(grid_of: Make, model: ModuleType) -> None:
     result = RandomParticipationStrategy(plan, SGD(0.5)).start(
         grid_of(bad), pack(model.NAMED), num_rounds=1
     )
-    server = plan.server(model.NAMED, SGD(0.5))
-    client = plan.client(len(model.rows_of(0)), parameters=model.NAMED, index=0)
+    server = Server(plan, model.NAMED, SGD(0.5))
+    client = Client(plan, len(model.rows_of(0)), parameters=model.NAMED, index=0)
     server.open(available=NODES)
     server.add(client.answer(0, lambda elements: model.gradients(model.NAMED, 0, elements)), 0)
     np.testing.assert_array_equal(vector(unpack(result.arrays)), vector(server.close()))

@@ -298,7 +298,7 @@ class _Node:
             if ledger is not None and self.plan is None:
                 _check_kind(ledger, plan)
             index = 0 if plan.seed is None else records.partition(context)
-            client = plan.client(size, parameters=structure, index=index, ledger=ledger)
+            client = Client(plan, size, parameters=structure, index=index, ledger=ledger)
             draw = client.draw(number)
         context.state[_STATE] = ConfigRecord({"plan": plan.fingerprint, "round": number})
         return client, draw

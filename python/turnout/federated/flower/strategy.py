@@ -102,7 +102,7 @@ class RandomParticipationStrategy(Strategy):
         expected = "an optimizer of turnout.federated, such as SGD(0.1)"
         _arguments.instance("optimizer", optimizer, Optimizer, expected)
         options: Any = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
-        self._begin = partial(plan.server, optimizer=optimizer, ledger=ledger, **options)
+        self._begin = partial(Server, plan, optimizer=optimizer, ledger=ledger, **options)
         self._structure = structure
         self._least_nodes = _arguments.integer("least_nodes", least_nodes, least=1)
         self._patience = positive_seconds("patience", patience)
