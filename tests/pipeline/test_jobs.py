@@ -521,10 +521,10 @@ def test_of_two_that_go_on_at_once_the_second_one_ends_well(tmp_path, answers_fi
         yield from encoded
         header = task.write(0, iter(encoded))
         assert len(list(folder.glob(".part-*.tmp"))) == 1
-        job.finished(1, running.totals_of([header]))
+        job.finished(1, running.totals_of(header))
 
     header = task.write(0, slow())
-    assert job.finished(1, running.totals_of([header])) == Job.read(folder)
+    assert job.finished(1, running.totals_of(header)) == Job.read(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["_turnout", "part-00000.parquet"]
     assert tn.pipeline.tally(folder).nodes == header.nodes
 

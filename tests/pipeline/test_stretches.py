@@ -58,7 +58,7 @@ def test_threads_count_what_one_counts(
         codes = np.concatenate([each.reports for each in file.batches()])
         np.testing.assert_array_equal(np.concatenate(third), codes[60:90])
     seen = set()
-    count = report_counting._of_batch if group_by is None else report_counting._groups_of_batch
+    count = report_counting._of_batch
 
     def counting(*arguments: Any) -> Any:
         seen.add(threading.current_thread())
@@ -80,6 +80,7 @@ def test_a_file_is_counted_in_as_many_threads_as_there_is_memory_for(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = report_counting._COPIES * ORACLE.tally_type.bytes_of_sums(tn.Plan(ORACLE, tn.Everyone()))
+    alone = Groups((), ((),), (ROWS,))
     with ReportFile(path) as file:
         stretches = file.stretches()
         # The page of the pseudonyms of ten reports is the largest.
@@ -87,8 +88,8 @@ def test_a_file_is_counted_in_as_many_threads_as_there_is_memory_for(
         wide = [*stretches, stretches[0]._replace(largest=3 * one)]
         for most, threads in ((one, 1), (4 * one, 2), (7 * one, 3)):
             monkeypatch.setattr(ReportFile, "most_memory", most)
-            assert report_counting._memory_for(file, stretches, None) == threads
-            assert report_counting._memory_for(file, wide, None) == max(most // (3 * one), 1)
+            assert report_counting._memory_for(file, stretches, alone) == threads
+            assert report_counting._memory_for(file, wide, alone) == max(most // (3 * one), 1)
         monkeypatch.setattr(ReportFile, "most_memory", 159)
         with pytest.raises(MemoryLimitError, match=r"reports\.parquet: .*160"):
             file.stretches()

@@ -6,9 +6,8 @@ import errno
 import glob
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from turnout._types import Integers
 from turnout.collecting.drawing import Drawn
-from turnout.collecting.groups.counting import tally_by_group
+from turnout.collecting.groups.counting import counts_by_group
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import Key, Part
 from turnout.collecting.plan import Plan
@@ -35,7 +34,7 @@ from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, MemoryLimitError
 from turnout.pipeline.flight import in_flight
 from turnout.pipeline.job import STATE_FOLDER, Job
-from turnout.pipeline.processing import designs_by_group, of_nobody
+from turnout.pipeline.processing import designs_by_group
 from turnout.pipeline.sources.files import partition_kinds, partition_value, run_of_partitions
 
 _SUFFIXES: Final = (".parquet", ".arrow", ".ipc", ".feather")
@@ -244,43 +243,48 @@ class Counter:
                         f"'{name}=...'; its groups are {list(known)}"
                     )
             groups = header.groups if wanted else None
+            if groups is None:
+                design = None if header.design is None else (header.design,)
+                groups = Groups((), ((),), (header.nodes,), design)
             counted = self._stretches(opened, left_out, groups)
-            tally = _under(header, counted) if groups is None else _grouped(header, groups, counted)
-        if self.names:
-            tally = _regrouped(tally, self.names, dict(file.partitions))
+        tallies: dict[Key, BaseTally] = {}
+        for known, tally in _named(header, groups, counted):
+            values = dict(file.partitions) | dict(zip(groups.names, known, strict=True))
+            key = tuple(values[name] for name in self.names)
+            tallies[key] = tallies[key].merge(tally) if key in tallies else tally
         seconds = time.perf_counter() - began
-        return Facts(header.identity, header.plan.fingerprint, header.reports, seconds), tally
+        facts = Facts(header.identity, header.plan.fingerprint, header.reports, seconds)
+        if not self.names:
+            return facts, tallies[()]
+        return facts, GroupedTally(self.names, tallies, plan=header.plan)
 
     def _stretches(
-        self, opened: ReportFile, left_out: Integers | None, groups: Groups | None
-    ) -> Any:
-        """Tally the reports of a file, or each group of them, as if all their nodes reported."""
+        self, opened: ReportFile, left_out: Integers | None, groups: Groups
+    ) -> list[BaseTally]:
+        """Tally the reports of each group of a file as if all their nodes reported."""
         plan, stretches = opened.header.plan, opened.stretches()
         # First: a tally, be it an empty one, has room for all answers that the file names.
         threads = min(self.threads, len(stretches), _memory_for(opened, stretches, groups))
-        empty = of_nobody(plan, () if groups is None else groups.names)
-        of_batch: Callable[[ReportBatch], Any] = partial(_of_batch, plan)
-        if groups is not None:
-            of_batch = partial(_groups_of_batch, plan, groups)
+        empty: list[BaseTally] = [plan.oracle.tally_type.empty(plan)] * len(groups.keys)
 
-        def count(stretch: Stretch) -> tuple[int, Any]:
+        def count(stretch: Stretch) -> tuple[int, list[BaseTally]]:
             improbable, total, first = 0, empty, stretch.start
             for batch in opened.batches(stretch=stretch):
                 end = first + len(batch)
                 kept = _without(batch, left_out, first, end)
                 improbable += int(np.count_nonzero(plan.oracle.improbable(kept.reports)))
-                total, first = total.merge(of_batch(kept)), end
+                total, first = _merged(total, _of_batch(plan, groups, kept)), end
             return improbable, total
 
         improbable, total = 0, empty
         counted = in_flight(count, stretches, threads) if threads > 1 else map(count, stretches)
-        for odd, tally in counted:
-            improbable, total = improbable + odd, total.merge(tally)
+        for odd, tallies in counted:
+            improbable, total = improbable + odd, _merged(total, tallies)
         say_improbable(improbable)
         return total
 
 
-def _memory_for(opened: ReportFile, stretches: list[Stretch], groups: Groups | None) -> int:
+def _memory_for(opened: ReportFile, stretches: list[Stretch], groups: Groups) -> int:
     """Tell in how many threads a file may be counted, be it one of a few bytes.
 
     Raises
@@ -290,7 +294,7 @@ def _memory_for(opened: ReportFile, stretches: list[Stretch], groups: Groups | N
     """
     plan, most = opened.header.plan, opened.most_memory
     what = f"counts of {plan.domain.size:,} answers"
-    number = 0 if groups is None else len(groups.keys)
+    number = len(groups.keys) if groups.names else 0
     if number:
         what += f" in each of {number:,} groups"
     needed: int = (_COPIES + number) * plan.oracle.tally_type.bytes_of_sums(plan)
@@ -312,84 +316,46 @@ def _without(batch: ReportBatch, left_out: Integers | None, start: int, end: int
     return ReportBatch(*(None if part is None else part[keep] for part in parts))  # type: ignore[arg-type]
 
 
-def _under(header: Header, counted: BaseTally) -> BaseTally:
-    """Give the tally of a file the nodes that its header names."""
-    plan = header.plan
-    left_out = header.reports - counted.received
-    nodes, design = _nodes(plan, header.nodes, left_out, header.design)
-    return counted.under(plan, nodes=nodes, design=design)
-
-
-def _nodes(
-    plan: Plan, nodes: int, left_out: int, design: DesignSums | None
-) -> tuple[int, DesignSums | None]:
-    """Leave out the nodes of repeated reports, where everyone reports."""
-    if not left_out:
-        return nodes, design
-    if plan.everyone_reports:
-        return nodes - left_out, design
-    raise InvalidValueError(
-        "duplicates='first' needs a collection in which everyone takes part: of a random part of "
-        "the persons nobody can tell how many are there twice; leave out further rows of a person "
-        "before the reports are made, with id_column"
-    )
-
-
-def _grouped(header: Header, groups: Groups, counted: GroupedTally[Any]) -> GroupedTally[Any]:
+def _named(
+    header: Header, groups: Groups, counted: Sequence[BaseTally]
+) -> Iterator[tuple[Key, BaseTally]]:
     """Give the tally of each group of a file the nodes that its header names."""
-    plan = header.plan
-    left_out = header.reports - sum(tally.received for tally in counted.values())
-    _nodes(plan, header.nodes, left_out, header.design)
-    tallies = {}
-    for position, key in enumerate(groups.keys):
-        found = counted[key] if key in counted else plan.oracle.tally_type.empty(plan)
-        everyone = plan.everyone_reports
-        nodes = found.received if everyone and left_out else groups.nodes[position]
-        design = None if groups.designs is None else groups.designs[position]
-        tallies[key] = found.under(plan, nodes=nodes, design=design)
-    return GroupedTally(groups.names, tallies, plan=plan)
+    plan, nodes = header.plan, groups.nodes
+    if header.reports > sum(tally.received for tally in counted):
+        if not plan.everyone_reports:
+            raise InvalidValueError(
+                "duplicates='first' needs a collection in which everyone takes part: of a random "
+                "part of the persons nobody can tell how many are there twice; leave out further "
+                "rows of a person before the reports are made, with id_column"
+            )
+        nodes = tuple(tally.received for tally in counted)
+    designs = groups.designs or (None,) * len(nodes)
+    for key, tally, number, design in zip(groups.keys, counted, nodes, designs, strict=True):
+        yield key, tally.under(plan, nodes=number, design=design)
 
 
-def _of_batch(plan: Plan, batch: ReportBatch) -> BaseTally:
-    """Tally a batch as if its nodes had been those that reported."""
-    counts = plan.oracle.count_reports(batch.reports, batch.probabilities)
-    tally: BaseTally = plan.oracle.tally_type.of(plan, counts, len(batch), _design(batch))
-    return tally
+def _merged(some: Sequence[BaseTally], others: Sequence[BaseTally]) -> list[BaseTally]:
+    return [one.merge(other) for one, other in zip(some, others, strict=True)]
 
 
-def _groups_of_batch(plan: Plan, groups: Groups, batch: ReportBatch) -> GroupedTally[Any]:
+def _of_batch(plan: Plan, groups: Groups, batch: ReportBatch) -> list[BaseTally]:
     """Tally each group of a batch as if its nodes had been those that reported."""
-    assert batch.groups is not None
-    counts = np.bincount(batch.groups, minlength=len(groups.keys))
-    designs = designs_by_group(batch.probabilities, batch.groups, counts)
-    drawn = Drawn(batch.reports, batch.probabilities)
-    reports = Reports.made(plan.oracle, plan.participation, drawn, len(batch), _design(batch))
-    return tally_by_group(
-        reports, batch.groups, counts, names=groups.names, keys=groups.keys, designs=designs
-    )
-
-
-def _design(batch: ReportBatch) -> DesignSums | None:
-    if batch.probabilities is None:
-        return None
-    return DesignSums.of(np.ascontiguousarray(batch.probabilities))
-
-
-def _regrouped(
-    tally: AnyTally, names: tuple[str, ...], partitions: dict[str, Part]
-) -> GroupedTally[Any]:
-    """Give a tally of a file the groups that are wanted, in their order."""
-    if isinstance(tally, BaseTally):
-        parts: list[tuple[dict[str, Part], BaseTally]] = [({}, tally)]
+    oracle, index, probabilities = plan.oracle, batch.groups, batch.probabilities
+    sizes: Any
+    designs: Sequence[DesignSums | None]
+    if not groups.names:
+        sizes, designs = [len(batch)], [None]
+        if probabilities is not None:
+            designs = [DesignSums.of(np.ascontiguousarray(probabilities))]
+        counts = [oracle.count_reports(batch.reports, probabilities)]
     else:
-        kept = [name for name in names if name in tally.names]
-        over = tally.over(*kept) if kept != list(tally.names) else tally
-        parts = [(dict(zip(over.names, key, strict=True)), part) for key, part in over.items()]
-    tallies: dict[Key, BaseTally] = {}
-    for known, part in parts:
-        key = tuple((partitions | known)[name] for name in names)
-        tallies[key] = tallies[key].merge(part) if key in tallies else part
-    return GroupedTally(names, tallies, plan=tally.plan)
+        assert index is not None
+        number = len(groups.keys)
+        sizes = np.bincount(index, minlength=number)
+        designs = designs_by_group(probabilities, index, sizes) or [None] * number
+        counts = counts_by_group(oracle, batch.reports, probabilities, index, sizes)
+    of = oracle.tally_type.of
+    return [of(plan, *each) for each in zip(counts, map(int, sizes), designs, strict=True)]
 
 
 def empty_reports(plan: Plan) -> Reports:

@@ -21,7 +21,7 @@ from turnout._progress import track
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
-from turnout.collecting.report_files import file_format, write_reports
+from turnout.collecting.report_files import Header, file_format, write_reports
 from turnout.collecting.reports import Reports
 from turnout.collecting.tally import BaseTally
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
@@ -231,9 +231,7 @@ class _Writing:
                 raise CorruptDataError(f"{path}: was there and is gone")
         else:
             header = task.write(part.number, self._encoded(answers, part.number, part.blocks))
-        facts = header.part
-        assert facts is not None
-        return Totals(facts.rows, header.nodes, header.reports, facts.dropped, facts.duplicates)
+        return totals_of(header)
 
     def _encoded(
         self, answers: Answers, number: int, blocks: Iterable[Block]
@@ -241,6 +239,13 @@ class _Writing:
         for block in blocks:
             yield answers.encoded(block, self.task.plan.domain)
         self.begun.append(number)
+
+
+def totals_of(header: Header) -> Totals:
+    """Say what was done for a part of a job."""
+    facts = header.part
+    assert facts is not None
+    return Totals(facts.rows, header.nodes, header.reports, facts.dropped, facts.duplicates)
 
 
 def _parts(answers: Answers, task: PartTask) -> Iterator[Part]:

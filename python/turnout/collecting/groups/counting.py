@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._types import Integers
+from turnout._types import Array, Floats, Integers
 from turnout.collecting import keys as group_keys
 from turnout.collecting.drawing import Counts
 from turnout.collecting.groups.tally import GroupedTally
@@ -88,7 +88,9 @@ def tally_by_group(
             "designs must hold the sums of each group with personal participation, and only then"
         )
     received = np.bincount(groups, minlength=len(plain))
-    counted = _counted(reports, groups, received)
+    counted = counts_by_group(
+        reports.oracle, reports.codes, reports.probabilities, groups, received
+    )
     made = reports.oracle.tally_type
     tallies: dict[Key, Any] = {}
     for place, key in enumerate(plain):
@@ -108,17 +110,18 @@ def _checked_index(index: npt.ArrayLike, reports: int, groups: int) -> Integers:
     return array.astype(np.int64, copy=False)
 
 
-def _counted(reports: Reports, groups: Integers, received: Integers) -> list[Counts]:
-    """Add up the reports of each group."""
-    oracle, probabilities = reports.oracle, reports.probabilities
+def counts_by_group(
+    oracle: Any, reports: Array, probabilities: Floats | None, groups: Integers, received: Integers
+) -> list[Counts]:
+    """Add up the reports of each group; ``received`` says how many each has."""
     number = received.size
     if probabilities is None:
-        joint: list[Counts] | None = oracle.count_by_group(reports.codes, groups, number)
+        joint: list[Counts] | None = oracle.count_by_group(reports, groups, number)
         if joint is not None:
             return joint
     # Integers of 16 bits are sorted in linear time.
     order = np.argsort(groups.astype(np.min_scalar_type(number)), kind="stable")
-    codes = reports.codes[order]
+    codes = reports[order]
     known = None if probabilities is None else probabilities[order]
     ends = np.cumsum(received).tolist()
     starts = [0, *ends[:-1]]
