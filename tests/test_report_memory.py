@@ -8,6 +8,7 @@ import itertools
 import os
 import struct
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -345,7 +346,7 @@ def test_headers_of_pages_that_are_none_are_refused(tmp_path: Path) -> None:
         for place in rng.integers(4, 40, 3):
             wrong[place] = rng.integers(256)
         try:
-            container = open_container(io.BytesIO(wrong))
+            container = open_container(partial(io.BytesIO, wrong))
             stretches = container.stretches(2, MAX_MEMORY)
             pieces = [container.tables(2, MAX_MEMORY, each) for each in stretches]
             for table in itertools.chain(*pieces):

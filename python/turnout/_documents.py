@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from turnout import _arguments
 from turnout.errors import CorruptDataError, UnsupportedVersionError
@@ -46,14 +46,12 @@ def parsed(text: str | bytes | bytearray) -> Any:
         ...
     ValueError: the number 1e999 is out of the range of floating point
     """
-    return json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_refuse_constant)
+    return json.loads(text, **_BOUNDED)
 
 
-def decoder(**options: Any) -> json.JSONDecoder:
-    """Make a decoder of JSON with bounded numbers; its options are :class:`json.JSONDecoder`'s."""
-    return json.JSONDecoder(
-        parse_int=_integer, parse_float=_float, parse_constant=_refuse_constant, **options
-    )
+def decoder() -> json.JSONDecoder:
+    """Make a decoder of such JSON, for who reads much of it."""
+    return json.JSONDecoder(**_BOUNDED)
 
 
 def check_version(word: str, description: object, format: str | None, version: int) -> None:  # noqa: A002
@@ -235,5 +233,22 @@ def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"the word {word} is no number of JSON")
 
 
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object has {_arguments.shown(twice)} twice")
+    return found
+
+
 def _brief(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+_BOUNDED: Final[dict[str, Any]] = {
+    "parse_int": _integer,
+    "parse_float": _float,
+    "parse_constant": _refuse_constant,
+    "object_pairs_hook": _members,
+}

@@ -40,7 +40,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from turnout import _arguments, _kinds
-from turnout._documents import check_version, decoder, object_schema, parsed
+from turnout._documents import canonical, check_version, object_schema, parsed
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.signing import SigningKey, verify
@@ -49,9 +49,7 @@ _FORMAT = "turnout-plan-file"
 _VERSION = 1
 _DOMAIN = b"turnout-plan-file v1\0"
 _MEMBERS = frozenset({"format", "version", "plan", "fingerprint", "signature"})
-_SPACE = re.compile(r"[ \t\n\r]*")
 _DIGEST = re.compile("[0-9a-f]{64}")
-_DECODER = decoder()
 
 #: What every reader of JSON takes for an integer, and the end of the year 9999.
 MOST_SERIAL: Final = 2**53 - 1
@@ -129,8 +127,11 @@ def read_plan_file(data: bytes, public_key: str | None) -> tuple[Any, bytes]:
         If it is no plan file, was altered or formatted anew, or its signature is missing or not
         valid.
     """
-    members, text = _members(data)
-    if members.get("format") != _FORMAT:
+    try:
+        members = parsed(data.decode("ascii"))
+    except (ValueError, RecursionError) as error:
+        raise CorruptDataError(f"not a plan file of turnout: {error}") from error
+    if not isinstance(members, dict) or members.get("format") != _FORMAT:
         raise CorruptDataError(f"not a plan file of turnout: its format is not {_FORMAT!r}")
     check_version("plan file", members, _FORMAT, _VERSION)
     missing = _MEMBERS - {"signature"} - members.keys()
@@ -143,63 +144,17 @@ def read_plan_file(data: bytes, public_key: str | None) -> tuple[Any, bytes]:
         raise CorruptDataError(
             f"fingerprint must be 64 hexadecimal digits, got {_arguments.shown(fingerprint)}"
         )
+    text = canonical(members["plan"]).encode("ascii")
+    if text not in data:
+        raise CorruptDataError(
+            "the plan is not written in its canonical form: a program formatted the file anew"
+        )
     if hashlib.sha256(text).hexdigest() != fingerprint:
         raise CorruptDataError(
             "the plan is not the one of its fingerprint: the file was altered or formatted anew"
         )
     _check_signature(members, bytes.fromhex(fingerprint), public_key)
     return members["plan"], text
-
-
-def _members(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """Take the members of the outer object, and the bytes of ``plan`` as they stand."""
-    try:
-        text = data.decode("utf-8")
-        if not text.isascii():
-            # Everything that is written is; so positions of characters are positions of bytes.
-            raise CorruptDataError("not a plan file of turnout: it holds other bytes than ASCII")
-        members: dict[str, Any] = {}
-        plan = ""
-        position = _expect("{", *_mark(text, 0))
-        mark = ","
-        while mark == ",":
-            name, position = _DECODER.raw_decode(text, position)
-            if not isinstance(name, str):
-                raise CorruptDataError("not a plan file of turnout: a member has no name")
-            if name in members:
-                raise CorruptDataError(f"the plan file has {_arguments.shown(name)} twice")
-            start = _expect(":", *_mark(text, position))
-            members[name], end = _DECODER.raw_decode(text, start)
-            if name == "plan":
-                plan = text[start:end]
-            mark, position = _mark(text, end)
-        if _expect("}", mark, position) != len(text):
-            raise CorruptDataError("not a plan file of turnout: something follows it")
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, CorruptDataError):
-            raise
-        raise CorruptDataError(f"not a plan file of turnout: {error}") from error
-    return members, plan.encode("ascii")
-
-
-def _mark(text: str, position: int) -> tuple[str, int]:
-    """Return the next character that is no space, and the position of what comes behind it."""
-    start = _space(text, position)
-    return text[start : start + 1], _space(text, start + 1)
-
-
-def _space(text: str, position: int) -> int:
-    match = _SPACE.match(text, position)
-    return match.end() if match else position
-
-
-def _expect(wanted: str, mark: str, position: int) -> int:
-    if mark != wanted:
-        raise CorruptDataError(
-            f"not a plan file of turnout: expected {wanted!r} near character {position}, found "
-            f"{mark!r}"
-        )
-    return position
 
 
 def _check_signature(members: dict[str, Any], fingerprint: bytes, public_key: str | None) -> None:

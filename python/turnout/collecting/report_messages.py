@@ -202,7 +202,7 @@ class _Gathering:
         limits = np.iinfo(self._dtype)
         self._least, self._most = int(limits.min), int(limits.max)
         self._digits = 2 * self._dtype.itemsize * (self._shape[0] if self._shape else 0)
-        self._decoder = decoder(object_pairs_hook=_Pairs)
+        self._decoder = decoder()
 
     def of(self, messages: list[Any], nodes: int | None) -> Any:
         kept: dict[str, int | bytes] = {}
@@ -259,11 +259,10 @@ class _Gathering:
             raise _arguments.mistyped(f"messages[{position}] must be bytes or text", message)
         try:
             text = message if isinstance(message, str) else message.decode("utf-8")
-            pairs = self._decoder.decode(text)
+            members = self._decoder.decode(text)
         except (ValueError, RecursionError):
             return _malformed(message)
-        members = dict(pairs) if isinstance(pairs, _Pairs) else {}
-        if members.get("format") != _FORMAT:
+        if not isinstance(members, dict) or members.get("format") != _FORMAT:
             return _malformed(message)
         version = members.get("version")
         if type(version) is not int or version != _VERSION:
@@ -273,7 +272,7 @@ class _Gathering:
                 f"has version {_arguments.shown(version)}; this release of turnout reads "
                 f"{_VERSION}",
             )
-        if len(pairs) != len(_MEMBERS) or members.keys() != _MEMBERS:
+        if members.keys() != _MEMBERS:
             return _malformed(message)
         if members["plan"] != self._fingerprint:
             return _Refusal(
@@ -336,10 +335,6 @@ class _Gathering:
         if not (found and only_first):
             found += self._impossible(codes[middle:], start + middle, only_first=only_first)
         return found
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """An object of JSON with all its members, also those that occur twice."""
 
 
 def _malformed(message: Any) -> _Refusal:

@@ -35,7 +35,7 @@ from turnout.errors import InvalidValueError, MemoryLimitError
 from turnout.pipeline.flight import in_flight
 from turnout.pipeline.job import STATE_FOLDER, Job
 from turnout.pipeline.processing import designs_by_group
-from turnout.pipeline.sources.files import partition_kinds, partition_value, run_of_partitions
+from turnout.pipeline.sources.files import partition_types, partition_value, run_of_partitions
 
 _SUFFIXES: Final = (".parquet", ".arrow", ".ipc", ".feather")
 
@@ -90,9 +90,11 @@ def placed_files(places: Sequence[str], *, partial: bool) -> tuple[list[PlacedFi
 
 def _with_partitions(paths: Sequence[Path]) -> list[PlacedFile]:
     texts = [run_of_partitions(path.parts[:-1]) for path in paths]
-    kinds = partition_kinds(texts)
+    kinds = partition_types(texts)
     return [
-        PlacedFile(path, tuple((name, partition_value(text, kinds[name])) for name, text in pairs))
+        PlacedFile(
+            path, tuple((name, partition_value(text, kinds[name]).as_py()) for name, text in pairs)
+        )
         for path, pairs in zip(paths, texts, strict=True)
     ]
 
@@ -248,8 +250,8 @@ class Counter:
                 groups = Groups((), ((),), (header.nodes,), design)
             counted = self._stretches(opened, left_out, groups)
         tallies: dict[Key, BaseTally] = {}
-        for known, tally in _named(header, groups, counted):
-            values = dict(file.partitions) | dict(zip(groups.names, known, strict=True))
+        for place, tally in _named(header, groups, counted):
+            values = dict(file.partitions) | dict(zip(groups.names, place, strict=True))
             key = tuple(values[name] for name in self.names)
             tallies[key] = tallies[key].merge(tally) if key in tallies else tally
         seconds = time.perf_counter() - began

@@ -8,10 +8,8 @@ Arrow's reader of Python does not show them.
 
 from __future__ import annotations
 
-import io
 import struct
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from turnout._extras import require
@@ -206,36 +204,6 @@ class Stretch(NamedTuple):
     largest: int = 0
 
 
-class _Shared(io.RawIOBase):
-    """A file with a place of its own, beside others in the same one that threads read from."""
-
-    def __init__(self, file: BinaryIO, lock: threading.Lock) -> None:
-        self._file, self._lock, self._place = file, lock, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._place
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        if whence == io.SEEK_CUR:
-            offset, whence = offset + self._place, io.SEEK_SET
-        with self._lock:
-            self._place = self._file.seek(offset, whence)
-        return self._place
-
-    def read(self, size: int = -1) -> bytes:
-        with self._lock:
-            self._file.seek(self._place)
-            data = self._file.read(size)
-        self._place += len(data)
-        return data
-
-
 class ParquetContainer:
     """A Parquet file, of which several threads may read stretches at once.
 
@@ -249,11 +217,12 @@ class ParquetContainer:
         What its schema says beside the columns.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._lock = file, threading.Lock()
-        opened = self._opened(_Shared(file, self._lock), [], None)
-        self._footer = opened.metadata
-        self._schema = opened.schema_arrow
+    def __init__(self, again: Callable[[], BinaryIO]) -> None:
+        self._again = again
+        with again() as file:
+            opened = self._opened(file, [], None)
+            self._footer = opened.metadata
+            self._schema = opened.schema_arrow
         self.names: list[str] = self._schema.names
         self.rows: int | None = self._footer.num_rows
         self.metadata: dict[bytes, bytes] = dict(self._footer.metadata or {})
@@ -276,19 +245,19 @@ class ParquetContainer:
         found: list[Stretch] = []
         start = first = held = largest = 0
         number = self._footer.num_row_groups
-        for group in range(number):
-            held += self._footer.row_group(group).num_rows
-            for size in self._pages(group):
-                _check(size, most)
-                largest = max(largest, size)
-            if held >= rows or group == number - 1:
-                found.append(Stretch(start, held, range(first, group + 1), largest))
-                start, first, held, largest = start + held, group + 1, 0, 0
+        with self._again() as file:
+            for group in range(number):
+                held += self._footer.row_group(group).num_rows
+                for size in self._pages(file, group):
+                    _check(size, most)
+                    largest = max(largest, size)
+                if held >= rows or group == number - 1:
+                    found.append(Stretch(start, held, range(first, group + 1), largest))
+                    start, first, held, largest = start + held, group + 1, 0, 0
         return found
 
-    def _pages(self, group: int) -> Iterator[int]:
+    def _pages(self, file: BinaryIO, group: int) -> Iterator[int]:
         """List the bytes of the pages of a row group."""
-        file: Any = _Shared(self._file, self._lock)
         footer = self._footer.row_group(group)
         for place in range(footer.num_columns):
             column = footer.column(place)
@@ -314,10 +283,10 @@ class ParquetContainer:
                 _check(kind.byte_width * min(rows, self._footer.num_rows), most)
         # A text that stands in a row group once stays one, whatever the number of its rows.
         texts = [item.name for item in self._schema if pa.types.is_string(item.type)]
-        file = _Shared(self._file, self._lock)
-        opened = self._opened(file, texts, self._footer)
-        for batch in opened.iter_batches(rows, stretch.groups, use_threads=False):
-            yield pa.Table.from_batches([batch])
+        with self._again() as file:
+            opened = self._opened(file, texts, self._footer)
+            for batch in opened.iter_batches(rows, stretch.groups, use_threads=False):
+                yield pa.Table.from_batches([batch])
 
 
 class ArrowContainer:
@@ -333,17 +302,19 @@ class ArrowContainer:
         What its schema says beside the columns.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._schema, _ = self._begun()
+    def __init__(self, again: Callable[[], BinaryIO]) -> None:
+        self._again = again
+        with again() as file:
+            self._schema, _ = self._begun(file)
         self.names: list[str] = self._schema.names
         self.rows: int | None = None
         self.metadata: dict[bytes, bytes] = dict(self._schema.metadata or {})
 
-    def _begun(self) -> tuple[Any, Any]:
+    @staticmethod
+    def _begun(file: BinaryIO) -> tuple[Any, Any]:
         pa, ipc = require("pyarrow", "cli"), require("pyarrow.ipc", "cli")
-        self._file.seek(len(_ARROW_MAGIC))
-        messages = ipc.MessageReader.open_stream(pa.PythonFile(self._file, mode="r"))
+        file.seek(len(_ARROW_MAGIC))
+        messages = ipc.MessageReader.open_stream(pa.PythonFile(file, mode="r"))
         first = next(messages, None)
         # Arrow takes whatever stands there for a schema, and what is none can end the process.
         if first is None or first.type != "schema":
@@ -360,22 +331,16 @@ class ArrowContainer:
     def tables(self, rows: int, most: int, _stretch: Stretch) -> Iterator[Any]:
         """Read tables of at most so many rows, of record batches of at most ``most`` bytes."""
         pa, ipc = require("pyarrow", "cli"), require("pyarrow.ipc", "cli")
-        schema, messages = self._begun()
-        place = self._file.tell()
-        while True:
-            # Somebody else may read from the same file in between.
-            self._file.seek(place)
-            message = next(messages, None)
-            place = self._file.tell()
-            if message is None:
-                return
-            if message.type != "record batch":
-                raise CorruptDataError(f"a {message.type} where a record batch is expected")
-            _check(message_bytes(message), most)
-            batch = ipc.read_record_batch(message, schema)
-            batch.validate(full=True)
-            for piece in pa.Table.from_batches([batch]).to_batches(rows):
-                yield pa.Table.from_batches([piece])
+        with self._again() as file:
+            schema, messages = self._begun(file)
+            for message in messages:
+                if message.type != "record batch":
+                    raise CorruptDataError(f"a {message.type} where a record batch is expected")
+                _check(message_bytes(message), most)
+                batch = ipc.read_record_batch(message, schema)
+                batch.validate(full=True)
+                for piece in pa.Table.from_batches([batch]).to_batches(rows):
+                    yield pa.Table.from_batches([piece])
 
 
 def _check(size: int, most: int) -> None:
@@ -385,18 +350,23 @@ def _check(size: int, most: int) -> None:
         )
 
 
-def open_container(file: BinaryIO) -> ParquetContainer | ArrowContainer:
+def open_container(again: Callable[[], BinaryIO]) -> ParquetContainer | ArrowContainer:
     """Open a Parquet or an Arrow IPC file, whichever it is.
+
+    Parameters
+    ----------
+    again
+        Opens the file: each who reads from it has a place of its own in it.
 
     Raises
     ------
     CorruptDataError
         If it is neither.
     """
-    file.seek(0)
-    start = file.read(len(_ARROW_MAGIC))
+    with again() as file:
+        start = file.read(len(_ARROW_MAGIC))
     if start.startswith(_PARQUET_MAGIC):
-        return ParquetContainer(file)
+        return ParquetContainer(again)
     if start == _ARROW_MAGIC:
-        return ArrowContainer(file)
+        return ArrowContainer(again)
     raise CorruptDataError("neither a Parquet nor an Arrow IPC file")

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
@@ -156,13 +156,29 @@ class ReportFile:
             with _explained(path):
                 # Read and not mapped: a mapped file that somebody cuts kills who looks at it.
                 verify_seal(self._file)
-                self._container: ParquetContainer | ArrowContainer = open_container(self._file)
+                self._container: ParquetContainer | ArrowContainer = open_container(self._again)
                 metadata = self._container.metadata
                 self.header = Header.from_text(metadata.get(METADATA_KEY.encode("ascii")))
                 self._check()
         except BaseException:
             self.close()
             raise
+
+    def _again(self) -> BinaryIO:
+        """Open the file once more, if it is still there."""
+        file = open_regular(self.path)
+        try:
+            self._check_unchanged(file)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _check_unchanged(self, file: BinaryIO) -> None:
+        now, before = os.fstat(file.fileno()), self._opened
+        facts = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
+        if any(getattr(now, name) != getattr(before, name) for name in facts):
+            raise CorruptDataError("was changed while it was being read")
 
     def _check(self) -> None:
         names, rows = self._container.names, self._container.rows
@@ -273,10 +289,7 @@ class ReportFile:
         with _explained(self.path):
             if found != expected:
                 raise self._other_rows(stretch.start + found)
-            now = os.fstat(self._file.fileno())
-            before = self._opened
-            if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-                raise CorruptDataError("was changed while it was being read")
+            self._check_unchanged(self._file)
 
     @property
     def _row_bytes(self) -> int:

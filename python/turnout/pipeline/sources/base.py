@@ -146,23 +146,11 @@ def conform(table: Any, schema: Any, name: str) -> Any:
 
 
 def _cast(column: Any, kind: Any) -> Any:
-    pa = require("pyarrow", "cli")
-    if column.type == kind:
-        return column
-    if not pa.types.is_dictionary(kind):
-        return column.cast(kind)
-    return pa.chunked_array([_dictionary(chunk, kind) for chunk in column.chunks], kind)
-
-
-def _dictionary(chunk: Any, kind: Any) -> Any:
-    """One chunk as a dictionary of the given type; its own dictionary is kept, if it has one."""
-    pa = require("pyarrow", "cli")
-    if pa.types.is_null(chunk.type):
-        return pa.nulls(len(chunk), kind)
-    if not pa.types.is_dictionary(chunk.type):
-        chunk = chunk.cast(kind.value_type).dictionary_encode()
-    indices = chunk.indices.cast(kind.index_type)
-    return pa.DictionaryArray.from_arrays(indices, chunk.dictionary.cast(kind.value_type))
+    types = require("pyarrow", "cli").types
+    if types.is_dictionary(kind) and types.is_string_view(column.type):
+        # Arrow makes no dictionary of views.
+        column = column.cast(kind.value_type)
+    return column.cast(kind)
 
 
 #: Rows of a block. Block ``i`` of a source is its rows ``[i * BLOCK, (i + 1) * BLOCK)``.

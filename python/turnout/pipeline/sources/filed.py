@@ -26,9 +26,8 @@ from turnout.pipeline.sources.base import (
 from turnout.pipeline.sources.files import (
     DataFile,
     content_digest,
-    field_kind,
     fingerprint,
-    partition_fields,
+    partition_types,
     partition_value,
 )
 
@@ -68,7 +67,7 @@ class FileSource(Source):
         self.name = name
         self.block_rows = block_rows
         self._files = list(files)
-        self._partitions = partition_fields(self._files)
+        self._partitions = partition_types(file.partitions for file in self._files)
         self._first = schemas[0]
         # Files of one kind are looked at once.
         self._distinct: dict[Any, tuple[DataFile, Any]] = {}
@@ -125,8 +124,7 @@ def with_partitions(table: Any, file: DataFile, rows: int, schema: Any) -> Any:
             texts = pa.array([value] if value is not None else [], item.type.value_type)
             column = pa.DictionaryArray.from_arrays(indices, texts)
         else:
-            known = partition_value(value, field_kind(item.type))
-            column = pa.repeat(pa.scalar(known, item.type), rows)
+            column = pa.repeat(partition_value(value, item.type), rows)
         columns.append(pa.chunked_array([column]))
     return conform(pa.Table.from_arrays(columns, names=schema.names), schema, file.shown)
 

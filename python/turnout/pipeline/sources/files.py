@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import contextlib
 import errno
 import glob
 import hashlib
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import unquote
 
 from turnout import _arguments
@@ -31,6 +31,9 @@ _FORMATS: Final = {
 _COMPRESSED: Final = {".gz", ".bz2", ".zst", ".lz4"}
 _WILD: Final = re.compile(r"[*?\[]")
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+#: How values of partitions are written that are no texts.
+_INTEGER: Final = re.compile(r"-?[0-9]+", re.ASCII)
+_DATE: Final = re.compile(r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _TAIL: Final = 2**16
 _STRETCH: Final = 2**20
 _READERS: Final = 4
@@ -270,73 +273,43 @@ def run_of_partitions(parts: tuple[str, ...]) -> list[tuple[str, str | None]]:
     return found[::-1]
 
 
-def partition_fields(files: Iterable[DataFile]) -> dict[str, Any]:
-    """Types of the partitions: int32 if every value is such a number, else text.
+def partition_types(partitions: Iterable[Iterable[tuple[str, str | None]]]) -> dict[str, Any]:
+    """Tell the Arrow type of each partition: int32 if every value is such a number, else text.
 
     The rule of ``pyarrow.dataset``; and dates, if every value is one as ISO 8601 writes it.
-    """
-    pa = require("pyarrow", "cli")
-    kinds = {"integer": pa.int32(), "date": pa.date32(), "text": pa.string()}
-    found = partition_kinds(file.partitions for file in files)
-    return {name: kinds[kind] for name, kind in found.items()}
-
-
-def partition_kinds(
-    partitions: Iterable[Iterable[tuple[str, str | None]]],
-) -> dict[str, Literal["integer", "date", "text"]]:
-    """Tell what the values of each partition are, by its name.
 
     Examples
     --------
-    >>> partition_kinds([[("month", "1"), ("day", "2026-11-22")], [("month", "x")]])
-    {'month': 'text', 'day': 'date'}
+    >>> partition_types([[("month", "1"), ("day", "2026-11-22")], [("month", "x")]])
+    {'month': DataType(string), 'day': DataType(date32[day])}
     """
     values: dict[str, set[Any]] = {}
     for name, value in (pair for pairs in partitions for pair in pairs):
         values.setdefault(name, set()).add(value)
-    return {name: _partition_kind(found - {None}) for name, found in values.items()}
+    return {name: _partition_type(found - {None}) for name, found in values.items()}
 
 
-def field_kind(kind: Any) -> Literal["integer", "date", "text"]:
-    """Tell what a partition of an Arrow type holds."""
-    types = require("pyarrow", "cli").types
-    if types.is_integer(kind):
-        return "integer"
-    return "date" if types.is_date(kind) else "text"
+def _partition_type(values: set[str]) -> Any:
+    pa = require("pyarrow", "cli")
+    for kind, form in ((pa.int32(), _INTEGER), (pa.date32(), _DATE)):
+        if values and all(map(form.fullmatch, values)):
+            with contextlib.suppress(pa.ArrowInvalid):
+                pa.array(list(values)).cast(kind)
+                return kind
+    return pa.string()
 
 
-def _partition_kind(values: set[Any]) -> Literal["integer", "date", "text"]:
-    if values and all(map(_is_small_integer, values)):
-        return "integer"
-    return "date" if values and all(map(_is_date, values)) else "text"
-
-
-def partition_value(text: str | None, kind: str) -> int | str | datetime.date | None:
-    """Give the value that the text of a partition stands for.
+def partition_value(text: str | None, kind: Any) -> Any:
+    """Give the value, of an Arrow type, that the text of a partition stands for.
 
     Examples
     --------
-    >>> partition_value("7", "integer"), partition_value("2026-11-22", "date")
+    >>> import pyarrow as pa
+    >>> partition_value("7", pa.int32()).as_py(), partition_value("2026-11-22", pa.date32()).as_py()
     (7, datetime.date(2026, 11, 22))
     """
-    if text is None or kind == "text":
-        return text
-    return int(text) if kind == "integer" else datetime.date.fromisoformat(text)
-
-
-def _is_date(text: str) -> bool:
-    # Python 3.10 reads no other form than this one, later releases do.
-    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text, re.ASCII) is None:
-        return False
-    try:
-        datetime.date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_small_integer(text: str) -> bool:
-    return bool(re.fullmatch(r"-?[0-9]+", text, re.ASCII)) and -(2**31) <= int(text) < 2**31
+    pa = require("pyarrow", "cli")
+    return pa.scalar(text, pa.string()).cast(kind)
 
 
 def fingerprint(files: Iterable[DataFile], block_rows: int) -> str:
