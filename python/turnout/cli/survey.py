@@ -31,7 +31,8 @@ from turnout.reporting.kinds import SHARES
 from turnout.reporting.telling import Row, Told, json_group, json_record
 from turnout.reporting.words import decimals, limits, rounded
 from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
-from turnout.surveying.asking import QUANTILES, Column, survey_columns
+from turnout.surveying.asking import QUANTILES, survey_columns
+from turnout.surveying.columns import Column
 
 #: So many labels are shown.
 _TOP: Final = 20

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from turnout._seeds import derived
 from turnout.collecting.keys import in_order
 from turnout.distributed.recommendation import recommend
 from turnout.domain import Domain
-from turnout.pipeline.in_memory import Columns
+from turnout.errors import InvalidValueError
+from turnout.pipeline import Answers
+from turnout.surveying.columns import Column, read
 from turnout.surveying.local import part_of
-from turnout.surveying.results import ShareGroups, SurveyResult, SurveyResults
+from turnout.surveying.results import ShareGroups, SurveyResult, SurveyResults, together
+from turnout.surveying.words import about_labels, about_left_out, about_seed
 
 #: So many groups are named where guarantees differ.
 _NAMED: Final = 5
@@ -22,61 +24,61 @@ _LEAST_DELTA: Final = 1e-300
 
 
 def aggregated(
-    domains: Mapping[str, Domain],
-    columns: Columns,
-    by: tuple[str, ...],
+    answers: Answers,
+    columns: Mapping[str, Column],
     *,
     epsilon: float,
     delta: float | None,
     parties: int,
-    notes: tuple[str, ...],
-    notes_of: Mapping[str, Sequence[str]],
     seed: int | None,
 ) -> SurveyResult | SurveyResults:
     """Count each column of each group in a round of its own, by the mechanism of least error.
 
     What a person gives to several columns composes: each gets its part of epsilon and delta.
+
+    Raises
+    ------
+    InvalidValueError
+        If a column has numbers.
     """
-    number = len(domains)
-    part = part_of(epsilon, number)
-    share = part_of(delta or 0.0, number)
+    domains = {}
+    for name, column in columns.items():
+        if not isinstance(column.domain, Domain):
+            raise InvalidValueError(f"bounds: aggregators count answers, and {name!r} has numbers")
+        domains[name] = column.domain
+    found, by = read(answers, columns), answers.group_by
+    part = part_of(epsilon, len(columns))
+    share = part_of(delta or 0.0, len(columns))
     share_of_delta = share if share >= _LEAST_DELTA else None
-    order = {key: place for place, key in enumerate(in_order(columns.keys))}
-    results = {}
-    for place, (name, domain) in enumerate(domains.items()):
-        codes = columns.codes[place]
+    order = {key: place for place, key in enumerate(in_order(found.keys))}
+    results: dict[str, SurveyResult] = {}
+    for (name, domain), codes in zip(domains.items(), found.codes, strict=True):
         rounds, mechanisms = {}, {}
-        for group, key in sorted(enumerate(columns.keys), key=lambda pair: order[pair[1]]):
-            mine = codes[columns.groups == group]
-            found = recommend(mine.size, domain, part, share_of_delta, parties=parties)
-            mechanisms[key] = found.best
-            values = domain.decode(mine)
-            rounds[key] = found.best.run(values, derived(seed, place, group))
-        results[name] = _result(name, by, rounds, mechanisms, tuple(notes_of[name]))
-    notes = (
-        *notes,
-        "All parties ran in this process, which saw the answers: distributed.Round.start(...) "
-        "starts a round among machines that do not.",
-    )
-    if number == 1:
-        [result] = results.values()
-        return replace(result, notes=(*notes, *result.notes))
-    asked = ", ".join(map(repr, domains))
-    return SurveyResults(
-        results,
-        (
-            f"{columns.groups.size:,} people were asked {asked}, and each answer was counted under "
-            f"secret sharing by {parties} parties at epsilon {part!r}.",
-            f"All that is published of a person together has epsilon {epsilon!r}"
-            + ("." if not delta else f" and delta {delta!r}."),
-            *_guarantees(
-                (f"Of {name!r}{at}", mechanism)
-                for name, one in results.items()
-                for at, mechanism in _by_group(one.mechanism)
-            ),
+        for group, key in sorted(enumerate(found.keys), key=lambda pair: order[pair[1]]):
+            mine = codes[found.groups == group]
+            best = recommend(mine.size, domain, part, share_of_delta, parties=parties).best
+            mechanisms[key] = best
+            rounds[key] = best.run(domain.decode(mine), derived(seed, len(results), group))
+        notes = about_labels(domain.size, of_data=columns[name].labels_of_data)
+        results[name] = _result(name, by, rounds, mechanisms, tuple(notes))
+    statement = (
+        f"{found.groups.size:,} people were asked {', '.join(map(repr, columns))}, and each answer "
+        f"was counted under secret sharing by {parties} parties at epsilon {part!r}.",
+        f"All that is published of a person together has epsilon {epsilon!r}"
+        + ("." if not delta else f" and delta {delta!r}."),
+        *_guarantees(
+            (f"Of {name!r}{at}", mechanism)
+            for name, one in results.items()
+            for at, mechanism in _by_group(one.mechanism)
         ),
-        notes,
     )
+    notes_of_all = (
+        *about_seed(seed),
+        *about_left_out(answers, found.dropped),
+        "All parties ran in this process, which saw the answers: mechanism.start_round() starts a "
+        "round among machines that do not.",
+    )
+    return together(results, statement, notes_of_all)
 
 
 def _result(

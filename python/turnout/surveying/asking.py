@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from turnout import _arguments
 from turnout.accounting.values import positive, unit_interval
 from turnout.bounds import Bounds
-from turnout.collecting.groups.tally import GroupedTally
-from turnout.domain import Domain, domain_of
-from turnout.errors import EstimatorError, InvalidValueError
+from turnout.domain import domain_of
+from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
 from turnout.participation import Participation, taking_part_in
 from turnout.pipeline import Answers, collect, open_source, scan
-from turnout.pipeline.in_memory import Columns, read_columns
 from turnout.pipeline.scanning import asked_columns, by_column, group_columns
 from turnout.surveying.aggregated import aggregated
+from turnout.surveying.columns import Column, read, refuse_no_rows
 from turnout.surveying.local import (
     MeanOf,
     Question,
@@ -29,7 +27,7 @@ from turnout.surveying.local import (
     part_of,
 )
 from turnout.surveying.numbers import Grid
-from turnout.surveying.results import SurveyResult, SurveyResults
+from turnout.surveying.results import SurveyResult, SurveyResults, together
 from turnout.surveying.words import (
     about_aggregators,
     about_histogram,
@@ -45,25 +43,6 @@ if TYPE_CHECKING:
 
 #: The quantiles that are estimated unless others are asked for.
 QUANTILES: Final = (0.25, 0.5, 0.75)
-
-
-@dataclass(frozen=True)
-class Column:
-    """What is asked in a column of a survey.
-
-    Attributes
-    ----------
-    domain
-        The answers, or the numbers, that can be given.
-    labels_of_data
-        Whether the labels are those of the data: then the result says so.
-    quantiles
-        Of numbers: which quantiles are listed beside the mean.
-    """
-
-    domain: Domain | Bounds
-    labels_of_data: bool = False
-    quantiles: tuple[float, ...] = ()
 
 
 if TYPE_CHECKING:
@@ -213,11 +192,6 @@ def survey(
     given_bounds = by_column("bounds", bounds, columns)
     numbers = all(name in given_bounds for name in columns)
     _arguments.choice("method", method, tuple(MEAN_ESTIMATORS if numbers else ESTIMATORS))
-    if taking_part_in(participation).uniform_rate is None:
-        raise InvalidValueError(
-            f"participation must be one rate for all, got {participation!r}: with probabilities of "
-            "their own, answers of turnout.pipeline.scan are counted by turnout.pipeline.collect"
-        )
     if quantiles is not None and not given_bounds:
         raise InvalidValueError("quantiles are of numbers: no column has bounds")
     probabilities = _quantiles(quantiles, method)
@@ -285,122 +259,75 @@ def survey_columns(
     TurnoutError
         As :func:`survey`.
     """
-    _arguments.seed(seed)
-    epsilon, delta = _checked_target(epsilon, delta)
     if method != "hajek" and any(column.quantiles for column in columns.values()):
         raise _arguments.invalid("method must be 'hajek' for quantiles", method)
+    rate = taking_part_in(participation).uniform_rate
     if trust == "aggregators":
-        return _counted_together(
-            answers, columns, epsilon, participation, delta,
-            parties=parties, method=method, seed=seed,
-        )  # fmt: skip
+        if rate != 1.0:
+            raise InvalidValueError(
+                "participation is of local reports: aggregators count all that are asked"
+            )
+        if method != "hajek":
+            raise InvalidValueError(f"method is of local reports, got {method!r} for aggregators")
+        parties = 3 if parties is None else parties
+        return aggregated(
+            answers, columns, epsilon=epsilon, delta=delta, parties=parties, seed=seed
+        )
     for argument, value in (("delta", delta), ("parties", parties)):
         if value is not None:
             raise InvalidValueError(
                 f"{argument} is of aggregators, got {value!r}: nobody is trusted with 'local'"
             )
-    [first, *others] = columns.values()
-    if not others and not (isinstance(first.domain, Bounds) and first.quantiles):
-        return _one_column(answers, first, epsilon, participation, method=method, seed=seed)
-    rate = taking_part_in(participation).uniform_rate
     if rate is None:
-        raise _arguments.invalid(
-            "participation must be one rate for several columns and for quantiles", participation
+        raise InvalidValueError(
+            f"participation must be one rate for all, got {participation!r}: with probabilities of "
+            "their own, answers of turnout.pipeline.scan are counted by turnout.pipeline.collect"
         )
-    questions = [_question(answers, name, column) for name, column in columns.items()]
-    read = _read(answers, columns)
-    scheme = best_scheme(questions, epsilon, read.groups.size, rate)
-    results, ratios, received = {}, [], []
-    for (name, column), (question, randomizer, tally) in zip(
-        columns.items(), counted(questions, read, scheme, answers.group_by, seed), strict=True
-    ):
-        estimate = question.estimate(tally, method)
-        ratios.append(randomizer.realized_ratio)
-        received.append(tally.received)
-        notes: list[str] = []
-        if isinstance(question, SpreadOf):
-            notes = about_histogram(estimate, question, scheme)
-        elif isinstance(question, SharesOf):
-            notes = about_labels(question.domain.size, of_data=column.labels_of_data)
-            notes += about_aggregators(estimate, tally, part_of(epsilon, len(columns)))
-        lines = statement(
-            name, randomizer, scheme.epsilon, nodes=read.groups.size, received=received[-1]
-        )
-        results[name] = SurveyResult(tally, estimate, name, answers.group_by, lines, tuple(notes))
-    general = (*about_seed(seed), *about_left_out(answers, read.dropped))
-    if not others:
-        [result] = results.values()
-        return replace(result, notes=(*general, *result.notes))
-    return SurveyResults(
-        results, statement_of_all(list(results), read, received, scheme, ratios), general
-    )
+    return _local(answers, columns, epsilon, rate, method=method, seed=seed)
 
 
-def _one_column(
-    answers: Answers,
-    column: Column,
-    epsilon: float,
-    participation: Participation | float | None,
-    *,
-    method: str,
-    seed: int | None,
-) -> SurveyResult:
-    """Randomize and count a column block by block, however large it is."""
-    oracle = _question(answers, answers.column, column).randomizer(epsilon)
-    own = answers.probability_column is not None and participation is None
-    taking_part = None if own else taking_part_in(participation)
-    tally = collect(answers, oracle, participation=taking_part, seed=seed)
-    left_out = None if answers.rows is None else answers.rows - tally.nodes
-    _refuse_no_rows(tally.nodes, left_out)
-    estimate = tally.estimate(method)
-    notes = [
-        *about_seed(seed),
-        *about_labels(column.domain.size, of_data=column.labels_of_data),
-        *about_left_out(answers, left_out),
-        *about_aggregators(estimate, tally, epsilon),
-    ]
-    names = tuple(tally.names) if isinstance(tally, GroupedTally) else ()
-    lines = statement(answers.column, oracle, epsilon, nodes=tally.nodes, received=tally.received)
-    return SurveyResult(tally, estimate, answers.column, names, lines, tuple(notes))
-
-
-def _counted_together(
+def _local(
     answers: Answers,
     columns: Mapping[str, Column],
     epsilon: float,
-    participation: Participation | float | None,
-    delta: float | None,
+    rate: float,
     *,
-    parties: int | None,
     method: str,
     seed: int | None,
 ) -> SurveyResult | SurveyResults:
-    """Count under secret sharing."""
-    if participation is not None and taking_part_in(participation).uniform_rate != 1.0:
-        raise InvalidValueError(
-            "participation is of local reports: aggregators count all that are asked"
+    """Randomize each answer by itself: those of one question block by block, however many."""
+    questions = [_question(answers, name, column) for name, column in columns.items()]
+    dropped: int | None
+    if len(questions) > 1 or isinstance(questions[0], SpreadOf):
+        found = read(answers, columns)
+        nodes, dropped = found.groups.size, found.dropped
+        scheme = best_scheme(questions, epsilon, nodes, rate)
+        tallies = list(counted(questions, found, scheme, answers.group_by, seed))
+    else:
+        scheme = best_scheme(questions, epsilon, 0, rate)
+        oracle = questions[0].randomizer(epsilon)
+        tally = collect(answers, oracle, participation=scheme.asked.within, seed=seed)
+        nodes, dropped = tally.nodes, None if answers.rows is None else answers.rows - tally.nodes
+        refuse_no_rows(nodes, dropped)
+        tallies = [(oracle, tally)]
+    results = {}
+    for (name, column), question, (oracle, tally) in zip(
+        columns.items(), questions, tallies, strict=True
+    ):
+        estimate = question.estimate(tally, method)
+        notes = (
+            *about_labels(column.domain.size, of_data=column.labels_of_data),
+            *about_aggregators(estimate, tally, part_of(epsilon, len(columns))),
+            *about_histogram(estimate, question, scheme),
         )
-    if method != "hajek":
-        raise InvalidValueError(f"method is of local reports, got {method!r} for aggregators")
-    domains = {}
-    for name, column in columns.items():
-        if not isinstance(column.domain, Domain):
-            raise InvalidValueError(f"bounds: aggregators count answers, and {name!r} has numbers")
-        domains[name] = column.domain
-    read = _read(answers, columns)
-    return aggregated(
-        domains,
-        read,
-        answers.group_by,
-        epsilon=epsilon,
-        delta=delta,
-        parties=3 if parties is None else parties,
-        notes=(*about_seed(seed), *about_left_out(answers, read.dropped)),
-        notes_of={
-            name: about_labels(domain.size, of_data=columns[name].labels_of_data)
-            for name, domain in domains.items()
-        },
-        seed=seed,
+        lines = statement(name, oracle, scheme.epsilon, nodes=nodes, received=tally.received)
+        results[name] = SurveyResult(tally, estimate, name, answers.group_by, lines, notes)
+    received = [tally.received for _, tally in tallies]
+    ratios = [oracle.realized_ratio for oracle, _ in tallies]
+    return together(
+        results,
+        statement_of_all(list(columns), nodes, received, scheme, ratios),
+        (*about_seed(seed), *about_left_out(answers, dropped)),
     )
 
 
@@ -421,18 +348,6 @@ def _checked_target(epsilon: Any, delta: Any) -> tuple[float, float | None]:
     if delta is None:
         return whole, None
     return whole, float(unit_interval("delta", _arguments.number("delta", delta)))
-
-
-def _read(answers: Answers, columns: Mapping[str, Column]) -> Columns:
-    read = read_columns(answers, {name: column.domain for name, column in columns.items()})
-    _refuse_no_rows(read.groups.size, read.dropped)
-    return read
-
-
-def _refuse_no_rows(nodes: int, dropped: int | None) -> None:
-    if not nodes:
-        why = "" if not dropped else f", but {dropped:,} that were left out"
-        raise EstimatorError(f"nothing can be estimated: there are no rows{why}")
 
 
 def _question(answers: Answers, name: str, column: Column) -> Question:

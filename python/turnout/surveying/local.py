@@ -235,7 +235,7 @@ def counted(
     scheme: Scheme,
     names: tuple[str, ...],
     seed: int | None,
-) -> Iterator[tuple[Question, Any, Any]]:
+) -> Iterator[tuple[Any, Any]]:
     """Randomize and count question by question.
 
     Parameters
@@ -252,7 +252,7 @@ def counted(
     Yields
     ------
     tuple
-        The question, how its answers were randomized, and the tally, or those of all groups.
+        How the answers to a question were randomized, and the tally, or those of all groups.
     """
     # Who takes part is drawn once: the same people report of every question.
     present = participants(scheme.asked.within, columns.groups.size, derived(seed, 3))
@@ -274,9 +274,9 @@ def counted(
         }
         if names:
             plan = Plan(randomizer, scheme.asked.overall)
-            yield question, randomizer, GroupedTally(names, tallies, plan=plan)
+            yield randomizer, GroupedTally(names, tallies, plan=plan)
         else:
-            yield question, randomizer, tallies[()]
+            yield randomizer, tallies[()]
 
 
 def _parts(groups: Integers, number: int) -> list[Array]:

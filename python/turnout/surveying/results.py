@@ -219,6 +219,16 @@ class SurveyResults(Mapping[str, SurveyResult]):
         return "".join(result._repr_html_() for result in self.values())
 
 
+def together(
+    results: Mapping[str, SurveyResult], statement: tuple[str, ...], notes: tuple[str, ...]
+) -> SurveyResult | SurveyResults:
+    """Put the results of columns together, and what is said of all; one column is a result."""
+    if len(results) > 1:
+        return SurveyResults(results, statement, notes)
+    [result] = results.values()
+    return replace(result, notes=(*notes, *result.notes))
+
+
 class ShareGroups(EstimatesOfGroups[FrequencyEstimate]):
     """The shares of the answers in groups that were counted each by itself.
 

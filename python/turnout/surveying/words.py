@@ -12,8 +12,7 @@ import numpy as np
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.frequency.ordered import HierarchicalCollection
 from turnout.pipeline import Answers
-from turnout.pipeline.in_memory import Columns
-from turnout.surveying.local import Scheme, SpreadOf, mean_mechanism
+from turnout.surveying.local import Question, Scheme, SpreadOf, mean_mechanism
 from turnout.surveying.numbers import NumberEstimate
 
 #: Where counting by aggregators that do not collude has an error so many times smaller, it is said.
@@ -46,7 +45,7 @@ def statement(
 
 def statement_of_all(
     names: Sequence[str],
-    read: Columns,
+    nodes: int,
     received: Sequence[int],
     scheme: Scheme,
     ratios: Sequence[Fraction],
@@ -68,7 +67,7 @@ def statement_of_all(
             "each person, with the whole epsilon, would have an error"
         )
     return (
-        f"{read.groups.size:,} people were asked {asked}, and {people:,} {how} {scheme.gain:.3g} "
+        f"{nodes:,} people were asked {asked}, and {people:,} {how} {scheme.gain:.3g} "
         "times as large.",
         f"Whatever a person answered to all, what is reported is not more than {_times(ratio)} "
         "times as likely as under other answers: that protects from whoever sees the reports and "
@@ -102,8 +101,10 @@ def about_left_out(answers: Answers, number: int | None) -> list[str]:
     return [f"{rows} without {what} were left out: who left it open is not protected."]
 
 
-def about_histogram(estimate: Any, question: SpreadOf, scheme: Scheme) -> list[str]:
+def about_histogram(estimate: Any, question: Question, scheme: Scheme) -> list[str]:
     """Say that mean and quantiles share all reports, and what the mean alone would gain."""
+    if not isinstance(question, SpreadOf):
+        return []
     if not isinstance(estimate, NumberEstimate):
         return ["Mean and quantiles come from one histogram, which all reports are of."]
     alone = mean_mechanism(scheme.epsilon, question.domain).worst_variance
