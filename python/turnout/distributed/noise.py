@@ -286,23 +286,10 @@ class GaussianLaw(NoiseLaw):
             places = np.arange(1.0, tilt * self.parameter + 64.0 * (1.0 + self.parameter**0.5))
             weights = -(places**2) / (2.0 * self.parameter)
             total = 1.0 + 2.0 * float(np.exp(weights).sum())
-            powers = weights + tilt * places
-            top = max(0.0, float(powers.max()))
-            if top < 30.0:
-                # cosh - 1, as a square where it would cancel.
-                with np.errstate(under="ignore"):
-                    small = tilt * places < 1.0
-                    halves = np.minimum(0.5 * tilt * places, 0.5)
-                    squares = 4.0 * np.exp(weights) * np.sinh(halves) ** 2
-                    plain = np.exp(powers) + np.exp(weights - tilt * places)
-                    plain -= 2.0 * np.exp(weights)
-                gain = float(np.where(small, squares, plain).sum()) / total
-                bound = min(bound, math.log1p(gain))
-            else:
-                # The weight of 0 and the powers of -tilt are at most the sum of all weights.
-                with np.errstate(under="ignore"):
-                    sums = float(np.exp(powers - top).sum()) + total * math.exp(-top)
-                bound = min(bound, top + math.log(sums) - math.log(total))
+            # e^(tilt k) - 2 + e^(-tilt k) is e^(tilt k) (1 - e^(-tilt k))^2: nothing cancels.
+            powers = weights + tilt * places + 2.0 * np.log(-np.expm1(-tilt * places))
+            gain = float(np.logaddexp.reduce(powers)) - math.log(total)
+            bound = min(bound, float(np.logaddexp(0.0, gain)))
         return self.contributors * bound * (1.0 + 1e-12)
 
     def piece(self, items: int, seed: int | None) -> Integers:
