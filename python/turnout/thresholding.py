@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments, _core
+from turnout._binomial import at_least, first
 from turnout._public import listing
 from turnout._tables import Tabular, records_of
 from turnout._types import Array, Floats, Integers
@@ -208,8 +209,8 @@ class ThresholdedCounts(Tabular):
         [0.001, 0.543, 0.989]
         """
         number = _arguments.integer("people", people, least=0, most=_MOST)
-        size, threshold = np.array([float(number)]), np.array([self._mechanism.threshold])
-        return float(_at_least(size, threshold, self._mechanism.rate)[0])
+        mechanism = self._mechanism
+        return float(at_least(number, mechanism.threshold, mechanism.rate))
 
     def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:
         """List the published items with estimates and limits, for tables and JSON.
@@ -386,35 +387,12 @@ def _counted(items: Any, kept: Integers) -> dict[Hashable, int]:
     return collections.Counter(items[place] for place in kept.tolist())
 
 
-def _at_least(size: Any, count: Any, rate: float) -> Floats:
-    """Give the probability that of ``size`` people at least ``count`` are kept."""
-    # It takes longer to import than all of turnout.
-    from scipy import special  # noqa: PLC0415
-
-    if rate >= 1.0:
-        return np.asarray(size >= count, dtype=np.float64)
-    count = np.asarray(count, dtype=np.float64)
-    possible = (size >= count) & (count > 0.0)
-    rest = np.where(possible, size - count + 1.0, 1.0)
-    tail = special.betainc(np.where(possible, count, 1.0), rest, rate)
-    return np.where(possible, tail, np.where(count > 0.0, 0.0, 1.0))
-
-
-def _lowest(count: Any, rate: float, tail: float) -> Integers:
+def _lowest(count: Integers, rate: float, tail: float) -> Integers:
     """Find the fewest people of whom that many are kept with more than a tail's probability."""
-    low, high = count - 1, np.full(count.shape, _MOST)
-    while (high - low > 1).any():
-        middle = low + (high - low) // 2
-        likely = _at_least(middle.astype(np.float64), count, rate) > tail
-        low, high = np.where(likely, low, middle), np.where(likely, middle, high)
-    return np.asarray(high, dtype=np.int64)
+    return first(lambda people: at_least(people, count, rate) > tail, count.size, _MOST - 1)
 
 
-def _highest(count: Any, rate: float, tail: float) -> Integers:
+def _highest(count: Integers, rate: float, tail: float) -> Integers:
     """Find the most people of whom no more are kept with more than a tail's probability."""
-    low, high = count.copy(), np.full(count.shape, _MOST + 1)
-    while (high - low > 1).any():
-        middle = low + (high - low) // 2
-        likely = 1.0 - _at_least(middle.astype(np.float64), count + 1, rate) > tail
-        low, high = np.where(likely, middle, low), np.where(likely, high, middle)
-    return np.asarray(low, dtype=np.int64)
+    more = first(lambda people: 1.0 - at_least(people, count + 1, rate) <= tail, count.size, _MOST)
+    return more - 1

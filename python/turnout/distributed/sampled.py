@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from turnout import _arguments, _core
-from turnout._types import Array, Floats, Integers, Truths
+from turnout._binomial import at_least, first
+from turnout._types import Array, Floats, Integers
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.intervals import StatisticModel
@@ -228,8 +228,8 @@ def exact_sampling_limits(
         return result
 
     # The least a with P[sum >= seen] >= tail, and the largest with P[sum <= seen] >= tail.
-    low = _first(lambda held: upper_tail(held, sums) >= tail, sums.size, received)
-    beyond = _first(lambda held: upper_tail(held, sums + 1) > 1.0 - tail, sums.size, received)
+    low = first(lambda held: upper_tail(held, sums) >= tail, sums.size, received)
+    beyond = first(lambda held: upper_tail(held, sums + 1) > 1.0 - tail, sums.size, received)
     high = np.maximum(beyond - 1, 0)
     return np.minimum(low, received) / received, np.minimum(high, received) / received
 
@@ -269,30 +269,6 @@ def thresholded_limits(
 def summable(dummies: int, dummy_rate: float) -> bool:
     """Whether there are so few dummies that sums over their number are quick."""
     return dummies * dummy_rate * (1.0 - dummy_rate) <= 1e4
-
-
-def _first(holds: Callable[[Integers], Truths], size: int, most: int) -> Integers:
-    """Find the least number from 0 to ``most`` where a monotone condition holds, or one more."""
-    below = np.full(size, -1, np.int64)
-    above = np.full(size, most + 1, np.int64)
-    while (above - below > 1).any():
-        middle = (below + above) // 2
-        inside = np.clip(middle, 0, most)
-        yes = holds(inside) & (middle >= 0)
-        above = np.where(yes, middle, above)
-        below = np.where(yes, below, middle)
-    return above
-
-
-def at_least(trials: Any, least: Any, rate: float) -> Floats:
-    """Give ``P[Bin(trials, rate) >= least]``; between whole numbers of trials what is smooth."""
-    from scipy import special  # noqa: PLC0415
-
-    trials, least = np.broadcast_arrays(trials, least)
-    result = np.where(least <= 0, 1.0, 0.0)
-    inside = (least > 0) & (least <= trials)
-    result[inside] = special.betainc(least[inside], trials[inside] - least[inside] + 1.0, rate)
-    return result
 
 
 def _dummies(dummies: int, rates: tuple[float, float]) -> tuple[Integers, Floats]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
+from turnout._binomial import at_least
 from turnout._types import Array, Floats, Integers
 from turnout._values import settle
 from turnout.accounting import CountSampling, SampleAndThreshold
@@ -22,7 +23,7 @@ from turnout.distributed.deployment import (
     floor_sentence,
     missing_sentence,
 )
-from turnout.distributed.sampled import Sampled, at_least, thresholded_limits
+from turnout.distributed.sampled import Sampled, thresholded_limits
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
 
