@@ -285,9 +285,11 @@ def test_groups_and_series() -> None:
     assert estimate.plot(simultaneous="sidak").get_xlabel() == "number"
     series = estimate.series("day")
     assert series.times == [1, 2, 4]
-    assert series.quantiles(0.5, ("DE",)).astype(int).tolist() == [2, 3, 5]
-    assert series.frequencies(("DE",)).shape == (3, 10)
+    assert series.picked(estimate.quantiles(0.5), ("DE",)).astype(int).tolist() == [2, 3, 5]
+    assert series.numbers(("DE",)).shape == (3, 10)
     series.plot().clear()
+    with pytest.raises(InvalidValueError, match="labels must be"):
+        series.plot(["0 to 1"])
     # Bins have an order of their own: all are listed.
     assert len(estimate.to_records(top=3)) == 40
 

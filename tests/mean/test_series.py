@@ -37,7 +37,7 @@ def test_means_stand_in_order_of_time_with_gaps() -> None:
     series = estimate.series()
     assert (series.time, series.names) == ("day", ("country",))
     assert series.times == [on(day) for day in (1, 2, 3, 4)]
-    means = series.means("DE")
+    means = series.numbers("DE")
     assert np.isnan(means[[1, 2], 0]).all()
     assert means[0, 0] == estimate["DE", on(1)].mean
     assert means[3, 0] == estimate["DE", on(4)].mean
@@ -47,14 +47,14 @@ def test_means_stand_in_order_of_time_with_gaps() -> None:
     assert (low[1, 0], high[1, 0]) == (expected.low[row, 0], expected.high[row, 0])
     assert series.received("FR").tolist() == [0, 400, 0, 0]
     assert [row["group"]["day"] for row in series.to_records()] == [on(1), on(4), on(2), on(3)]
-    assert repr(series) == "MeanSeries(4 times of 'day', 2 series)"
+    assert repr(series) == "Series(4 times of 'day', 2 series)"
 
 
 def test_several_coordinates_are_lines() -> None:
     pytest.importorskip("matplotlib")
     points = tn.mean.Piecewise(4.0, (0, 24), dimensions=2)
     series = grouped(points).estimate().series()
-    assert series.means("DE").shape == (4, 2)
+    assert series.numbers("DE").shape == (4, 2)
     figure = series.plot(simultaneous="sidak")
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == ["coordinate 0", "coordinate 1"]
@@ -66,7 +66,7 @@ def test_what_is_no_time_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="time must be one of the columns"):
         estimate.series("week")
     with pytest.raises(InvalidValueError, match="panel must be one of"):
-        estimate.series().means("NL")
+        estimate.series().numbers("NL")
     none = tn.GroupedTally(["day"], {}, plan=grouped().plan)
     with pytest.raises(InvalidValueError, match="the series has no times"):
         none.estimate().series().plot()

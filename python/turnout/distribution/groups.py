@@ -11,14 +11,14 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._drawing import answered, interval_words
-from turnout._types import Axes, Figure, Floats
+from turnout._types import Axes, Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
-from turnout.collecting.groups.series import BaseSeries
-from turnout.collecting.groups.series_pictures import Lines, draw_series
+from turnout.collecting.groups.series import Series
+from turnout.collecting.groups.series_pictures import Lines
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import shown_key
 from turnout.distribution.estimate import DistributionEstimate
-from turnout.distribution.law import METHODS, BinnedBounds
+from turnout.distribution.law import METHODS
 from turnout.distribution.pictures import draw_quartiles
 from turnout.errors import InvalidValueError
 
@@ -27,126 +27,6 @@ _NAMES = ("lower quartile", "median", "upper quartile")
 
 #: So many groups are drawn.
 _GROUPS = 40
-
-
-class DistributionSeries(BaseSeries[Any]):
-    """The distributions over time, one series for each group of the other columns.
-
-    Made by :meth:`GroupedDistributionEstimate.series`. Nothing is interpolated: a time without
-    reports is a gap.
-
-    Parameters
-    ----------
-    estimate
-        The :class:`GroupedDistributionEstimate` of all groups.
-    time
-        The column that is the time; see :meth:`GroupedDistributionEstimate.series`.
-
-    Raises
-    ------
-    InvalidValueError
-        If there is no such column, or none is given and it is not clear which.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> hours = tn.SquareWave(4.0, bounds=(0, 24), bins=24)
-    >>> days = {day: hours.collect([6.5 + day] * 5000, seed=day) for day in (2, 1)}
-    >>> series = tn.GroupedTally(["day"], days).estimate("ml").series()
-    >>> series.times, series.quantiles(0.5).astype(int)
-    ([1, 2], array([7, 8]))
-    """
-
-    __slots__ = ()
-
-    def frequencies(self, panel: Any = None) -> Floats:
-        """Give the shares of the bins at each time: nan where there are no reports.
-
-        Parameters
-        ----------
-        panel
-            The key of the series, if there are other columns than the time.
-
-        Returns
-        -------
-        numpy.ndarray
-            float64 of the shape (times, bins).
-
-        Raises
-        ------
-        InvalidValueError
-            If there is no such series.
-        """
-        return self.picked(self.estimate.frequencies, panel)
-
-    def quantiles(self, probability: float, panel: Any = None) -> Floats:
-        """Give a quantile at each time: nan where there are no reports.
-
-        Parameters
-        ----------
-        probability
-            The share of the nodes up to it, in (0, 1).
-        panel
-            The key of the series, if there are other columns than the time.
-
-        Returns
-        -------
-        numpy.ndarray
-            float64, one for each time.
-
-        Raises
-        ------
-        InvalidValueError, InvalidTypeError
-            If there is no such series, or the probability is not between 0 and 1.
-        """
-        column: Floats = self.estimate.quantiles(probability)
-        return self.picked(column[:, None], panel)[:, 0]
-
-    def plot(
-        self, *, level: float = 0.95, simultaneous: str | None = None, over: str = "all"
-    ) -> Figure:
-        """Draw the quartiles over time with bands, and the number of reports below.
-
-        Parameters
-        ----------
-        level, simultaneous, over
-            Of the intervals, as for :meth:`GroupedDistributionEstimate.plot`.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The picture, a panel for each series.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        InvalidValueError
-            If an argument is none of the allowed values, or there are no times.
-        """
-        estimate = self.estimate
-        each = estimate.each_median(level, simultaneous, over)
-        rows = np.full((len(estimate), len(_SHARES), 3), np.nan)
-        for place, key in enumerate(estimate):
-            if key not in estimate.reasons:
-                found = [estimate[key].quantile(share, each) for share in _SHARES]
-                rows[place] = [(one.value, one.low, one.high) for one in found]
-        return draw_series(
-            self,
-            Lines(
-                _NAMES,
-                range(len(_SHARES)),
-                lambda panel: self.picked(rows[:, :, 0], panel),
-                lambda panel: (
-                    self.picked(rows[:, :, 1], panel),
-                    self.picked(rows[:, :, 2], panel),
-                ),
-                "number",
-                f": {answered(estimate.tally.received, estimate.tally.nodes)}, "
-                f"ε = {estimate.plan.oracle.epsilon:g} ({estimate.method})",
-                interval_words(level, simultaneous),
-            ),
-        )
 
 
 class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
@@ -187,15 +67,9 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         super().__init__(tally, method)
 
     @property
-    def domain(self) -> BinnedBounds:
-        """The numbers that could be given, and their bins."""
-        domain: BinnedBounds = self.plan.domain
-        return domain
-
-    @property
     def frequencies(self) -> Floats:
         """The shares, float64 of the shape (groups, bins); nan where there is no estimate."""
-        return self._table("frequencies")
+        return self.numbers
 
     @property
     def means(self) -> Floats:
@@ -228,8 +102,12 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
     def _number(self, key: Any, of: Any) -> float:
         return float(of(self._estimates[key])) if key in self._estimates else math.nan
 
+    def _listed(self, top: int | None = None) -> Sequence[tuple[Any, ...]]:
+        # Bins have an order of their own, and are listed all.
+        return list(itertools.pairwise(self.domain.edges.tolist()))
+
     def _entry_names(self) -> Sequence[Any]:
-        return [f"{low:g} to {high:g}" for low, high in itertools.pairwise(self.domain.edges)]
+        return [f"{low:g} to {high:g}" for low, high in self._listed()]
 
     def _entries(self) -> str:
         return f"{self.domain.size} bins each"
@@ -237,15 +115,34 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
     def _rows(
         self, estimate: DistributionEstimate, level: float, top: int | None
     ) -> list[dict[str, Any]]:
-        # Bins have an order of their own, and are listed all.
         return estimate.to_records(level)
 
-    def _unknown(self, top: int | None) -> list[dict[str, Any]]:
-        edges = self.domain.edges.tolist()
-        unknown = {"frequency": math.nan, "standard_error": math.nan, "low": None, "high": None}
-        return [{"from": low, "to": high, **unknown} for low, high in itertools.pairwise(edges)]
+    def lines(
+        self, series: Any, labels: Any, level: float, simultaneous: str | None, over: str
+    ) -> Lines:
+        """Say what is drawn of a series: the quartiles."""
+        _arguments.choice("labels", labels, (None,))
+        each = self.each_median(level, simultaneous, over)
+        rows = np.full((len(self), len(_SHARES), 3), np.nan)
+        for place, key in enumerate(self):
+            if key in self._estimates:
+                found = [self._estimates[key].quantile(share, each) for share in _SHARES]
+                rows[place] = [(one.value, one.low, one.high) for one in found]
+        return Lines(
+            _NAMES,
+            range(len(_SHARES)),
+            lambda panel: series.picked(rows[:, :, 0], panel),
+            lambda panel: (
+                series.picked(rows[:, :, 1], panel),
+                series.picked(rows[:, :, 2], panel),
+            ),
+            "number",
+            f": {answered(self.tally.received, self.tally.nodes)}, "
+            f"ε = {self.plan.oracle.epsilon:g} ({self.method})",
+            interval_words(level, simultaneous),
+        )
 
-    def series(self, time: str | None = None) -> DistributionSeries:
+    def series(self, time: str | None = None) -> Series[GroupedDistributionEstimate]:
         """Read the groups as a series over time, one for each group of the other columns.
 
         Parameters
@@ -256,7 +153,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
 
         Returns
         -------
-        DistributionSeries
+        Series
             The estimates in the order of time.
 
         Raises
@@ -264,7 +161,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         InvalidValueError
             If there is no such column, or none is given and it is not clear which.
         """
-        return DistributionSeries(self, time)
+        return Series(self, time)
 
     def plot(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +9,10 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._drawing import answered, interval_words
-from turnout._types import Axes, Figure, Floats
-from turnout.bounds import Bounds
+from turnout._types import Axes, Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
-from turnout.collecting.groups.series import BaseSeries
-from turnout.collecting.groups.series_pictures import Lines, draw_series
+from turnout.collecting.groups.series import Series
+from turnout.collecting.groups.series_pictures import Lines
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import shown_key
 from turnout.errors import EstimatorError, InvalidValueError
@@ -27,103 +25,6 @@ _COORDINATES = 6
 
 #: So many groups are drawn.
 _GROUPS = 40
-
-
-class MeanSeries(BaseSeries[Any]):
-    """The means over time, one series for each group of the other columns.
-
-    Made by :meth:`GroupedMeanEstimate.series`. Nothing is interpolated: a time without reports is a
-    gap.
-
-    Parameters
-    ----------
-    estimate
-        The :class:`GroupedMeanEstimate` of all groups.
-    time
-        The column that is the time; see :meth:`GroupedMeanEstimate.series`.
-
-    Raises
-    ------
-    InvalidValueError
-        If there is no such column, or none is given and it is not clear which.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> hours = tn.mean.Piecewise(4.0, bounds=(0, 24))
-    >>> days = {day: hours.collect([6.0 + day] * 5000, seed=day) for day in (2, 1)}
-    >>> series = tn.GroupedTally(["day"], days).estimate().series()
-    >>> series.times, series.means().round().ravel()
-    ([1, 2], array([7., 8.]))
-    """
-
-    __slots__ = ()
-
-    def means(self, panel: Any = None) -> Floats:
-        """Give the means at each time.
-
-        Parameters
-        ----------
-        panel
-            The key of the series, if there are other columns than the time.
-
-        Returns
-        -------
-        numpy.ndarray
-            float64 of the shape (times, dimensions); nan where there are no reports.
-
-        Raises
-        ------
-        InvalidValueError
-            If there is no such series.
-        """
-        return self.picked(self.estimate.means, panel)
-
-    def plot(
-        self, *, level: float = 0.95, simultaneous: str | None = None, over: str = "all"
-    ) -> Figure:
-        """Draw the mean as a line with a band over time, and the number of reports below.
-
-        Lines and bands are broken where there are no reports. Of many coordinates the first six are
-        drawn.
-
-        Parameters
-        ----------
-        level, simultaneous, over
-            As for :meth:`GroupedMeanEstimate.interval`.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The picture, a panel for each series.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        InvalidValueError
-            If an argument is none of the allowed values, or there are no times.
-        """
-        estimate = self.estimate
-        estimate.each_level(level, simultaneous, over)
-        size = estimate.domain.dimensions
-        drawn = list(range(min(size, _COORDINATES)))
-        some = "" if len(drawn) == size else f", {len(drawn)} of {size} coordinates"
-        return draw_series(
-            self,
-            Lines(
-                [f"coordinate {place}" for place in drawn] if size > 1 else [],
-                drawn,
-                self.means,
-                lambda panel: self.interval(
-                    panel, level=level, simultaneous=simultaneous, over=over
-                ),
-                "mean",
-                f"{some}, {estimate.tally.received:,} reports, "
-                f"ε = {estimate.plan.oracle.epsilon:g} for each",
-                interval_words(level, simultaneous),
-            ),
-        )
 
 
 class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
@@ -160,29 +61,24 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
     __slots__ = ()
 
     _columns = ("nodes", "received", *MeanEstimate._columns, "reason")
+    _numbers = "mean"
 
     def __init__(self, tally: GroupedTally[Any], method: str = "hajek") -> None:
         _arguments.choice("method", method, tuple(ESTIMATORS))
         super().__init__(tally, method)
 
     @property
-    def domain(self) -> Bounds:
-        """The numbers that could be given."""
-        domain: Bounds = self.plan.domain
-        return domain
-
-    @property
     def means(self) -> Floats:
         """The means, float64 of the shape (groups, dimensions); nan where there is no estimate."""
-        return self._table("mean")
+        return self.numbers
 
     @property
     def standard_errors(self) -> Floats:
         """The standard errors of :attr:`means`, of the same shape."""
         return self._table("standard_error")
 
-    def _entry_names(self) -> Sequence[Any]:
-        return range(self.domain.dimensions)
+    def _listed(self, top: int | None = None) -> Sequence[tuple[Any, ...]]:
+        return [(place,) for place in range(self.domain.dimensions)]
 
     def _entries(self) -> str:
         return "means" if self.domain.dimensions == 1 else f"{self.domain.dimensions} means each"
@@ -190,11 +86,26 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
     def _rows(self, estimate: MeanEstimate, level: float, top: int | None) -> list[dict[str, Any]]:
         return estimate.to_records(level)
 
-    def _unknown(self, top: int | None) -> list[dict[str, Any]]:
-        unknown = {"mean": math.nan, "standard_error": math.nan, "low": None, "high": None}
-        return [{"coordinate": place, **unknown} for place in range(self.domain.dimensions)]
+    def lines(
+        self, series: Any, labels: Any, level: float, simultaneous: str | None, over: str
+    ) -> Lines:
+        """Say what is drawn of a series: the means of the first coordinates."""
+        _arguments.choice("labels", labels, (None,))
+        self.each_level(level, simultaneous, over)
+        size = self.domain.dimensions
+        drawn = list(range(min(size, _COORDINATES)))
+        some = "" if len(drawn) == size else f", {len(drawn)} of {size} coordinates"
+        return Lines(
+            [f"coordinate {place}" for place in drawn] if size > 1 else [],
+            drawn,
+            series.numbers,
+            lambda panel: series.interval(panel, level=level, simultaneous=simultaneous, over=over),
+            "mean",
+            f"{some}, {self.tally.received:,} reports, ε = {self.plan.oracle.epsilon:g} for each",
+            interval_words(level, simultaneous),
+        )
 
-    def series(self, time: str | None = None) -> MeanSeries:
+    def series(self, time: str | None = None) -> Series[GroupedMeanEstimate]:
         """Read the groups as a series over time, one for each group of the other columns.
 
         Parameters
@@ -205,7 +116,7 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
 
         Returns
         -------
-        MeanSeries
+        Series
             The estimates in the order of time.
 
         Raises
@@ -213,7 +124,7 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
         InvalidValueError
             If there is no such column, or none is given and it is not clear which.
         """
-        return MeanSeries(self, time)
+        return Series(self, time)
 
     def plot(
         self,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from turnout import _arguments
-from turnout.collecting.groups.series import BaseSeries
+from turnout.collecting.groups.series import Series
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import time_column
 from turnout.collecting.plan import Plan
@@ -192,8 +192,8 @@ class Contents:
     reason: str | None
     grouped: GroupedTally[Any] | None
     groups: Any
-    series: BaseSeries[Any] | None
-    several: BaseSeries[Any] | None
+    series: Series[Any] | None
+    several: Series[Any] | None
     conditional: Any = None
     marginal: Any = None
     alone: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from turnout.collecting.groups.series import BaseSeries
+from turnout.collecting.groups.series import Series
 from turnout.collecting.plan import Plan
 from turnout.distribution.law import METHODS as DISTRIBUTION_METHODS
 from turnout.mean.estimators import ESTIMATORS
@@ -157,7 +157,7 @@ class Means(Telling):
 
 def _by_group(estimate: Any) -> Any:
     """Give the estimates of the groups of a series."""
-    return estimate.estimate if isinstance(estimate, BaseSeries) else estimate
+    return estimate.estimate if isinstance(estimate, Series) else estimate
 
 
 def _named(records: list[dict[str, Any]], domain: Any) -> list[dict[str, Any]]:
@@ -330,7 +330,7 @@ def _name(probability: float | None) -> str:
 
 def _keys(estimate: Any) -> Iterator[Any]:
     """List the keys of groups, of a series in its order."""
-    if not isinstance(estimate, BaseSeries):
+    if not isinstance(estimate, Series):
         return iter(estimate)
     records = estimate.to_records()
     return iter(dict.fromkeys(tuple(record["group"].values()) for record in records))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from turnout import _arguments
 from turnout.collecting.groups.estimate import OVER
-from turnout.collecting.groups.series import BaseSeries
+from turnout.collecting.groups.series import Series
 from turnout.collecting.keys import shown_part, to_json
 from turnout.collecting.plan import Plan
 from turnout.errors import InvalidValueError
@@ -229,7 +229,7 @@ class Telling(ABC):
 
     def told_groups(self, estimate: Any, view: View) -> Told:
         """Tell the estimates of groups, or of a series."""
-        base = estimate.estimate if isinstance(estimate, BaseSeries) else estimate
+        base = estimate.estimate if isinstance(estimate, Series) else estimate
         domain, records = self.domain_of(base), self.group_records(estimate, view)
         head, names = self.head(domain, view.level, groups=True)
         return Told(

@@ -40,7 +40,7 @@ def test_times_are_in_order_and_other_columns_make_panels(grouped: GroupedTally)
     ]
     assert series.received("DE").tolist() == [1000] * 5
     assert series.received("FR").tolist() == [0, 1000, 1000, 0, 0]
-    shares = series.frequencies("FR")
+    shares = series.numbers("FR")
     assert np.isnan(shares[:, 0]).tolist() == [True, False, False, True, True]
     assert np.array_equal(shares[1], grouped["FR", series.times[1]].estimate().frequencies)
     low, high = series.interval("FR", simultaneous="sidak")
@@ -98,7 +98,7 @@ def test_the_time_must_be_clear(grouped: GroupedTally) -> None:
     assert isinstance(unclear.estimate().series("b"), Series)
     for panel in (None, "IT", ("DE", 1)):
         with pytest.raises(InvalidValueError, match="panel"):
-            grouped.estimate().series().frequencies(panel)
+            grouped.estimate().series().numbers(panel)
 
 
 @pytest.fixture

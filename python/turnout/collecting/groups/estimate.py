@@ -15,6 +15,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._tables import Tabular, records_of
 from turnout._types import Floats, Unsigned
+from turnout.collecting.groups.series_pictures import Lines
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.intervals import checked_level, tail_probability
 from turnout.collecting.keys import Key, plain_key, shown_key
@@ -138,6 +139,8 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
 
     #: The methods of intervals whose level holds on average over the answers, never for all.
     _on_average: ClassVar[tuple[str, ...]] = ()
+    #: The attribute of one estimate that is what was asked for.
+    _numbers: ClassVar[str] = "frequencies"
 
     def __init__(self, tally: GroupedTally[Any], method: str) -> None:
         self._tally = _arguments.instance("tally", tally, GroupedTally, "a GroupedTally")
@@ -266,8 +269,34 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
         """Say how many numbers the estimate of a group has."""
 
     @abstractmethod
+    def _listed(self, top: int | None = None) -> Sequence[tuple[Any, ...]]:
+        """Give what each of these numbers is of, as their first columns say it."""
+
     def _entry_names(self) -> Sequence[Any]:
-        """Give what each of these numbers is of."""
+        """Give the same in a word or a tuple."""
+        return [entry[0] if len(entry) == 1 else entry for entry in self._listed()]
+
+    @property
+    def domain(self) -> Any:
+        """What could be answered."""
+        return self.plan.domain
+
+    @property
+    def numbers(self) -> Floats:
+        """What was asked for, of the shape (groups, entries); nan where there is no estimate."""
+        return self._table(self._numbers)
+
+    def lines(
+        self, series: Any, labels: Any, level: float, simultaneous: str | None, over: str
+    ) -> Lines:
+        """Say what is drawn of a series of these estimates.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is none of the allowed values.
+        """
+        raise NotImplementedError(type(self).__name__)
 
     def interval(
         self,
@@ -354,13 +383,21 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
         groups = 1 if over == "labels" else max(1, len(self._estimates))
         return 1.0 - tail_probability(level, labels * groups, simultaneous)
 
-    @abstractmethod
-    def _rows(self, estimate: E, level: float, top: int | None) -> list[dict[str, Any]]:
+    def _rows(self, estimate: Any, level: float, top: int | None) -> list[dict[str, Any]]:
         """List what is known of the estimate of one group."""
+        rows: list[dict[str, Any]] = estimate.to_records(level, top=top)
+        return rows
 
-    @abstractmethod
     def _unknown(self, top: int | None) -> list[dict[str, Any]]:
         """List the same for a group without an estimate."""
+        columns = self._columns[2:-1]
+        return [
+            {
+                **{name: None if name in ("low", "high") else math.nan for name in columns},
+                **dict(zip(columns, entry, strict=False)),
+            }
+            for entry in self._listed(top)
+        ]
 
     @property
     def _group_columns(self) -> tuple[str, ...]:

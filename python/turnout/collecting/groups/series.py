@@ -1,8 +1,7 @@
-"""What estimates over time of all kinds have in common."""
+"""Estimates of groups over time."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -11,14 +10,18 @@ from turnout import _arguments
 from turnout._tables import Tabular
 from turnout._types import Figure, Floats, Unsigned
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
+from turnout.collecting.groups.series_pictures import draw_series
 from turnout.collecting.keys import Key, Part, in_order, plain_key, time_column
 from turnout.errors import InvalidValueError
 
 G = TypeVar("G", bound="BaseGroupedEstimate[Any]")
 
 
-class BaseSeries(Tabular, ABC, Generic[G]):
+class Series(Tabular, Generic[G]):
     """The estimates over time, one series for each group of the other columns.
+
+    Made by :meth:`turnout.frequency.groups.GroupedEstimate.series` and its like. Nothing is
+    interpolated: a time without reports is a gap.
 
     Parameters
     ----------
@@ -32,6 +35,16 @@ class BaseSeries(Tabular, ABC, Generic[G]):
     ------
     InvalidValueError
         If there is no such column, or none is given and it is not clear which.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> oracle = tn.DirectEncoding(3.0, tn.Domain(["no", "yes"]))
+    >>> days = {day: oracle.simulate([10_000 - 1000 * day, 1000 * day], seed=day) for day in (1, 2)}
+    >>> series = tn.GroupedTally(["day"], days).estimate().series()
+    >>> series.times, series.numbers().round(1)
+    ([1, 2], array([[0.9, 0.1],
+           [0.8, 0.2]]))
     """
 
     __slots__ = ("_estimate", "_place", "_time")
@@ -107,13 +120,51 @@ class BaseSeries(Tabular, ABC, Generic[G]):
         return [places.get(self._with_time(key, time)) for time in self.times]
 
     def picked(self, table: Floats, panel: Any = None) -> Floats:
-        """Take the rows of a series from a table with one row for each group."""
+        """Take the rows of a series from a table with one row for each group.
+
+        Parameters
+        ----------
+        table
+            Numbers of each group, such as the quantiles of a distribution.
+        panel
+            The key of the series, if there are other columns than the time.
+
+        Returns
+        -------
+        numpy.ndarray
+            One row for each time; nan where there are no reports.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such series.
+        """
         rows = self._rows(panel)
-        picked = np.full((len(rows), table.shape[1]), np.nan)
+        picked = np.full((len(rows), *table.shape[1:]), np.nan)
         for row, place in enumerate(rows):
             if place is not None:
                 picked[row] = table[place]
         return picked
+
+    def numbers(self, panel: Any = None) -> Floats:
+        """Give what was asked for at each time: frequencies, means, or shares of bins.
+
+        Parameters
+        ----------
+        panel
+            As for :meth:`picked`.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 of the shape (times, entries); nan where there are no reports.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such series.
+        """
+        return self.picked(self._estimate.numbers, panel)
 
     def received(self, panel: Any = None) -> Unsigned:
         """Give the number of reports at each time.
@@ -206,11 +257,42 @@ class BaseSeries(Tabular, ABC, Generic[G]):
         wanted = [self._with_time(panel, time) for panel in self.panels for time in times]
         return [record for key in wanted for record in by_group.get(key, [])]
 
-    @abstractmethod
     def plot(
-        self, *, level: float = 0.95, simultaneous: str | None = None, over: str = "all"
+        self,
+        labels: Any = None,
+        *,
+        level: float = 0.95,
+        simultaneous: str | None = None,
+        over: str = "all",
     ) -> Figure:
-        """Draw lines with bands over time, and the number of reports below."""
+        """Draw lines with bands over time, and the number of reports below.
+
+        Lines and bands are broken where there are no reports. They are of frequencies, of means, or
+        of the quartiles of distributions.
+
+        Parameters
+        ----------
+        labels
+            The answers that are drawn, of a question that has some; by default all, or the six most
+            frequent of more. Of many coordinates the first six are drawn.
+        level, simultaneous, over
+            As for ``interval`` of the groups; of distributions, as for their ``plot``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The picture, a panel for each series.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        InvalidValueError
+            If an argument is none of the allowed values, a label is none of the domain, or there
+            are no times.
+        """
+        lines = self._estimate.lines(self, labels, level, simultaneous, over)
+        return draw_series(self, lines)
 
     def __repr__(self) -> str:
         """Show how many times and series there are."""

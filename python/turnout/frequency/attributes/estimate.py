@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -327,12 +326,6 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         return GroupedAttributeEstimate(self._tally, self._method, clipped=True)
 
     @property
-    def domain(self) -> Questions:
-        """The answers that can be given to all questions."""
-        domain: Questions = self.plan.domain
-        return domain
-
-    @property
     def _domains(self) -> Mapping[str, Domain]:
         domains: Mapping[str, Domain] = self.plan.oracle.domains
         return domains
@@ -378,18 +371,7 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
     def _entries(self) -> str:
         return f"{len(self._domains)} attributes each"
 
-    def _entry_names(self) -> Sequence[Any]:
-        return [(name, label) for name, domain in self._domains.items() for label in domain.labels]
-
-    def _rows(
-        self, estimate: AttributeEstimate, level: float, top: int | None
-    ) -> list[dict[str, Any]]:
-        return estimate.to_records(level, top=top)
-
-    def _unknown(self, top: int | None) -> list[dict[str, Any]]:
-        unknown = dict.fromkeys(("count", "frequency", "standard_error"), math.nan)
+    def _listed(self, top: int | None = None) -> Sequence[tuple[Any, ...]]:
         return [
-            {"attribute": name, "label": label, **unknown, "low": None, "high": None}
-            for name, domain in self._domains.items()
-            for label in domain.labels[:top]
+            (name, label) for name, domain in self._domains.items() for label in domain.labels[:top]
         ]

@@ -13,9 +13,10 @@ wide intervals.
 
 from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.estimate import GroupedInterval
+from turnout.collecting.groups.series import Series
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.frequency.groups.comparison import GroupDifference
-from turnout.frequency.groups.estimate import GroupedEstimate, Series
+from turnout.frequency.groups.estimate import GroupedEstimate
 
 __all__ = [
     "GroupDifference",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 from turnout import _arguments
 from turnout._types import Figure, Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
-from turnout.collecting.groups.series import BaseSeries
+from turnout.collecting.groups.series import Series
+from turnout.collecting.groups.series_pictures import Lines
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import (
     ACROSS,
@@ -25,98 +24,8 @@ from turnout.frequency.estimation.estimate import (
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.intervals import AVERAGE
 from turnout.frequency.groups.comparison import GroupDifference, difference
-from turnout.frequency.groups.pictures import plot_groups, plot_series
+from turnout.frequency.groups.pictures import lines_of_labels, plot_groups
 from turnout.products import questions_of
-
-
-class Series(BaseSeries[Any]):
-    """The frequencies of the answers over time, one series for each group of the other columns.
-
-    Made by :meth:`GroupedEstimate.series`. Nothing is interpolated: a time without reports is a
-    gap.
-
-    Parameters
-    ----------
-    estimate
-        The estimates of all groups.
-    time
-        The column that is the time; see :meth:`GroupedEstimate.series`.
-
-    Raises
-    ------
-    InvalidValueError
-        If there is no such column, or none is given and it is not clear which.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> oracle = tn.DirectEncoding(3.0, tn.Domain(["no", "yes"]))
-    >>> days = {day: oracle.simulate([10_000 - 1000 * day, 1000 * day], seed=day) for day in (1, 2)}
-    >>> series = tn.GroupedTally(["day"], days).estimate().series()
-    >>> series.times, series.frequencies().round(1)
-    ([1, 2], array([[0.9, 0.1],
-           [0.8, 0.2]]))
-    """
-
-    __slots__ = ()
-
-    def __init__(self, estimate: Any, time: str | None = None) -> None:
-        _arguments.instance("estimate", estimate, BaseGroupedEstimate, "a GroupedEstimate")
-        super().__init__(estimate, time)
-
-    def frequencies(self, panel: Any = None) -> Floats:
-        """Give the frequencies at each time.
-
-        Parameters
-        ----------
-        panel
-            The key of the series, if there are other columns than the time.
-
-        Returns
-        -------
-        numpy.ndarray
-            float64 of the shape (times, answers); nan where there are no reports.
-
-        Raises
-        ------
-        InvalidValueError
-            If there is no such series.
-        """
-        return self.picked(self._estimate.frequencies, panel)
-
-    def plot(
-        self,
-        labels: Any = None,
-        *,
-        level: float = 0.95,
-        simultaneous: str | None = None,
-        over: str = "all",
-    ) -> Figure:
-        """Draw each answer as a line with a band over time, and the number of reports below.
-
-        Lines and bands are broken where there are no reports.
-
-        Parameters
-        ----------
-        labels
-            The answers that are drawn; by default all, or the six most frequent of more.
-        level, simultaneous, over
-            As for :meth:`GroupedEstimate.interval`.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The picture, a panel for each series.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        InvalidValueError
-            If an argument is none of the allowed values, a label is none of the domain, or there
-            are no times.
-        """
-        return plot_series(self, labels, level, simultaneous, over)
 
 
 class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
@@ -207,12 +116,6 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         return total.shrink() if self._postprocessing == ACROSS else total
 
     @property
-    def domain(self) -> Domain:
-        """The answers."""
-        domain: Domain = self._tally.domain
-        return domain
-
-    @property
     def _label_columns(self) -> tuple[str, ...]:
         return questions_of(self.domain)
 
@@ -227,7 +130,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
 
         Each is the share of the nodes of the group.
         """
-        return self._table("frequencies")
+        return self.numbers
 
     @property
     def standard_errors(self) -> Floats:
@@ -319,18 +222,14 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
     def _entries(self) -> str:
         return f"{self.domain.size} answers"
 
-    def _entry_names(self) -> Sequence[Any]:
-        return self.domain.labels
+    def _listed(self, top: int | None = None) -> Sequence[tuple[Any, ...]]:
+        return [(label,) for label in self.domain.labels[:top]]
 
-    def _rows(
-        self, estimate: FrequencyEstimate, level: float, top: int | None
-    ) -> list[dict[str, Any]]:
-        return estimate.to_records(level, top=top)
-
-    def _unknown(self, top: int | None) -> list[dict[str, Any]]:
-        unknown: dict[str, Any] = dict.fromkeys(("count", "frequency", "standard_error"), math.nan)
-        unknown.update(low=None, high=None)
-        return [{"label": label, **unknown} for label in self.domain.labels[:top]]
+    def lines(
+        self, series: Any, labels: Any, level: float, simultaneous: str | None, over: str
+    ) -> Lines:
+        """Say what is drawn of a series: the answers, by default the six most frequent."""
+        return lines_of_labels(series, labels, level, simultaneous, over)
 
     def compare(
         self, first: Any, second: Any, *, level: float = 0.95, simultaneous: str | None = None
@@ -378,7 +277,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         one, other = (replace(self[key], clipped=False) for key in keys)
         return difference((keys[0], one), (keys[1], other), level, simultaneous)
 
-    def series(self, time: str | None = None) -> Series:
+    def series(self, time: str | None = None) -> Series[GroupedEstimate]:
         """Read the groups as a series over time, one for each group of the other columns.
 
         Parameters

@@ -11,7 +11,7 @@ from turnout import _arguments
 from turnout._drawing import short
 from turnout._extras import require
 from turnout._types import Axes, Figure, Floats
-from turnout.collecting.groups.series_pictures import Lines, draw_series
+from turnout.collecting.groups.series_pictures import Lines
 from turnout.collecting.keys import Key, shown_key
 from turnout.errors import EstimatorError, InvalidValueError
 
@@ -128,10 +128,10 @@ def plot_groups(
     return result
 
 
-def plot_series(
+def lines_of_labels(
     series: Any, labels: Any, level: float, simultaneous: str | None, over: str
-) -> Figure:
-    """Draw the answers over time: see :meth:`Series.plot`."""
+) -> Lines:
+    """Say what is drawn of the answers over time: see :meth:`Series.plot`."""
     estimate = series.estimate
     estimate.each_level(level, simultaneous, over)
     codes = chosen_labels(estimate, labels, _LABELS)
@@ -150,18 +150,15 @@ def plot_series(
         return found
 
     names = [str(estimate.domain.labels[code]) for code in codes]
-    return draw_series(
-        series,
-        Lines(
-            names,
-            codes,
-            series.frequencies,
-            limits,
-            "share of the people",
-            heading(estimate, codes, ""),
-            words,
-            share=True,
-        ),
+    return Lines(
+        names,
+        codes,
+        series.numbers,
+        limits,
+        "share of the people",
+        heading(estimate, codes, ""),
+        words,
+        share=True,
     )
 
 
