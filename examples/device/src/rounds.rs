@@ -58,25 +58,22 @@ pub(crate) struct SecondRound {
     oracle: Randomizer,
     /// The probability of taking part for each answer.
     rates: Vec<f64>,
-    /// Whether those who do not take part report one code more than there are answers.
-    hidden: bool,
 }
 
 impl SecondRound {
     pub(crate) fn read(mut asked: Description<'_>) -> Result<Self, Refusal> {
         let labels = Labels::read(asked.domain)?;
         let rates: Vec<f64> = asked.rest.take("rates")?;
-        let hidden: bool = asked.rest.take("hidden")?;
         let inner = Description::read(asked.rest.take::<Members<'_>>("oracle")?)?;
         asked.rest.finish()?;
         if inner.name == "summation_histogram_encoding" {
             return Err("the oracle of a second round must count reports".to_owned());
         }
         let size = Labels::read(inner.domain)?.size();
-        if rates.len() as u64 != labels.size() || size != labels.size() + u64::from(hidden) {
+        if rates.len() as u64 != labels.size() || size != labels.size() {
             return Err("the rates or the oracle of the second round are of other codes".to_owned());
         }
-        let round = Self { labels, oracle: Randomizer::read(inner, size)?, rates, hidden };
+        let round = Self { labels, oracle: Randomizer::read(inner, size)?, rates };
         round.check(asked.epsilon)?;
         Ok(round)
     }
@@ -87,14 +84,11 @@ impl SecondRound {
         let report = self.oracle.realized_epsilon;
         let least = self.rates.iter().copied().fold(f64::INFINITY, f64::min);
         let most = self.rates.iter().copied().fold(0.0, f64::max);
-        let spent = if self.hidden {
-            (report.exp_m1() * most).ln_1p()
-        } else if most >= 1.0 && least < 1.0 {
+        if most >= 1.0 && least < 1.0 {
             return Err("who is silent in the second round cannot hold some answer".to_owned());
-        } else {
-            let silence = if most > least { (-least).ln_1p() - (-most).ln_1p() } else { 0.0 };
-            (report + (most / least).ln()).max(silence)
-        };
+        }
+        let silence = if most > least { (-least).ln_1p() - (-most).ln_1p() } else { 0.0 };
+        let spent = (report + (most / least).ln()).max(silence);
         if spent > epsilon + ROUNDING {
             return Err(format!("the second round says {spent} nats, and states {epsilon}"));
         }
@@ -116,18 +110,7 @@ impl SecondRound {
         let by_answer = Selection::personalized(NodeProbabilities::new(&rates).map_err(refused)?);
         let streams = noise.part(&[2]).streams()?;
         let present = by_answer.participants(asked.len(), &streams).map_err(refused)?;
-        let kept = chosen(&asked, &present);
-        if !self.hidden {
-            return Ok(kept.collect());
-        }
-        let dummy = u32::try_from(self.rates.len()).map_err(|error| error.to_string())?;
-        let mut all = vec![dummy; asked.len()];
-        for (&place, code) in present.iter().zip(kept) {
-            if let Some(slot) = usize::try_from(place).ok().and_then(|place| all.get_mut(place)) {
-                *slot = code;
-            }
-        }
-        Ok(all)
+        Ok(chosen(&asked, &present).collect())
     }
 }
 

@@ -17,17 +17,20 @@ import base64
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
 from turnout._documents import SealedDocument
 from turnout._files import read_bytes
-from turnout._types import Integers
+from turnout._types import Integers, Self
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally, read_tally
+from turnout.domain import Domain
 from turnout.errors import CorruptDataError, ProtocolError, TurnoutError, UnsupportedVersionError
+from turnout.frequency.choice import named_oracle
 from turnout.frequency.draws import weighted_choices
 from turnout.participation import Participation, taking_part_in
 
@@ -43,6 +46,39 @@ R = TypeVar("R")
 Some = TypeVar("Some", bound="Rounds[Any, Any]")
 
 
+class RoundsProtocol:
+    """Base class of what is asked in rounds, and how: a dataclass of its parameters."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name the arguments of the constructor, in terms of JSON.
+
+        Raises
+        ------
+        InvalidTypeError
+            If what randomizes is no oracle of turnout, which has a name, or a label of the domain
+            cannot be written to a file.
+        """
+        given: Any = self
+        found = {each.name: getattr(self, each.name) for each in fields(given)}
+        if "domain" in found:
+            found["domain"] = found["domain"].to_dict()
+        return {**found, "oracle": named_oracle("oracle", found["oracle"])}
+
+    @classmethod
+    def from_dict(cls, parameters: dict[str, Any]) -> Self:
+        """Rebuild it from :meth:`to_dict`.
+
+        Raises
+        ------
+        CorruptDataError, InvalidTypeError, InvalidValueError, TypeError
+            If they are no parameters of this protocol.
+        """
+        given = dict(parameters)
+        if "domain" in given:
+            given["domain"] = Domain.from_dict(given["domain"])
+        return cls(**given)
+
+
 class Rounds(ABC, Generic[K, R]):
     """Rounds under way: the server closes each with its tally, and asks the next.
 
@@ -52,8 +88,11 @@ class Rounds(ABC, Generic[K, R]):
 
     #: The word for the protocol in documents.
     name: ClassVar[str]
+    #: The class of its parameters.
+    protocol_type: ClassVar[type[RoundsProtocol]]
 
-    def __init__(self, first: K) -> None:
+    def __init__(self, protocol: Any, first: K) -> None:
+        self._protocol = protocol
         self._current: K | None = first
         self._closed: tuple[Any, ...] = ()
         self._result: R | None = None
@@ -64,9 +103,9 @@ class Rounds(ABC, Generic[K, R]):
         _PROTOCOLS[cls.name] = cls
 
     @property
-    @abstractmethod
     def protocol(self) -> Any:
-        """What is asked, and how: with a ``to_dict`` of its parameters."""
+        """What is asked, and how."""
+        return self._protocol
 
     @abstractmethod
     def _following(self, tally: Any) -> K | None:
@@ -74,11 +113,6 @@ class Rounds(ABC, Generic[K, R]):
 
         Where it refuses the tally it must not have changed anything.
         """
-
-    @classmethod
-    @abstractmethod
-    def begun(cls, parameters: dict[str, Any]) -> Any:
-        """Begin with the parameters that a document holds."""
 
     @property
     def current(self) -> K:
@@ -315,7 +349,8 @@ def rounds_from_json(text: object) -> Any:
             **rest,
         } if not rest and name in _PROTOCOLS:
             try:
-                found = _PROTOCOLS[name].begun({str(key): parameters[key] for key in parameters})
+                kind: Any = _PROTOCOLS[name]
+                found = kind(kind.protocol_type.from_dict(parameters))
             except (TurnoutError, TypeError) as error:
                 raise CorruptDataError(f"not a {_DOCUMENT.word}: {error}") from error
             for number, tally in enumerate(tallies):

@@ -11,13 +11,15 @@ import numpy as np
 from turnout import _arguments
 from turnout._drawing import new_axes
 from turnout._extras import require
+from turnout._seeds import derived
 from turnout._tables import Listing
 from turnout._types import Axes
 from turnout.domain import Domain
 from turnout.frequency.adaptive.collection import TwoRoundCollection
-from turnout.frequency.adaptive.second import seeds_of
+from turnout.frequency.choice import make_oracle
 from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.participation import Bernoulli
 
 
@@ -187,14 +189,14 @@ def compare_two_rounds(
         high=high,
         once=once,
         share=share,
-        oracle=oracle,
+        oracle=oracle or DirectEncoding,
     )
     nodes = float(counts.sum())
     truth = counts / nodes
-    single = collection.oracle_maker(collection.epsilon, collection.domain)
+    single = make_oracle("oracle", collection.oracle, collection.epsilon, collection.domain)
     exact = estimator_variance(single, Bernoulli(total), true_counts=counts) / nodes**2
-    seeds = seeds_of(_arguments.seed(seed), number)
-    runs = [collection.simulate(counts, seed=one) for one in seeds]
+    checked = _arguments.seed(seed)
+    runs = [collection.simulate(counts, seed=derived(checked, run)) for run in range(number)]
     errors = np.array([run.estimate().frequencies for run in runs]) - truth
     records = tuple(
         TwoRoundRecord(*row)

@@ -33,7 +33,7 @@ REPEATS = 3_000
 
 
 @functools.cache
-def collection(once: bool = True, hidden: bool = False) -> TwoRoundCollection:
+def collection(once: bool = True) -> TwoRoundCollection:
     return TwoRoundCollection(
         4,
         epsilon=5.0,
@@ -42,7 +42,6 @@ def collection(once: bool = True, hidden: bool = False) -> TwoRoundCollection:
         low=0.15,
         high=0.9,
         once=once,
-        hidden=hidden,
     )
 
 
@@ -84,28 +83,22 @@ def test_negative_estimates_and_extreme_budgets() -> None:
     assert rates_for_rare(estimated, rate=0.5, low=0.1, high=0.5) == pytest.approx([0.5] * 4)
 
 
-@pytest.mark.parametrize("hidden", [False, True])
-def test_nodes_take_part_at_the_rate_of_their_answer(hidden: bool, statistical: ModuleType) -> None:
-    second = collection(hidden=hidden).simulate(COUNTS, seed=1).second.round
+def test_nodes_take_part_at_the_rate_of_their_answer(statistical: ModuleType) -> None:
+    second = collection().simulate(COUNTS, seed=2).second.round
     assert len(set(second.rates.tolist())) > 2
     number = 40_000
-    p, q = second.oracle.support_probabilities
+    p, _ = second.oracle.support_probabilities
     for code, rate in enumerate(second.rates.tolist()):
         tally = second.collect(np.full(number, code), seed=7 + code)
-        if hidden:
-            assert tally.received == number
-        else:
-            statistical.check_share(tally.received, number, rate, rate)
-        own = rate * p + (1 - rate) * q * hidden
-        statistical.check_share(int(tally.support[code]), number, own, own)
+        statistical.check_share(tally.received, number, rate, rate)
+        statistical.check_share(int(tally.support[code]), number, rate * p, rate * p)
 
 
-@pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("path", ["collect", "simulate"])
 def test_the_second_round_is_unbiased_with_its_exact_variance(
-    hidden: bool, path: str, statistical: ModuleType
+    path: str, statistical: ModuleType
 ) -> None:
-    second = collection(hidden=hidden).simulate(COUNTS, seed=3).second.round
+    second = collection().simulate(COUNTS, seed=3).second.round
     given = VALUES if path == "collect" else COUNTS
     repeats = 4_000
     counts = [second.counts(getattr(second, path)(given, seed=seed)) for seed in range(repeats)]
@@ -113,15 +106,11 @@ def test_the_second_round_is_unbiased_with_its_exact_variance(
     statistical.check_variance(counts, second.variance(COUNTS))
 
 
-@pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("epsilon", [1.0, 5.0])
-def test_the_variance_is_the_sum_over_nodes(hidden: bool, epsilon: float) -> None:
+def test_the_variance_is_the_sum_over_nodes(epsilon: float) -> None:
     settings = {"first_rate": 0.2, "second_rate": 0.3, "low": 0.3, "high": 0.6, "once": True}
-    second = (
-        TwoRoundCollection(4, epsilon=epsilon, hidden=hidden, **settings)
-        .simulate(COUNTS, seed=2)
-        .second.round
-    )
+    collection = TwoRoundCollection(4, epsilon=epsilon, **settings)
+    second = collection.simulate(COUNTS, seed=2).second.round
     p, q = second.oracle.support_probabilities
     expected = np.zeros(4)
     for code, (held, rate) in enumerate(zip(COUNTS, second.rates, strict=True)):
@@ -129,8 +118,6 @@ def test_the_variance_is_the_sum_over_nodes(hidden: bool, epsilon: float) -> Non
             r = p if code == answer else q
             # Every outcome of one node: its contribution to C - q S, or to C, and its chance.
             outcomes = [(1 - q, rate * r), (-q, rate * (1 - r)), (0.0, 1 - rate)]
-            if hidden:
-                outcomes[2:] = [(1 - q, (1 - rate) * q), (-q, (1 - rate) * (1 - q))]
             mean = sum(z * chance for z, chance in outcomes)
             square = sum(z * z * chance for z, chance in outcomes)
             expected[answer] += held * (square - mean**2)
@@ -196,9 +183,8 @@ def test_nobody_is_asked_twice() -> None:
     assert again.second.nodes == NODES
 
 
-@pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("labels", [["a", "b", "c", "d"], [3, 2, 1, 0]])
-def test_labels_give_what_their_codes_give(labels: list[object], hidden: bool) -> None:
+def test_labels_give_what_their_codes_give(labels: list[object]) -> None:
     labelled = TwoRoundCollection(
         tn.Domain(labels),
         epsilon=5.0,
@@ -206,19 +192,17 @@ def test_labels_give_what_their_codes_give(labels: list[object], hidden: bool) -
         second_rate=0.3,
         low=0.15,
         high=0.9,
-        hidden=hidden,
     )
     found = labelled.collect([labels[code] for code in VALUES], seed=4)
-    expected = collection(hidden=hidden).collect(VALUES, seed=4)
+    expected = collection().collect(VALUES, seed=4)
     assert np.array_equal(found.first.support, expected.first.support)
     assert np.array_equal(found.second.support, expected.second.support)
     assert found.estimate().domain == tn.Domain(labels)
 
 
-@pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("outside", [4, -1])
-def test_answers_outside_of_the_domain_are_refused(outside: int, hidden: bool) -> None:
-    second = collection(hidden=hidden).simulate(COUNTS, seed=1).second.round
+def test_answers_outside_of_the_domain_are_refused(outside: int) -> None:
+    second = collection().simulate(COUNTS, seed=1).second.round
     with pytest.raises(CodeOutsideDomainError, match=rf"values\[1\] = {outside}"):
         second.collect(np.array([0, outside]))
 
@@ -272,9 +256,9 @@ def test_settings_that_cannot_be_are_refused_before_anything_is_spent(
 
 def test_wrong_types_are_refused() -> None:
     settings: dict[str, Any] = {"epsilon": 4.0, "first_rate": 0.1, "second_rate": 0.1, "low": 0.05}
-    for changes in ({"oracle": 3}, {"once": 1}, {"hidden": "no"}):
+    for changes in ({"oracle": 3}, {"once": 1}, {"epsilon": "1"}):
         with pytest.raises(InvalidTypeError):
-            TwoRoundCollection(4, high=0.5, **settings, **changes)
+            TwoRoundCollection(4, high=0.5, **(settings | changes))
     with pytest.raises(InvalidTypeError, match="first must be a Tally"):
         collection().second_round(3)  # type: ignore[arg-type]
 
@@ -300,14 +284,3 @@ def test_a_first_round_without_reports_says_so() -> None:
     quiet = TwoRoundCollection(4, epsilon=5.0, first_rate=1e-9, second_rate=0.3, low=0.2, high=0.9)
     with pytest.raises(EstimatorError, match="none were received"):
         quiet.collect(VALUES, seed=1)
-
-
-def test_hiding_gains_nothing_over_one_round_of_everyone() -> None:
-    settings = {"first_rate": 0.1, "second_rate": 0.2, "low": 0.1, "high": 1.0}
-    hidden = TwoRoundCollection(4, epsilon=4.0, hidden=True, **settings)
-    second = hidden.simulate(COUNTS * 100, seed=1).second.round
-    assert second.oracle.epsilon == pytest.approx(4.0)
-    everyone = tn.estimator_variance(
-        tn.DirectEncoding(4.0, 4), tn.Everyone(), method="g", true_counts=COUNTS * 100
-    )
-    assert (second.variance(COUNTS * 100) > everyone).all()

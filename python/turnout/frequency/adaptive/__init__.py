@@ -5,9 +5,10 @@ data collection". Who takes part then depends on what they hold, so that taking 
 silent, say something: :mod:`~turnout.frequency.adaptive.rates` counts it.
 """
 
-from turnout.frequency.adaptive.collection import TwoRoundCollection, TwoRounds, TwoRoundTallies
+from turnout.frequency.adaptive.collection import TwoRoundCollection, TwoRounds
 from turnout.frequency.adaptive.rates import Spending, rates_for_rare, second_round_ratios
 from turnout.frequency.adaptive.second import SecondRound, SecondTally
+from turnout.frequency.adaptive.tallies import TwoRoundTallies
 
 __all__ = [
     "SecondRound",

@@ -1,274 +1,42 @@
-"""Two rounds of collection: under way, and their tallies put together."""
+"""Two rounds of collection: what is asked, the rates of the second, and the rounds under way."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from turnout import _arguments, _core
+from turnout._rounding import logarithm_up, rounded_down
+from turnout._seeds import derived
 from turnout._types import Floats
+from turnout._values import settle
 from turnout.collecting.kind import collected
 from turnout.collecting.plan import Plan
-from turnout.domain import Domain
-from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.adaptive.parameters import TwoRoundParameters
-from turnout.frequency.adaptive.rates import Spending
-from turnout.frequency.adaptive.second import SecondRound, SecondTally, seeds_of
+from turnout.domain import Domain, domain_of
+from turnout.errors import InvalidValueError
+from turnout.frequency.adaptive.rates import Spending, rates_for_rare, second_round_ratios
+from turnout.frequency.adaptive.second import SecondRound, SecondTally
+from turnout.frequency.adaptive.tallies import TwoRoundTallies
+from turnout.frequency.choice import make_oracle
 from turnout.frequency.estimation.estimate import FrequencyEstimate
-from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.rounds import Rounds
+from turnout.frequency.rounds import Rounds, RoundsProtocol
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli, Everyone, Participation
 
 #: Shares of nodes are realised to 2^-62.
 _SCALE = 2**62
 
+MakeOracle = Callable[[float, Domain], FrequencyOracle]
+
 
 @dataclass(frozen=True, eq=False)
-class TwoRoundTallies:
-    """What both rounds gave.
-
-    Attributes
-    ----------
-    collection
-        The collection.
-    first
-        The tally of the first round.
-    second
-        That of the second.
-    """
-
-    collection: TwoRoundParameters
-    first: Tally
-    second: SecondTally
-
-    @property
-    def spent(self) -> Spending:
-        """The budget that was really spent."""
-        return self.collection.spending(self.second.round)
-
-    @property
-    def received(self) -> int:
-        """The reports of both rounds: what the collection cost."""
-        return self.first.received + self.second.received
-
-    def estimate(self, weight: float | None = None) -> FrequencyEstimate:
-        """Put the rounds together.
-
-        Parameters
-        ----------
-        weight
-            The weight of the first round, in [0, 1]. None: for each answer that of the smallest
-            variance, computed from the estimates, which costs a bias that is small beside the
-            standard error; a fixed weight has no bias (0: the second round alone).
-
-        Returns
-        -------
-        FrequencyEstimate
-            Frequencies with standard errors and normal intervals.
-
-        Raises
-        ------
-        InvalidValueError
-            If the tallies are not of the same nodes, or the weight is out of range.
-        PlanMismatchError
-            If a tally was made under another plan.
-        EstimatorError
-            If the first round has no reports, or nobody was asked in the second.
-        InvalidTypeError
-            If an argument is of the wrong type.
-
-        Notes
-        -----
-        Given the numbers of nodes and of reports of the first round, those asked in the second are
-        a simple random sample of the others, and the estimates of the two rounds have the
-        covariance ``-f (1 - f) / (n - 1)`` if nobody reports twice, else none.
-        """
-        collection, first, second = self.collection, self.first, self.second
-        collection.check_first(first)
-        _arguments.instance("second", second, SecondTally, "a SecondTally")
-        if second.participation.uniform_rate != 1.0:
-            raise _arguments.invalid("second must be of all who were asked", second.participation)
-        if second.nodes == 0:
-            raise EstimatorError("nobody was asked in the second round")
-        first = self._of_all(first, second.nodes)
-        nodes = first.nodes
-        left = nodes - first.received if collection.once else nodes
-        if second.nodes != left:
-            raise InvalidValueError(
-                f"second must be of the {left} nodes that were left to ask, got {second.nodes}"
-            )
-        rough = first.estimate().estimation
-        one, two = rough.frequencies, second.round.counts(second) / second.nodes
-        if weight is None:
-            # The same frequencies in both variances: the weights then hardly depend on them.
-            least = 1.0 / max(1, first.received + second.received)
-            plug = np.clip(0.5 * (one + two), least, 1.0)
-            weights = best_weights(*self._moments(plug, first, second))
-        else:
-            fixed = _arguments.number("weight", weight)
-            if not 0.0 <= fixed <= 1.0:
-                raise InvalidValueError(f"weight must be in [0, 1], got {fixed}")
-            weights = np.full(collection.domain.size, fixed)
-        frequencies = weights * one + (1 - weights) * two
-        plug = np.clip(frequencies, 0.0, 1.0)
-        variances = combined_variance(weights, *self._moments(plug, first, second))
-        # Drawn up by two reports: an answer that nobody reports has some variance too.
-        cautious = np.clip(plug + 2.0 / (second.nodes * second.round.rates), 0.0, 1.0)
-        wide = combined_variance(weights, *self._moments(cautious, first, second))
-        estimation = Estimation(
-            frequencies, variances, interval_variances=np.maximum(variances, wide)
-        )
-        received = first.received + second.received
-        return FrequencyEstimate.from_estimation(
-            collection, "two_rounds", nodes, received, estimation
-        )
-
-    def _of_all(self, first: Tally, asked: int) -> Tally:
-        """Count the tally of a group that was asked first among all nodes, as a random part."""
-        if not self.collection.once or first.participation.uniform_rate != 1.0:
-            return first
-        nodes = first.nodes + asked
-        plan = Plan(first.oracle, Bernoulli(first.nodes / nodes))
-        return Tally(plan, first.support, first.received, nodes)
-
-    def _moments(
-        self, frequencies: Floats, first: Tally, second: SecondTally
-    ) -> tuple[Floats, Floats, Floats]:
-        """Variances of the rounds' frequencies and their covariance, at given frequencies."""
-        n, asked = first.nodes, second.nodes
-        model = first.estimate().estimation.model
-        if model is None:
-            raise EstimatorError("the first round must have one rate for all nodes")
-        one = model.variance(frequencies)
-        held = frequencies * asked
-        two = second.round.variance_of(held, second.received, asked) / asked**2
-        spread = frequencies * (1 - frequencies) / max(n - 1, 1)
-        two = two + spread * (n - asked) / asked
-        return one, np.maximum(two, 0.0), -spread if self.collection.once else np.zeros_like(one)
-
-
-def best_weights(one: Floats, two: Floats, covariance: Floats) -> Floats:
-    """Give the weights of the first of two estimates for which the variance is smallest."""
-    spread = one + two - 2 * covariance
-    # Both variances may be 0: then any weight will do.
-    weights = np.divide(two - covariance, spread, out=np.full_like(one, 0.5), where=spread > 0)
-    result: Floats = np.clip(weights, 0.0, 1.0)
-    return result
-
-
-def combined_variance(weights: Floats, one: Floats, two: Floats, covariance: Floats) -> Floats:
-    """Give the variance of a weighted mean of two estimates."""
-    other = 1 - weights
-    total = weights**2 * one + other**2 * two + 2 * weights * other * covariance
-    result: Floats = np.maximum(total, 0.0)
-    return result
-
-
-class TwoRounds(Rounds[FrequencyOracle, TwoRoundTallies]):
-    """Two rounds under way: close each with its tally.
-
-    Made by :meth:`TwoRoundCollection.rounds`. Where nobody reports twice, a random part of the
-    nodes is asked in each round (:meth:`assign`), and everyone who is asked first reports.
-    Otherwise all are asked in both.
-
-    Parameters
-    ----------
-    protocol
-        The collection.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import turnout as tn
-    >>> values = np.repeat([0, 1, 2], [9000, 900, 100])
-    >>> collection = tn.TwoRoundCollection(
-    ...     3, epsilon=6.0, first_rate=0.05, second_rate=0.05, low=0.02, high=0.5
-    ... )
-    >>> under_way = collection.rounds()
-    >>> group = under_way.assign(values.size, seed=1)
-    >>> for current in under_way:                       # each is a plan: under_way.plan()
-    ...     mine = values[group == under_way.number]
-    ...     under_way.close(current.collect(mine, seed=2))
-    >>> under_way.result.estimate().interval(0.99).contains([0.9, 0.09, 0.01])
-    array([ True,  True,  True])
-    """
-
-    name = "two_rounds"
-
-    def __init__(self, protocol: TwoRoundParameters) -> None:
-        self._protocol = protocol
-        super().__init__(protocol.first_oracle)
-
-    @property
-    def protocol(self) -> TwoRoundParameters:
-        """The collection."""
-        return self._protocol
-
-    @classmethod
-    def begun(cls, parameters: dict[str, Any]) -> TwoRounds:
-        """Begin with the parameters that a document holds."""
-        given = {**parameters, "domain": Domain.from_dict(parameters.get("domain"))}
-        return cls(TwoRoundParameters(**given))
-
-    @property
-    def shares(self) -> list[int]:
-        """How many of the nodes are asked in each round; nothing if all are asked in both."""
-        if not self._protocol.once:
-            return []
-        first = int(Fraction(self._protocol.first_participation.uniform_rate or 0) * _SCALE)
-        return [first, _SCALE - first]
-
-    @property
-    def participation(self) -> Participation:
-        """Who of those who are asked takes part."""
-        asked = self._protocol.once or self._closed
-        return Everyone() if asked else self._protocol.first_participation
-
-    def plan(self, participation: Participation | float | None = None) -> Plan:
-        """Give the plan of the open round, with its number as the serial.
-
-        Parameters
-        ----------
-        participation
-            None: the collection says who takes part.
-
-        Returns
-        -------
-        Plan
-            All that a node needs.
-
-        Raises
-        ------
-        ProtocolError
-            If the rounds are over.
-        InvalidValueError
-            If a participation is given.
-        """
-        if participation is not None:
-            raise _arguments.invalid(
-                "participation must be left out, the rates of the collection say who takes part",
-                participation,
-            )
-        return super().plan()
-
-    def _following(self, tally: Any) -> SecondRound | None:
-        """Decide on the second round, or put both together."""
-        if not self._closed:
-            return self._protocol.second_round(tally)
-        second: SecondTally = tally
-        result = TwoRoundTallies(self._protocol, self._closed[0], second)
-        # Tallies that do not go together are refused here, and nothing has changed.
-        result.estimate()
-        self._result = result
-        return None
-
-
-class TwoRoundCollection(TwoRoundParameters):
+class TwoRoundCollection(RoundsProtocol):
     """Estimate roughly, then ask more of those who hold a rare answer.
 
     The first round has a common rate. In the second a node that holds ``x`` takes part with a
@@ -296,17 +64,12 @@ class TwoRoundCollection(TwoRoundParameters):
         each round may spend the whole budget; otherwise the rounds share it.
     share
         The first round's share of epsilon if ``once`` is False.
-    hidden
-        Whether nodes that do not take part in the second round send the randomized report of a
-        dummy answer. Then participation costs nothing, ``high`` may be 1, every node asked sends,
-        and nothing is gained over one round of everyone: the dummies add the noise that
-        participation was to save. Here to show that.
     power
         How strongly the rates follow the frequencies, as in
         :func:`turnout.frequency.adaptive.rates_for_rare`.
     oracle
-        Makes a randomizer from an epsilon and a domain, or is the name of one of turnout's; direct
-        encoding by default.
+        Makes a randomizer from an epsilon and a domain, or is the name of one of turnout's
+        (default: ``"direct_encoding"``).
 
     Raises
     ------
@@ -330,6 +93,182 @@ class TwoRoundCollection(TwoRoundParameters):
     >>> tallies.estimate().interval(0.99).contains([0.9, 0.09, 0.01])
     array([ True,  True,  True])
     """
+
+    domain: Any
+    _: KW_ONLY
+    epsilon: float
+    first_rate: float
+    second_rate: float
+    low: float
+    high: float
+    once: bool = True
+    share: float = 0.5
+    power: float = 1.0
+    oracle: MakeOracle | str = "direct_encoding"
+
+    def __post_init__(self) -> None:
+        """Check the fields, and all that could fail in the second round."""
+        _arguments.instance("once", self.once, (bool, np.bool_), "True or False")
+        settle(
+            self,
+            domain=domain_of("domain", self.domain),
+            epsilon=_arguments.number("epsilon", self.epsilon),
+            once=bool(self.once),
+            share=_arguments.confidence("share", self.share),
+            **{
+                name: _arguments.probability(name, getattr(self, name))
+                for name in ("first_rate", "second_rate", "low", "high")
+            },
+        )
+        if self.low > self.high:
+            raise InvalidValueError(f"low must be at most high = {self.high}, got {self.low}")
+        if self.once and self.first_rate == 1.0:
+            raise InvalidValueError(
+                "first_rate must be below 1 where nobody reports twice: nobody is left to ask"
+            )
+        self.first_oracle  # noqa: B018 (made, or refused)
+        self._check_second()
+
+    def _check_second(self) -> None:
+        """Refuse what would fail in the second round, before the first has cost anything."""
+        size = self.domain.size
+        target = self._target
+        if target > 1.0:
+            raise InvalidValueError(
+                f"second_rate must be at most {1.0 - self.first_rate:.6g}, the share of nodes "
+                f"that are left, got {self.second_rate}"
+            )
+        high = self._highest
+        if not self.low <= target <= high:
+            part = self.second_rate / target
+            lowered = "" if high == self.high else ", the largest at which silence fits in epsilon"
+            raise InvalidValueError(
+                f"second_rate must be from {self.low * part:.6g} to {high * part:.6g}: the mean "
+                f"of rates from low = {self.low} to {high:.6g}{lowered}; got {self.second_rate}"
+            )
+        rates_for_rare(
+            np.full(size, 1 / size), rate=target, low=self.low, high=high, power=self.power
+        )
+        self._round(np.append(np.full(size - 1, self.low), high))
+
+    @cached_property
+    def first_oracle(self) -> FrequencyOracle:
+        """The randomizer of the first round."""
+        share = 1.0 if self.once else self.share
+        return make_oracle("oracle", self.oracle, share * self.epsilon, self.domain)
+
+    @property
+    def first_participation(self) -> Participation:
+        """Who takes part in the first round."""
+        return Everyone() if self.first_rate == 1.0 else Bernoulli(self.first_rate)
+
+    @property
+    def _target(self) -> float:
+        """The mean rate among the nodes asked in the second round."""
+        return self.second_rate / (1.0 - self.first_rate if self.once else 1.0)
+
+    @property
+    def _left(self) -> float:
+        """What the second round may spend."""
+        if self.once:
+            return self.epsilon
+        spent = Fraction(self.first_oracle.realized_epsilon)
+        return rounded_down(Fraction(self.epsilon) - spent)
+
+    @property
+    def _highest(self) -> float:
+        """The upper limit of the rates, lowered so that silence stays within the budget."""
+        if self.low == self.high:
+            return self.high
+        # (1 - low) / (1 - high) <= e^left, with a margin for rounding; the realised ratio is
+        # checked in exact numbers.
+        most = 1.0 - (1.0 - self.low) * float(np.exp(-self._left)) * (1.0 + 1e-9)
+        return max(self.low, min(self.high, most))
+
+    def second_round(self, first: Tally) -> SecondRound:
+        """Decide on the second round, from what the first gave.
+
+        Parameters
+        ----------
+        first
+            The tally of :attr:`first_oracle` under :attr:`first_participation`; or, where nobody
+            reports twice, that of the group alone that was asked first, of whom everyone reports.
+
+        Returns
+        -------
+        SecondRound
+            Rates and randomizer.
+
+        Raises
+        ------
+        PlanMismatchError
+            If the tally was made under another plan.
+        EstimatorError
+            If the first round has no reports.
+        InvalidTypeError
+            If ``first`` is not a tally.
+        """
+        self.check_first(first)
+        rates = rates_for_rare(
+            first.estimate().frequencies,
+            rate=self._target,
+            low=self.low,
+            high=self._highest,
+            power=self.power,
+        )
+        return self._round(rates)
+
+    def check_first(self, first: Any) -> None:
+        """Refuse what is no tally of the first round."""
+        _arguments.instance("first", first, Tally, "a Tally")
+        if self.once and first.participation.uniform_rate == 1.0:
+            Plan(self.first_oracle, Everyone()).check_same(first.plan, "first")
+        else:
+            Plan(self.first_oracle, self.first_participation).check_same(first.plan, "first")
+
+    def spending(self, second: SecondRound) -> Spending:
+        """Tell what both rounds spend.
+
+        Parameters
+        ----------
+        second
+            What :meth:`second_round` decided on.
+
+        Returns
+        -------
+        Spending
+            The total, and its parts.
+        """
+        report, silence = second.ratios
+        return Spending(
+            self.first_oracle.realized_epsilon,
+            second.oracle.realized_epsilon,
+            logarithm_up(report),
+            logarithm_up(silence),
+            self.once,
+        )
+
+    def _round(self, rates: Floats) -> SecondRound:
+        """Find the randomizer that the budget leaves, and prove in exact numbers that it fits."""
+        least, most = float(rates.min()), float(rates.max())
+        left = self._left
+        domain = Domain.from_integers(self.domain.size)
+        epsilon = left - float(np.log(most / least))
+        step = 0.0
+        while epsilon - step > 0.0:
+            oracle = make_oracle("oracle", self.oracle, epsilon - step, domain)
+            report, silence = second_round_ratios(oracle.realized_ratio, rates)
+            if logarithm_up(max(report, silence)) <= left:
+                made = SecondRound(left, self.domain, oracle=oracle, rates=rates)
+                if self.spending(made).total <= self.epsilon:
+                    return made
+            if logarithm_up(silence) > left:
+                break
+            step = 2.0 * step + 1e-15 * self.epsilon
+        raise InvalidValueError(
+            f"low and high must leave something of the budget: rates from {least:.4g} to "
+            f"{most:.4g} alone spend {float(np.log(most / least)):.4g} of {left:.4g}"
+        )
 
     def rounds(self) -> TwoRounds:
         """Begin: the server's side, in which each round is a plan.
@@ -363,12 +302,13 @@ class TwoRoundCollection(TwoRoundParameters):
             first round has no reports.
         """
         codes = self.domain.encode(values)
-        coins, one, two = seeds_of(_arguments.seed(seed), 3)
+        checked = _arguments.seed(seed)
+        coins, one, two = (derived(checked, number) for number in range(3))
         # Who is asked first depends on no answer, and may be known.
-        chosen = _core.uniforms(codes.size, coins) < self._first_rate
+        chosen = _core.uniforms(codes.size, coins) < self.first_rate
         counts = self.first_oracle.draw_counts(codes[chosen], Everyone(), one)
         first = self._first_tally(counts.sums, counts.received, codes.size)
-        asked = codes[~chosen] if self._once else codes
+        asked = codes[~chosen] if self.once else codes
         second: Any = collected(self.second_round(first), asked, Everyone(), two)
         return TwoRoundTallies(self, first, second)
 
@@ -393,11 +333,12 @@ class TwoRoundCollection(TwoRoundParameters):
             If the counts are no counts, or the first round has no reports.
         """
         counts = _arguments.counts("true_counts", true_counts, self.domain.size).astype(np.int64)
-        coins, one, two = seeds_of(_arguments.seed(seed), 3)
-        chosen = np.random.default_rng(coins).binomial(counts, self._first_rate)
+        checked = _arguments.seed(seed)
+        coins, one, two = (derived(checked, number) for number in range(3))
+        chosen = np.random.default_rng(coins).binomial(counts, self.first_rate)
         support = self.first_oracle.simulate(chosen, seed=one).support
         first = self._first_tally(support, int(chosen.sum()), int(counts.sum()))
-        asked = counts - chosen if self._once else counts
+        asked = counts - chosen if self.once else counts
         second: Any = self.second_round(first).simulate(asked, seed=two)
         return TwoRoundTallies(self, first, second)
 
@@ -427,3 +368,91 @@ class TwoRoundCollection(TwoRoundParameters):
             As there.
         """
         return TwoRoundTallies(self, first, second).estimate(weight)
+
+
+class TwoRounds(Rounds[FrequencyOracle, TwoRoundTallies]):
+    """Two rounds under way: close each with its tally.
+
+    Made by :meth:`TwoRoundCollection.rounds`. Where nobody reports twice, a random part of the
+    nodes is asked in each round (:meth:`assign`), and everyone who is asked first reports.
+    Otherwise all are asked in both.
+
+    Parameters
+    ----------
+    protocol
+        The collection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import turnout as tn
+    >>> values = np.repeat([0, 1, 2], [9000, 900, 100])
+    >>> collection = tn.TwoRoundCollection(
+    ...     3, epsilon=6.0, first_rate=0.05, second_rate=0.05, low=0.02, high=0.5
+    ... )
+    >>> under_way = collection.rounds()
+    >>> group = under_way.assign(values.size, seed=1)
+    >>> for current in under_way:                       # each is a plan: under_way.plan()
+    ...     mine = values[group == under_way.number]
+    ...     under_way.close(current.collect(mine, seed=2))
+    >>> under_way.result.estimate().interval(0.99).contains([0.9, 0.09, 0.01])
+    array([ True,  True,  True])
+    """
+
+    name = "two_rounds"
+    protocol_type = TwoRoundCollection
+
+    def __init__(self, protocol: TwoRoundCollection) -> None:
+        super().__init__(protocol, protocol.first_oracle)
+
+    @property
+    def shares(self) -> list[int]:
+        """How many of the nodes are asked in each round; nothing if all are asked in both."""
+        if not self.protocol.once:
+            return []
+        first = int(Fraction(self.protocol.first_rate) * _SCALE)
+        return [first, _SCALE - first]
+
+    @property
+    def participation(self) -> Participation:
+        """Who of those who are asked takes part."""
+        asked = self.protocol.once or self._closed
+        return Everyone() if asked else self.protocol.first_participation
+
+    def plan(self, participation: Participation | float | None = None) -> Plan:
+        """Give the plan of the open round, with its number as the serial.
+
+        Parameters
+        ----------
+        participation
+            None: the collection says who takes part.
+
+        Returns
+        -------
+        Plan
+            All that a node needs.
+
+        Raises
+        ------
+        ProtocolError
+            If the rounds are over.
+        InvalidValueError
+            If a participation is given.
+        """
+        if participation is not None:
+            raise _arguments.invalid(
+                "participation must be left out, the rates of the collection say who takes part",
+                participation,
+            )
+        return super().plan()
+
+    def _following(self, tally: Any) -> SecondRound | None:
+        """Decide on the second round, or put both together."""
+        collection: TwoRoundCollection = self.protocol
+        if not self._closed:
+            return collection.second_round(tally)
+        result = TwoRoundTallies(collection, self._closed[0], tally)
+        # Tallies that do not go together are refused here, and nothing has changed.
+        result.estimate()
+        self._result = result
+        return None

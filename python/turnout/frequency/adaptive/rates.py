@@ -136,9 +136,7 @@ class Spending:
         )
 
 
-def second_round_ratios(
-    ratio: Fraction, rates: npt.ArrayLike, *, hidden: bool = False
-) -> tuple[Fraction, Fraction]:
+def second_round_ratios(ratio: Fraction, rates: npt.ArrayLike) -> tuple[Fraction, Fraction]:
     """Compute the likelihood ratios of what a node lets see in the second round, exactly.
 
     Parameters
@@ -147,9 +145,6 @@ def second_round_ratios(
         The largest likelihood ratio of a report of the randomizer under two answers.
     rates
         The probability of taking part for each answer, in (0, 1].
-    hidden
-        Whether a node that does not take part sends the report of a dummy answer, which no node
-        holds, instead of nothing.
 
     Returns
     -------
@@ -164,28 +159,20 @@ def second_round_ratios(
 
     Notes
     -----
-    Visible: a report y has probability ``pi_x P(y | x)``, silence ``1 - pi_x``. The largest ratios
+    A report y has probability ``pi_x P(y | x)``, silence ``1 - pi_x``. The largest ratios
     are ``(max pi / min pi) ratio`` and ``(1 - min pi) / (1 - max pi)``; either may be the larger.
-
-    Hidden: the report has probability ``pi_x P(y | x) + (1 - pi_x) P(y | dummy)``. With all three
-    within a factor ``ratio`` of each other, the largest ratio is at ``P(y | x) = ratio``,
-    ``P(y | x') = P(y | dummy) = 1``: ``1 + (ratio - 1) max pi``, never above ``ratio``.
 
     Examples
     --------
     >>> report, silence = second_round_ratios(Fraction(3), [0.25, 0.5])
     >>> report, silence
     (Fraction(6, 1), Fraction(3, 2))
-    >>> second_round_ratios(Fraction(3), [0.25, 0.5], hidden=True)
-    (Fraction(2, 1), Fraction(1, 1))
     """
     array = np.asarray(rates, dtype=np.float64)
     least, most = Fraction(float(array.min())), Fraction(float(array.max()))
-    if hidden:
-        return 1 + (ratio - 1) * most, Fraction(1)
     if most == 1 and least < 1:
         raise InvalidValueError(
-            f"rates must all be below 1 where participation is visible, got {float(least)} and 1.0 "
+            f"rates must all be below 1, got {float(least)} and 1.0 "
             "beside each other: who stays silent cannot hold the answer with rate 1"
         )
     silence = Fraction(1) if most == least else (1 - least) / (1 - most)

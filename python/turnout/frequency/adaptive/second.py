@@ -96,13 +96,9 @@ class SecondRound(WrappedOracle):
     domain
         The answers.
     oracle
-        The randomizer, or its description; with hidden participation over one code more than the
-        domain has.
+        The randomizer of codes, as many as the domain has, or its description.
     rates
         The probability of taking part for each answer, in [2^-30, 1].
-    hidden
-        Whether a node that does not take part reports the last code of the oracle, and so nobody
-        is silent.
 
     Raises
     ------
@@ -124,6 +120,7 @@ class SecondRound(WrappedOracle):
     tally_type = SecondTally
     #: Silence has a likelihood of its own.
     two_valued = False
+    silent = True
     one_rate_because = "whether a node takes part depends on its answer already"
     asked_of = "those of the second round alone: see who was asked in the first"
 
@@ -134,12 +131,9 @@ class SecondRound(WrappedOracle):
         *,
         oracle: FrequencyOracle | dict[str, Any],
         rates: npt.ArrayLike,
-        hidden: bool = False,
     ) -> None:
         super().__init__(epsilon, domain, oracle)
         inner = self._inner
-        _arguments.instance("hidden", hidden, (bool, np.bool_), "True or False")
-        self._hidden = bool(hidden)
         if inner.support_dtype.kind != "u":
             raise InvalidValueError(
                 f"oracle must count the reports that support an answer, got {inner.name}, whose "
@@ -147,17 +141,16 @@ class SecondRound(WrappedOracle):
             )
         if not inner.fresh or isinstance(inner, WrappedOracle):
             raise _arguments.invalid("oracle must draw reports of single answers afresh", inner)
-        codes = self._domain.size + self._hidden
-        if inner.domain.size != codes:
+        if inner.domain.size != self._domain.size:
             raise InvalidValueError(
-                f"oracle must be of {codes} codes for a domain of {self._domain.size}, got "
+                f"oracle must be of {self._domain.size} codes, as the domain, got "
                 f"{inner.domain.size}"
             )
         self._rates = _arguments.frequencies("rates", rates, self._domain.size).copy()
         wrong = ~((self._rates >= 2.0**-30) & (self._rates <= 1.0))
         _arguments.refuse_entries("rates", self._rates, wrong, "in [2^-30, 1]")
         self._rates.flags.writeable = False
-        self._ratios = second_round_ratios(inner.realized_ratio, self._rates, hidden=self._hidden)
+        self._ratios = second_round_ratios(inner.realized_ratio, self._rates)
         if self.realized_epsilon > self._epsilon:
             raise _arguments.invalid(
                 f"epsilon must be at least {self.realized_epsilon!r}, "
@@ -169,16 +162,6 @@ class SecondRound(WrappedOracle):
     def rates(self) -> Floats:
         """The probability of taking part for each answer; read-only, realised exactly."""
         return self._rates
-
-    @property
-    def hidden(self) -> bool:
-        """Whether a node that does not take part sends a dummy report instead of nothing."""
-        return self._hidden
-
-    @property
-    def silent(self) -> bool:  # type: ignore[override]
-        """Whether a node may send nothing by what its answer is."""
-        return not self._hidden
 
     @property
     def by_blocks(self) -> bool:  # type: ignore[override]
@@ -226,11 +209,7 @@ class SecondRound(WrappedOracle):
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
-        return {
-            "oracle": self._inner.to_dict(),
-            "rates": self._rates.tolist(),
-            "hidden": self._hidden,
-        }
+        return {"oracle": self._inner.to_dict(), "rates": self._rates.tolist()}
 
     def refuse_counting(self) -> None:
         """Refuse to be counted by a database: a count does not say how many were asked.
@@ -244,23 +223,9 @@ class SecondRound(WrappedOracle):
             "a second round is counted from its reports: who sends one depends on the answer"
         )
 
-    def check_support(self, support: Array, received: int) -> None:
-        """Refuse support counts that so many reports cannot have.
-
-        Raises
-        ------
-        InvalidValueError
-            If they contradict the number of reports.
-        """
-        # The support of the dummy answer is left out.
-        check = FrequencyOracle.check_support if self._hidden else WrappedOracle.check_support
-        check(self, support, received)
-
     def reporting(self, answers: Array, participation: Participation, noise: Noise) -> Integers:
         """Tell which nodes send the reports: see :class:`turnout.collecting.kind.Kind`."""
         positions = _core.participants(len(answers), common_rate(participation), noise)
-        if self._hidden:
-            return positions
         return positions[self._present(answers[positions], noise)]
 
     def _present(self, answers: Array, noise: Noise) -> Integers:
@@ -272,19 +237,9 @@ class SecondRound(WrappedOracle):
         self._domain.check_codes("values", answers)
         positions = _core.participants(len(answers), common_rate(participation), noise)
         codes = answers[positions]
-        present = self._present(codes, noise)
-        if self._hidden:
-            kept = np.full(codes.size, self._domain.size, np.int64)
-            kept[present] = codes[present]
-        else:
-            kept = codes[present]
+        kept = codes[self._present(codes, noise)]
         # How likely each of them took part would tell the answer: reports come without it.
         return self._inner.draw_reports(kept, Everyone(), derived(noise, 3))
-
-    def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:
-        """Count the support: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
-        counted = self._inner.count_reports(reports)
-        return Counts(counted.sums[: self._domain.size], counted.received)
 
     def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
         """Randomize and count: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
@@ -297,17 +252,15 @@ class SecondRound(WrappedOracle):
         if rate < 1.0:
             asked = generator.binomial(asked, rate)
         present = generator.binomial(asked, self._rates)
-        if self._hidden:
-            present = np.append(present, int(asked.sum()) - int(present.sum()))
         tally = self._inner.simulate(present, seed=seed)
-        return Counts(tally.support[: self._domain.size], tally.received)
+        return Counts(tally.support, tally.received)
 
     def counts(self, tally: SecondTally) -> Floats:
         """Estimate how many of the nodes asked hold each answer, without bias.
 
         ``F_i = (C(i) - q S) / ((p - q) pi_i)`` from the support ``C`` and the number ``S`` of
-        reports: ``E C(i) = q sum_x F_x pi_x + (p - q) F_i pi_i``. With hidden participation ``S``
-        is the number of nodes asked. Where not all of them take part, the rate multiplies ``pi``.
+        reports: ``E C(i) = q sum_x F_x pi_x + (p - q) F_i pi_i``. Where not all
+        of those asked take part, the rate multiplies ``pi``.
         """
         p, q = self._inner.support_probabilities
         rates = self._rates * common_rate(tally.participation)
@@ -339,9 +292,9 @@ class SecondRound(WrappedOracle):
         """
         counts = _arguments.counts("true_counts", true_counts, self._domain.size)
         held = counts.astype(np.float64)
-        return self.variance_of(held, float(held @ self._rates), float(held.sum()))
+        return self.variance_of(held, float(held @ self._rates))
 
-    def variance_of(self, held: Floats, present: float, asked: float, rate: float = 1.0) -> Floats:
+    def variance_of(self, held: Floats, present: float, rate: float = 1.0) -> Floats:
         """Give the variance where ``held`` nodes hold an answer and ``present`` would take part.
 
         Everything counts those who are asked; of whom all take part, or a rate.
@@ -349,11 +302,8 @@ class SecondRound(WrappedOracle):
         p, q = self._inner.support_probabilities
         d, pi = p - q, self._rates
         # What a holder of the answer contributes, and how many others send a report.
-        own = q + d * pi if self._hidden else p
-        square = own * (1 - 2 * q) + q * q
-        if not self._hidden:
-            square = square * pi
-        others = asked - held if self._hidden else present - held * pi
+        square = pi * (p * (1 - 2 * q) + q * q)
+        others = present - held * pi
         noise = rate * others * q * (1 - q) + held * (rate * square - (rate * pi * d) ** 2)
         result: Floats = noise / (rate * d * pi) ** 2
         return result
@@ -366,7 +316,7 @@ class SecondRound(WrappedOracle):
 
         def variances(shares: Floats) -> Floats:
             held = np.clip(shares, 0.0, 1.0) * asked
-            found = self.variance_of(held, present, asked, rate) / asked**2
+            found = self.variance_of(held, present, rate) / asked**2
             return np.maximum(found, 0.0)
 
         plain = variances(frequencies)
@@ -379,13 +329,5 @@ class SecondRound(WrappedOracle):
         low, high = self._rates.min(), self._rates.max()
         return (
             f"SecondRound(epsilon={self._epsilon!r}, {self._domain!r}, {self._inner.name}, rates "
-            f"{low:.4g} to {high:.4g}{', hidden' if self._hidden else ''})"
+            f"{low:.4g} to {high:.4g})"
         )
-
-
-def seeds_of(seed: int | None, number: int) -> list[int | None]:
-    """Derive independent seeds from one, or none from none."""
-    if seed is None:
-        return [None] * number
-    state = np.random.SeedSequence(seed).generate_state(number, np.uint64)
-    return [int(word) for word in state]

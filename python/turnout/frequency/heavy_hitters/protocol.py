@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from turnout.collecting.kind import collected
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.attributes.base import OracleChoice
-from turnout.frequency.choice import make_oracle, named_oracle
+from turnout.frequency.choice import make_oracle
 from turnout.frequency.draws import personal_probabilities
 from turnout.frequency.heavy_hitters.prefixes import MOST_CANDIDATES, PrefixDomain, Round
 from turnout.frequency.heavy_hitters.result import (
@@ -33,7 +34,7 @@ from turnout.frequency.heavy_hitters.result import (
     outstanding,
 )
 from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues, Values
-from turnout.frequency.rounds import Rounds
+from turnout.frequency.rounds import Rounds, RoundsProtocol
 from turnout.frequency.tally import Tally
 from turnout.participation import Participation, Personalized, taking_part_in
 
@@ -41,151 +42,8 @@ from turnout.participation import Participation, Personalized, taking_part_in
 _FIRST = 5
 
 
-class Search(Rounds[Round, HeavyHitterResult]):
-    """A search under way: iterate over its rounds and close each with its tally.
-
-    Made by :meth:`HeavyHitters.rounds`.
-
-    Parameters
-    ----------
-    protocol
-        What is searched, and how.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from turnout.frequency.heavy_hitters import HeavyHitters
-    >>> values = np.repeat([7, 40_000, 123], [9000, 6000, 5000])
-    >>> protocol = HeavyHitters(4.0, bits=16, step=6)
-    >>> group = protocol.assign(values.size, seed=1)
-    >>> search = protocol.rounds()
-    >>> for current in search:
-    ...     reports = current.randomize(values[group == current.number], seed=2)
-    ...     search.close(current.tally(reports))
-    >>> sorted(search.result.values)
-    [7, 123, 40000]
-    """
-
-    name = "heavy_hitters"
-
-    def __init__(self, protocol: HeavyHitters) -> None:
-        self._protocol = protocol
-        self._records: list[RoundRecord] = []
-        self._nodes = 0
-        super().__init__(self._round(PrefixDomain(protocol.values, [""], protocol.first), 0))
-
-    @property
-    def protocol(self) -> HeavyHitters:
-        """What is searched, and how."""
-        return self._protocol
-
-    @property
-    def records(self) -> tuple[RoundRecord, ...]:
-        """What happened in the rounds that are closed."""
-        return tuple(self._records)
-
-    @property
-    def shares(self) -> list[int]:
-        """How many of the nodes are asked in each round: equally many."""
-        return [1] * self._protocol.groups
-
-    @classmethod
-    def begun(cls, parameters: dict[str, Any]) -> Search:
-        """Begin with the parameters that a document holds."""
-        return cls(HeavyHitters(**parameters))
-
-    def _following(self, tally: Tally) -> Round | None:
-        """Keep the candidates that stand out, and extend them."""
-        current, protocol = self.current, self._protocol
-        if tally.received == 0:
-            raise EstimatorError(
-                f"round {current.number} brought no report of its {tally.nodes} nodes: nothing can "
-                f"be told from it; the search splits its nodes into {protocol.groups} groups"
-            )
-        kept, level, cut = self._kept(tally)
-        following = self._extended(kept)
-        self._nodes += tally.nodes
-        self._record(tally, kept.size, level, cut)
-        if following is None:
-            confirmed = current.number == protocol.extensions
-            ended = current.bits == protocol.values.bits
-            self._finish(tally, kept if ended else kept[:0], confirmed)
-        return following
-
-    def _kept(self, tally: Tally) -> tuple[Integers, float, int]:
-        """Say which candidates are kept, above which frequency, and how many were cut."""
-        current, protocol = self.current, self._protocol
-        if current.number == protocol.extensions:
-            return np.arange(len(current.rows)), 0.0, 0
-        estimate = tally.estimate()
-        kept, level = outstanding(estimate, protocol.family_wise_error)
-        cut = max(0, kept.size - protocol.keep)
-        if cut:
-            order = np.argsort(-estimate.frequencies[kept], kind="stable")
-            level = float(estimate.frequencies[kept[order[protocol.keep - 1]]])
-            kept = np.sort(kept[order[: protocol.keep]])
-        return kept, level, cut
-
-    def _extended(self, kept: Integers) -> Round | None:
-        """Make the round after the open one; None if that was the last."""
-        current, protocol = self.current, self._protocol
-        most = protocol.values.bits
-        if kept.size == 0 or current.number + 1 == protocol.groups:
-            return None
-        bits = current.bits if current.bits == most else min(current.bits + protocol.step, most)
-        try:
-            domain = PrefixDomain(protocol.values, current.domain.digits(kept), bits)
-        except InvalidValueError:
-            # Half a character was kept, and it does not fit in: no value has such a prefix.
-            return None
-        return self._round(domain, current.number + 1)
-
-    def _record(self, tally: Tally, kept: int, level: float, cut: int) -> None:
-        scores = tally.oracle.score_moments
-        # Of a candidate that nobody holds, given the number of reports.
-        noise = float(np.sqrt(scores.other_variance / tally.received)) / scores.difference
-        growth = growth_of(scores) / tally.received
-        current = self.current
-        self._records.append(
-            RoundRecord(
-                number=current.number,
-                bits=current.bits,
-                candidates=len(current.rows),
-                kept=kept,
-                nodes=tally.nodes,
-                received=tally.received,
-                standard_error=noise,
-                variance_growth=growth,
-                level=level,
-                cut=cut,
-                realized_epsilon=tally.oracle.realized_epsilon,
-            )
-        )
-
-    def _round(self, domain: PrefixDomain, number: int) -> Round:
-        protocol = self._protocol
-        return Round(
-            protocol.epsilon,
-            domain,
-            number=number,
-            groups=protocol.groups,
-            oracle=protocol.oracle,
-        )
-
-    def _finish(self, tally: Tally, kept: np.ndarray, confirmed: bool) -> None:
-        current = self.current
-        estimate = None
-        if kept.size:
-            estimate = among_all(tally, self._nodes)
-            kept = kept[np.argsort(-estimate.frequencies[kept], kind="stable")]
-        found = tuple(current.values.decode(current.rows[code]) for code in kept)
-        self._result = HeavyHitterResult(
-            found, self._nodes, tuple(self._records), confirmed, estimate, kept
-        )
-
-
-@dataclass(frozen=True, init=False, eq=False, repr=False)
-class HeavyHitters:
+@dataclass(frozen=True, eq=False)
+class HeavyHitters(RoundsProtocol):
     """Find the frequent values of a huge domain, prefix by prefix.
 
     Nodes are split at random into groups, one for each round. In each round the server publishes
@@ -252,57 +110,50 @@ class HeavyHitters:
     array([ True,  True,  True])
     """
 
-    #: The privacy parameter of the whole protocol, in nats: a node reports once.
     epsilon: float
-    #: The kind of values.
-    values: Values
-    #: What randomizes.
-    oracle: OracleChoice
-    #: By how many bits the prefixes grow in a round.
-    step: int
-    #: The largest number of prefixes that are kept.
-    keep: int
-    #: How likely a round keeps any prefix that nobody of its group holds, at most.
-    family_wise_error: float
-    #: Whether a last group confirms what was found.
-    confirm: bool
+    _: KW_ONLY
+    bits: int | None = None
+    length: int | None = None
+    alphabet: str | None = None
+    oracle: OracleChoice = "auto"
+    step: int = 4
+    keep: int = 512
+    family_wise_error: float = 0.05
+    confirm: bool = True
 
-    def __init__(
-        self,
-        epsilon: float,
-        *,
-        bits: int | None = None,
-        length: int | None = None,
-        alphabet: str | None = None,
-        oracle: OracleChoice = "auto",
-        step: int = 4,
-        keep: int = 512,
-        family_wise_error: float = 0.05,
-        confirm: bool = True,
-    ) -> None:
-        total = positive("epsilon", epsilon)
-        if (bits is None) == (length is None):
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        epsilon = positive("epsilon", self.epsilon)
+        if (self.bits is None) == (self.length is None):
             raise InvalidValueError(
                 "exactly one of bits, for whole numbers, and length, for texts, must be given"
             )
-        if bits is not None and alphabet is not None:
+        if self.bits is not None and self.alphabet is not None:
             raise InvalidValueError("alphabet belongs to texts: give length instead of bits")
+        described = self.values.to_dict()
         settle(
             self,
-            epsilon=total,
-            values=IntegerValues(bits) if bits is not None else TextValues(length or 0, alphabet),
-            oracle=oracle,
-            step=_arguments.integer("step", step, least=1, most=20),
-            keep=_arguments.integer("keep", keep, least=1, most=MOST_CANDIDATES),
-            family_wise_error=_arguments.confidence("family_wise_error", family_wise_error),
-            confirm=_arguments.instance("confirm", confirm, bool, "True or False"),
+            epsilon=epsilon,
+            bits=described.get("bits"),
+            length=described.get("length"),
+            step=_arguments.integer("step", self.step, least=1, most=20),
+            keep=_arguments.integer("keep", self.keep, least=1, most=MOST_CANDIDATES),
+            family_wise_error=_arguments.confidence("family_wise_error", self.family_wise_error),
+            confirm=_arguments.instance("confirm", self.confirm, bool, "True or False"),
         )
         if self.keep << self.step > MOST_CANDIDATES:
             raise InvalidValueError(
                 f"keep times 2^step must be at most {MOST_CANDIDATES} candidates, got keep = "
                 f"{self.keep} and step = {self.step}"
             )
-        make_oracle("oracle", oracle, self.epsilon, Domain.from_integers(2))
+        make_oracle("oracle", self.oracle, self.epsilon, Domain.from_integers(2))
+
+    @cached_property
+    def values(self) -> Values:
+        """The kind of values."""
+        if self.bits is not None:
+            return IntegerValues(self.bits)
+        return TextValues(self.length or 0, self.alphabet)
 
     @property
     def first(self) -> int:
@@ -318,27 +169,6 @@ class HeavyHitters:
     def groups(self) -> int:
         """The number of groups: of rounds, if something is found."""
         return self.extensions + self.confirm
-
-    def to_dict(self) -> dict[str, Any]:
-        """Name the arguments of the constructor, in terms of JSON.
-
-        Raises
-        ------
-        InvalidTypeError
-            If what randomizes is no oracle of turnout, which has a name.
-        """
-        kind = self.values.to_dict()
-        return {
-            "epsilon": self.epsilon,
-            "bits": kind.get("bits"),
-            "length": kind.get("length"),
-            "alphabet": kind.get("alphabet"),
-            "oracle": named_oracle("oracle", self.oracle),
-            "step": self.step,
-            "keep": self.keep,
-            "family_wise_error": self.family_wise_error,
-            "confirm": self.confirm,
-        }
 
     def assign(self, nodes: int, *, seed: int | None = None) -> Integers:
         """Draw the group of each node: the coin that every client tosses for itself.
@@ -478,10 +308,134 @@ class HeavyHitters:
         )
         return Bar(level, noise, growth)
 
-    def __repr__(self) -> str:
-        """Show the parameters."""
-        return (
-            f"HeavyHitters(epsilon={self.epsilon!r}, {self.values!r}, oracle={self.oracle!r}, "
-            f"step={self.step}, keep={self.keep}, family_wise_error={self.family_wise_error:g}, "
-            f"confirm={self.confirm})"
+
+class Search(Rounds[Round, HeavyHitterResult]):
+    """A search under way: iterate over its rounds and close each with its tally.
+
+    Made by :meth:`HeavyHitters.rounds`.
+
+    Parameters
+    ----------
+    protocol
+        What is searched, and how.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from turnout.frequency.heavy_hitters import HeavyHitters
+    >>> values = np.repeat([7, 40_000, 123], [9000, 6000, 5000])
+    >>> protocol = HeavyHitters(4.0, bits=16, step=6)
+    >>> group = protocol.assign(values.size, seed=1)
+    >>> search = protocol.rounds()
+    >>> for current in search:
+    ...     reports = current.randomize(values[group == current.number], seed=2)
+    ...     search.close(current.tally(reports))
+    >>> sorted(search.result.values)
+    [7, 123, 40000]
+    """
+
+    name = "heavy_hitters"
+    protocol_type = HeavyHitters
+
+    def __init__(self, protocol: HeavyHitters) -> None:
+        self._records: list[RoundRecord] = []
+        self._nodes = 0
+        super().__init__(
+            protocol, _round(protocol, PrefixDomain(protocol.values, [""], protocol.first), 0)
         )
+
+    @property
+    def records(self) -> tuple[RoundRecord, ...]:
+        """What happened in the rounds that are closed."""
+        return tuple(self._records)
+
+    @property
+    def shares(self) -> list[int]:
+        """How many of the nodes are asked in each round: equally many."""
+        return [1] * self.protocol.groups
+
+    def _following(self, tally: Tally) -> Round | None:
+        """Keep the candidates that stand out, and extend them."""
+        current, protocol = self.current, self.protocol
+        if tally.received == 0:
+            raise EstimatorError(
+                f"round {current.number} brought no report of its {tally.nodes} nodes: nothing can "
+                f"be told from it; the search splits its nodes into {protocol.groups} groups"
+            )
+        kept, level, cut = self._kept(tally)
+        following = self._extended(kept)
+        self._nodes += tally.nodes
+        self._record(tally, kept.size, level, cut)
+        if following is None:
+            confirmed = current.number == protocol.extensions
+            ended = current.bits == protocol.values.bits
+            self._finish(tally, kept if ended else kept[:0], confirmed)
+        return following
+
+    def _kept(self, tally: Tally) -> tuple[Integers, float, int]:
+        """Say which candidates are kept, above which frequency, and how many were cut."""
+        current, protocol = self.current, self.protocol
+        if current.number == protocol.extensions:
+            return np.arange(len(current.rows)), 0.0, 0
+        estimate = tally.estimate()
+        kept, level = outstanding(estimate, protocol.family_wise_error)
+        cut = max(0, kept.size - protocol.keep)
+        if cut:
+            order = np.argsort(-estimate.frequencies[kept], kind="stable")
+            level = float(estimate.frequencies[kept[order[protocol.keep - 1]]])
+            kept = np.sort(kept[order[: protocol.keep]])
+        return kept, level, cut
+
+    def _extended(self, kept: Integers) -> Round | None:
+        """Make the round after the open one; None if that was the last."""
+        current = self.current
+        protocol: HeavyHitters = self.protocol
+        most = protocol.values.bits
+        if kept.size == 0 or current.number + 1 == protocol.groups:
+            return None
+        bits = current.bits if current.bits == most else min(current.bits + protocol.step, most)
+        try:
+            domain = PrefixDomain(protocol.values, current.domain.digits(kept), bits)
+        except InvalidValueError:
+            # Half a character was kept, and it does not fit in: no value has such a prefix.
+            return None
+        return _round(protocol, domain, current.number + 1)
+
+    def _record(self, tally: Tally, kept: int, level: float, cut: int) -> None:
+        scores = tally.oracle.score_moments
+        # Of a candidate that nobody holds, given the number of reports.
+        noise = float(np.sqrt(scores.other_variance / tally.received)) / scores.difference
+        growth = growth_of(scores) / tally.received
+        current = self.current
+        self._records.append(
+            RoundRecord(
+                number=current.number,
+                bits=current.bits,
+                candidates=len(current.rows),
+                kept=kept,
+                nodes=tally.nodes,
+                received=tally.received,
+                standard_error=noise,
+                variance_growth=growth,
+                level=level,
+                cut=cut,
+                realized_epsilon=tally.oracle.realized_epsilon,
+            )
+        )
+
+    def _finish(self, tally: Tally, kept: np.ndarray, confirmed: bool) -> None:
+        current = self.current
+        estimate = None
+        if kept.size:
+            estimate = among_all(tally, self._nodes)
+            kept = kept[np.argsort(-estimate.frequencies[kept], kind="stable")]
+        found = tuple(current.values.decode(current.rows[code]) for code in kept)
+        self._result = HeavyHitterResult(
+            found, self._nodes, tuple(self._records), confirmed, estimate, kept
+        )
+
+
+def _round(protocol: HeavyHitters, domain: PrefixDomain, number: int) -> Round:
+    return Round(
+        protocol.epsilon, domain, number=number, groups=protocol.groups, oracle=protocol.oracle
+    )

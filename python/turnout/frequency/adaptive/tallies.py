@@ -1,0 +1,161 @@
+"""The tallies of two rounds, and the estimate that they make together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from turnout import _arguments
+from turnout._types import Floats
+from turnout.collecting.plan import Plan
+from turnout.errors import EstimatorError, InvalidValueError
+from turnout.frequency.adaptive.rates import Spending
+from turnout.frequency.adaptive.second import SecondTally
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.estimators import Estimation
+from turnout.frequency.tally import Tally
+from turnout.participation import Bernoulli
+
+
+@dataclass(frozen=True, eq=False)
+class TwoRoundTallies:
+    """What both rounds gave.
+
+    Attributes
+    ----------
+    collection
+        The collection.
+    first
+        The tally of the first round.
+    second
+        That of the second.
+    """
+
+    collection: Any
+    first: Tally
+    second: SecondTally
+
+    @property
+    def spent(self) -> Spending:
+        """The budget that was really spent."""
+        spent: Spending = self.collection.spending(self.second.round)
+        return spent
+
+    @property
+    def received(self) -> int:
+        """The reports of both rounds: what the collection cost."""
+        return self.first.received + self.second.received
+
+    def estimate(self, weight: float | None = None) -> FrequencyEstimate:
+        """Put the rounds together.
+
+        Parameters
+        ----------
+        weight
+            The weight of the first round, in [0, 1]. None: for each answer that of the smallest
+            variance, computed from the estimates, which costs a bias that is small beside the
+            standard error; a fixed weight has no bias (0: the second round alone).
+
+        Returns
+        -------
+        FrequencyEstimate
+            Frequencies with standard errors and normal intervals.
+
+        Raises
+        ------
+        InvalidValueError
+            If the tallies are not of the same nodes, or the weight is out of range.
+        PlanMismatchError
+            If a tally was made under another plan.
+        EstimatorError
+            If the first round has no reports, or nobody was asked in the second.
+        InvalidTypeError
+            If an argument is of the wrong type.
+
+        Notes
+        -----
+        Given the numbers of nodes and of reports of the first round, those asked in the second are
+        a simple random sample of the others, and the estimates of the two rounds have the
+        covariance ``-f (1 - f) / (n - 1)`` if nobody reports twice, else none.
+        """
+        collection, first, second = self.collection, self.first, self.second
+        collection.check_first(first)
+        _arguments.instance("second", second, SecondTally, "a SecondTally")
+        if second.participation.uniform_rate != 1.0:
+            raise _arguments.invalid("second must be of all who were asked", second.participation)
+        if second.nodes == 0:
+            raise EstimatorError("nobody was asked in the second round")
+        first = self._of_all(first, second.nodes)
+        nodes = first.nodes
+        left = nodes - first.received if collection.once else nodes
+        if second.nodes != left:
+            raise InvalidValueError(
+                f"second must be of the {left} nodes that were left to ask, got {second.nodes}"
+            )
+        rough = first.estimate().estimation
+        one, two = rough.frequencies, second.round.counts(second) / second.nodes
+        if weight is None:
+            # The same frequencies in both variances: the weights then hardly depend on them.
+            least = 1.0 / max(1, first.received + second.received)
+            plug = np.clip(0.5 * (one + two), least, 1.0)
+            weights = best_weights(*self._moments(plug, first, second))
+        else:
+            fixed = _arguments.number("weight", weight)
+            if not 0.0 <= fixed <= 1.0:
+                raise InvalidValueError(f"weight must be in [0, 1], got {fixed}")
+            weights = np.full(collection.domain.size, fixed)
+        frequencies = weights * one + (1 - weights) * two
+        plug = np.clip(frequencies, 0.0, 1.0)
+        variances = combined_variance(weights, *self._moments(plug, first, second))
+        # Drawn up by two reports: an answer that nobody reports has some variance too.
+        cautious = np.clip(plug + 2.0 / (second.nodes * second.round.rates), 0.0, 1.0)
+        wide = combined_variance(weights, *self._moments(cautious, first, second))
+        estimation = Estimation(
+            frequencies, variances, interval_variances=np.maximum(variances, wide)
+        )
+        received = first.received + second.received
+        return FrequencyEstimate.from_estimation(
+            collection, "two_rounds", nodes, received, estimation
+        )
+
+    def _of_all(self, first: Tally, asked: int) -> Tally:
+        """Count the tally of a group that was asked first among all nodes, as a random part."""
+        if not self.collection.once or first.participation.uniform_rate != 1.0:
+            return first
+        nodes = first.nodes + asked
+        plan = Plan(first.oracle, Bernoulli(first.nodes / nodes))
+        return Tally(plan, first.support, first.received, nodes)
+
+    def _moments(
+        self, frequencies: Floats, first: Tally, second: SecondTally
+    ) -> tuple[Floats, Floats, Floats]:
+        """Variances of the rounds' frequencies and their covariance, at given frequencies."""
+        n, asked = first.nodes, second.nodes
+        model = first.estimate().estimation.model
+        if model is None:
+            raise EstimatorError("the first round must have one rate for all nodes")
+        one = model.variance(frequencies)
+        held = frequencies * asked
+        two = second.round.variance_of(held, second.received) / asked**2
+        spread = frequencies * (1 - frequencies) / max(n - 1, 1)
+        two = two + spread * (n - asked) / asked
+        return one, np.maximum(two, 0.0), -spread if self.collection.once else np.zeros_like(one)
+
+
+def best_weights(one: Floats, two: Floats, covariance: Floats) -> Floats:
+    """Give the weights of the first of two estimates for which the variance is smallest."""
+    spread = one + two - 2 * covariance
+    # Both variances may be 0: then any weight will do.
+    weights = np.divide(two - covariance, spread, out=np.full_like(one, 0.5), where=spread > 0)
+    result: Floats = np.clip(weights, 0.0, 1.0)
+    return result
+
+
+def combined_variance(weights: Floats, one: Floats, two: Floats, covariance: Floats) -> Floats:
+    """Give the variance of a weighted mean of two estimates."""
+    other = 1 - weights
+    total = weights**2 * one + other**2 * two + 2 * weights * other * covariance
+    result: Floats = np.maximum(total, 0.0)
+    return result
