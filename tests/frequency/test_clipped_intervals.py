@@ -110,5 +110,5 @@ def test_pages_are_cut(tmp_path: Path) -> None:
             Contents.of(counted, View("hajek", 0.99, clip=clip))
             for clip in (False, True)
         ]  # fmt: skip
-        low = [each.estimate.interval(0.99).low.min() for each in contents]
+        low = [each.parts[0].estimate.interval(0.99).low.min() for each in contents]
         assert low[0] < 0.0 == low[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,8 @@ from turnout.frequency.joint.chosen import (
 )
 from turnout.products import questions_of
 from turnout.reporting.frequencies import SharesGivenOthers
-from turnout.reporting.telling import PEOPLE, View
+from turnout.reporting.kinds import SHARES, telling
+from turnout.reporting.telling import PEOPLE, Telling, Told, View
 
 
 @dataclass(frozen=True)
@@ -114,89 +115,60 @@ class CollectionFacts:
         return cls(**{name: description[name] for name in names})
 
 
-@dataclass(frozen=True)
-class SomeQuestions:
-    """What is shown of several questions beside all of them.
+@dataclass(frozen=True, eq=False)
+class Part:
+    """An estimate that a report shows.
 
     Attributes
     ----------
-    given, wanted
-        The questions that say among whom, and the one whose shares are shown.
-    marginal
-        The questions that are shown alone.
-    consistent
-        Whether tables are made to agree.
+    name
+        What its picture is called.
+    title
+        What stands above it.
+    kind
+        How it is told.
+    estimate
+        Of all people, or of groups, or of a series.
+    words
+        What its picture shows.
+    drawn
+        Whether there is one.
+    grouped
+        Whether it is of groups.
     """
 
-    given: tuple[str, ...]
-    wanted: str | None
-    marginal: tuple[str, ...]
-    consistent: bool
-
-    @classmethod
-    def of(
-        cls, oracle: Any, given: Any, of: str | None, marginal: Any, *, consistent: bool
-    ) -> SomeQuestions:
-        """Check the names of questions."""
-        given, marginal = _named("given", given), _named("marginal", marginal)
-        if of is not None and not given:
-            raise InvalidValueError("of (--of) belongs to given (--given)")
-        wanted = question_of(oracle, given, of) if given else None
-        if consistent:
-            check_consistent(oracle)
-        return cls(given, wanted, marginal, consistent)
-
-    def agreeing(self, estimate: Any) -> Any:
-        """Make tables agree, if that is asked for."""
-        return estimate.consistent() if self.consistent else estimate
-
-    def shares(self, estimate: Any, view: View) -> tuple[Any, Any]:
-        """Take the shares given others, and those of questions alone; None where not asked for."""
-        conditional = alone = None
-        if self.wanted is not None:
-            conditional = view.cut(conditional_of(estimate, self.given, self.wanted))
-        if self.marginal:
-            alone = view.cut(marginal_of(estimate, self.marginal))
-        return conditional, alone
+    name: str
+    title: str
+    kind: Telling
+    estimate: Any
+    words: str
+    drawn: bool = True
+    grouped: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """The estimates that a report shows.
+    """What a report shows.
 
     Attributes
     ----------
     view
-        How they are looked at.
+        How estimates are looked at.
     tally
         The tally of all groups.
-    estimate
-        Its estimate, or None, and then ``reason`` says why.
     grouped
         The grouped tally, if it is one.
-    groups
-        The estimates by the columns that are no time.
-    series
-        The estimates over time.
-    several
-        The estimates over time for each group of the other columns.
-    conditional
-        Of several questions: the shares of one among those who answered others, if they are shown.
-    marginal, alone
-        Those of some whatever is answered to the others, and the names of these questions.
+    parts
+        The estimates.
+    reason
+        Why there is none of all people, if there is none.
     """
 
     view: View
     tally: BaseTally
-    estimate: Any
-    reason: str | None
     grouped: GroupedTally[Any] | None
-    groups: Any
-    series: Series[Any] | None
-    several: Series[Any] | None
-    conditional: Any = None
-    marginal: Any = None
-    alone: tuple[str, ...] = ()
+    parts: Sequence[Part]
+    reason: str | None
 
     @property
     def plan(self) -> Plan:
@@ -204,26 +176,28 @@ class Contents:
         return self.tally.plan
 
     @property
+    def series(self) -> Series[Any] | None:
+        """The estimates over time, if there are any."""
+        return next((part.estimate for part in self.parts if part.name == "series"), None)
+
+    @property
     def asked(self) -> list[int]:
         """How many people were asked at each time: once if there is no time.
 
         Who was asked at two times is in both numbers, and nobody knows how many those are.
         """
-        if self.series is None:
+        series = self.series
+        if series is None:
             return [self.tally.nodes]
-        numbers = [tally.nodes for tally in self.series.estimate.tally.values() if tally.nodes]
+        numbers = [tally.nodes for tally in series.estimate.tally.values() if tally.nodes]
         return numbers or [0]
 
-    @property
-    def given_others(self) -> SharesGivenOthers:
-        """How the shares of one question among those who answered others are told."""
-        given, of = tuple(self.conditional.given), self.conditional.of
-        return SharesGivenOthers(given, of, self.plan.oracle.columns[of])
-
-    @property
-    def people(self) -> str:
-        """What those are called whom the estimate is of: not people who are counted twice."""
-        return PEOPLE if len(self.asked) == 1 else "all questions to people"
+    def told(self, part: Part) -> Told:
+        """Tell a part; people who are counted twice are not called so."""
+        if part.grouped:
+            return part.kind.told_groups(part.estimate, self.view)
+        people = PEOPLE if len(self.asked) == 1 else "all questions to people"
+        return part.kind.told(part.estimate, self.view, people)
 
     @classmethod
     def of(
@@ -249,44 +223,76 @@ class Contents:
             If the method does not apply to the participation.
         """
         _arguments.instance("tally", tally, (BaseTally, GroupedTally), "a tally or a GroupedTally")
-        grouped = tally if isinstance(tally, GroupedTally) else None
         total = tally.total if isinstance(tally, GroupedTally) else tally
         method = total.default_method if view.method is None else view.method
-        some = SomeQuestions.of(total.oracle, given, of, marginal, consistent=consistent)
-        estimate = conditional = alone = reason = None
+        view = replace(view, method=method)
+        given, marginal = _named("given", given), _named("marginal", marginal)
+        if of is not None and not given:
+            raise InvalidValueError("of (--of) belongs to given (--given)")
+        wanted = question_of(total.oracle, given, of) if given else None
+        if consistent:
+            check_consistent(total.oracle)
+        parts: list[Part] = []
+        reason = None
         try:
-            estimate = some.agreeing(total.estimate(method))
-            conditional, alone = some.shares(estimate, view)
-            estimate = view.cut(estimate)
+            estimate = total.estimate(method)
+            estimate = estimate.consistent() if consistent else estimate
+            parts += _of_all(estimate, telling(total.plan), view, marginal)
+            if wanted is not None:
+                parts.append(_given_others(estimate, view, given, wanted))
         except EstimatorError as error:
             if total.received:
                 raise
             reason = str(error)
-        groups = series = several = None
-        if grouped is None and time is not None:
+        if isinstance(tally, GroupedTally):
+            parts += _of_groups(tally, view, time)
+            return cls(view, total, tally, parts, reason)
+        if time is not None:
             raise InvalidValueError("time must name a column of groups: the tally is not grouped")
-        if grouped is not None:
-            found = _time_column(grouped, time)
-            others = tuple(name for name in grouped.names if name != found)
-            if others:
-                groups = view.cut(grouped.over(*others).estimate(method))
-            if found is not None:
-                series = view.cut(grouped.over(found).estimate(method)).series(found)
-                if others:
-                    several = view.cut(grouped.estimate(method)).series(found)
-        return cls(
-            replace(view, method=method),
-            total,
-            estimate,
-            reason,
-            grouped,
-            groups,
-            series,
-            several,
-            conditional,
-            alone,
-            () if alone is None else questions_of(alone.domain) or some.marginal,
+        return cls(view, total, None, parts, reason)
+
+
+def _of_all(estimate: Any, kind: Telling, view: View, marginal: Sequence[str]) -> Iterator[Part]:
+    """Show the estimate of all people, and the shares of some of several questions."""
+    words = "with its interval; the numbers are in the table"
+    yield Part("estimate", "Estimates", kind, view.cut(estimate), words)
+    if marginal:
+        alone = view.cut(marginal_of(estimate, marginal))
+        names = ", ".join(questions_of(alone.domain) or marginal)
+        yield Part("marginal", f"Answers to {names} alone", SHARES, alone, words)
+
+
+def _given_others(estimate: Any, view: View, given: Sequence[str], wanted: str) -> Part:
+    """Show the shares of one question among those who answered others."""
+    shares = view.cut(conditional_of(estimate, given, wanted))
+    among = f"{wanted} given {', '.join(given)}"
+    kind = SharesGivenOthers(given, wanted, estimate.plan.oracle.columns[wanted])
+    words = f"to {among}, with intervals; the numbers are in the table"
+    return Part("conditional", f"{among[0].upper()}{among[1:]}", kind, shares, words)
+
+
+def _of_groups(grouped: GroupedTally[Any], view: View, time: str | None) -> Iterator[Part]:
+    """Show groups by the columns that are no time, and series."""
+    kind, found = telling(grouped.plan), _time_column(grouped, time)
+    others = tuple(name for name in grouped.names if name != found)
+    names = ", ".join(others)
+    if others:
+        groups = view.cut(grouped.over(*others).estimate(view.method))
+        drawn = len(groups) > 0 and kind.draws_groups(grouped.domain)
+        words = f"by {names}, with intervals; the numbers are in the table"
+        yield Part("groups", f"By {names}", kind, groups, words, drawn, grouped=True)
+    if found is not None:
+        series = view.cut(grouped.over(found).estimate(view.method)).series(found)
+        words = (
+            f"by {found}, with bands, and the number of reports below; the numbers are in the table"
         )
+        title, drawn = f"Over time: {found}", bool(series.times)
+        yield Part("series", title, kind, series, words, drawn, grouped=True)
+        if others:
+            several = view.cut(grouped.estimate(view.method)).series(found)
+            words = f"by {found}, a panel for each {names}"
+            title = f"{title}, by {names}"
+            yield Part("series_by_group", title, kind, several, words, drawn, grouped=True)
 
 
 def _named(argument: str, names: Any) -> tuple[str, ...]:

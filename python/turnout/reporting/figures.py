@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,8 @@ from turnout._drawing import answered
 from turnout._extras import require
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.tally import BaseTally
-from turnout.reporting.contents import Contents
-from turnout.reporting.kinds import SHARES, telling
-from turnout.reporting.telling import Telling, View
+from turnout.reporting.contents import Contents, Part
+from turnout.reporting.telling import View
 
 #: The formats of a set of pictures: for print, for the web, for everything else.
 FORMATS = ("pdf", "svg", "png")
@@ -47,42 +47,25 @@ class Picture:
 
 def pictures(contents: Contents) -> list[Picture]:
     """List the pictures of a report: the estimate, groups, and series over time."""
-    kind, view, scope = telling(contents.plan), contents.view, contents.view.group_scope
-    result: list[Picture] = []
+    return [
+        Picture(part.name, f"{part.kind.what} {part.words}.", partial(_drawing, contents, part))
+        for part in contents.parts
+        if part.drawn
+    ]
 
-    def add(name: str, words: str, draw: Callable[[], Any]) -> None:
-        result.append(Picture(name, f"{kind.what} {words}.", draw))
 
-    def add_shares(name: str, teller: Telling, estimate: Any) -> None:
-        if estimate is not None:
-            words = "with its interval; the numbers are in the table"
-            add(name, words, lambda: _of_all(teller.draw(estimate, view), contents))
-
-    add_shares("estimate", kind, contents.estimate)
-    add_shares("marginal", SHARES, contents.marginal)
-    conditional, groups = contents.conditional, contents.groups
-    if conditional is not None:
-        among = f"{conditional.of} given {', '.join(conditional.given)}"
-        words = f"to {among}, with intervals; the numbers are in the table"
-        add("conditional", words, lambda: conditional.plot(**view.scope).figure)
-    if groups is not None and len(groups) and kind.draws_groups(contents.plan.domain):
-        words = f"by {', '.join(groups.names)}, with intervals; the numbers are in the table"
-        add("groups", words, lambda: groups.plot(**scope).figure)
-    series, several = contents.series, contents.several
-    if series is not None and series.times:
-        words = f"by {series.time}, with bands, and the number of reports below"
-        add("series", f"{words}; the numbers are in the table", lambda: series.plot(**scope))
-    if several is not None and several.times:
-        words = f"by {several.time}, a panel for each {', '.join(several.names)}"
-        add("series_by_group", words, lambda: several.plot(**scope))
-    return result
+def _drawing(contents: Contents, part: Part) -> Any:
+    """Draw a part."""
+    if part.grouped:
+        return part.estimate.plot(**contents.view.group_scope).figure
+    return _of_all(part.kind.draw(part.estimate, contents.view), contents)
 
 
 def _of_all(figure: Any, contents: Contents) -> Any:
     """Call what was counted at several times questions: nobody knows how many people they are."""
     if len(contents.asked) > 1:
-        axes, estimate = figure.axes[0], contents.estimate
-        people = answered(estimate.received, estimate.nodes)
+        axes, tally = figure.axes[0], contents.tally
+        people = answered(tally.received, tally.nodes)
         questions = people.replace("people answered", "questions were answered")
         axes._left_title.set_text(axes.get_title("left").replace(people, questions))
         axes.set_ylabel(axes.get_ylabel().replace("people", "questions"))

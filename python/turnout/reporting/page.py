@@ -19,12 +19,12 @@ from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import shown_part
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.reporting.contents import CollectionFacts, Contents
+from turnout.reporting.contents import CollectionFacts, Contents, Part
 from turnout.reporting.figures import Picture, pictures
-from turnout.reporting.kinds import SHARES, telling
+from turnout.reporting.kinds import telling
 from turnout.reporting.markup import Markup, definitions, join, paragraph, section, tag, void
 from turnout.reporting.tables import folded, told_table
-from turnout.reporting.telling import Told, View
+from turnout.reporting.telling import View
 from turnout.reporting.words import (
     METHODS,
     epsilon_together,
@@ -73,73 +73,28 @@ def header(contents: Contents, title: str) -> Markup:
     )
 
 
-def figures(pictures: Sequence[Picture], name: str) -> Markup:
-    """Put the picture of a section into the page."""
-    return join(
-        tag("figure", void("img", src=picture.data_uri(), alt=picture.words))
-        for picture in pictures
-        if picture.name == name
-    )
-
-
-def results(contents: Contents, pictures: Sequence[Picture]) -> Markup:
-    """Show the estimates of all people."""
-    if contents.estimate is None:
+def estimates(contents: Contents) -> Markup:
+    """Show all estimates, or say why there is none of all people."""
+    drawn = {picture.name: picture for picture in pictures(contents)}
+    sections = [_section(contents, part, drawn.get(part.name)) for part in contents.parts]
+    if contents.reason is not None:
         missing = paragraph(f"There is no estimate: {contents.reason}.")
-        return section("Estimates", missing, name="estimate")
-    told = telling(contents.plan).told(contents.estimate, contents.view, contents.people)
-    return _section("Estimates", told, contents, pictures, "estimate")
+        sections.insert(0, section("Estimates", missing, name="estimate"))
+    return join(sections)
 
 
-def some_questions(contents: Contents, pictures: Sequence[Picture]) -> Markup:
-    """Show the shares of some of several questions, and of one among those who answered others."""
-    view, pieces = contents.view, []
-    if contents.marginal is not None:
-        alone = SHARES.told(contents.marginal, view, contents.people)
-        title = f"Answers to {', '.join(contents.alone)} alone"
-        pieces.append(_section(title, alone, contents, pictures, "marginal"))
-    if contents.conditional is not None:
-        told = contents.given_others.told(contents.conditional, view)
-        pieces.append(_section(told.caption, told, contents, pictures, "conditional"))
-    return join(pieces)
-
-
-def _section(
-    title: str,
-    told: Told,
-    contents: Contents,
-    pictures: Sequence[Picture],
-    name: str,
-) -> Markup:
-    """Show a table with its picture, and what is said of both."""
+def _section(contents: Contents, part: Part, picture: Picture | None) -> Markup:
+    """Show an estimate: a picture, a table, and what is said of both."""
+    told = contents.told(part)
+    table = told_table(contents, told)
     return section(
-        title,
+        part.title,
         paragraph(told.lead) if told.lead else "",
-        figures(pictures, name),
-        told_table(contents, told),
-        paragraph(told.words, class_="note"),
-        name=name,
+        tag("figure", void("img", src=picture.data_uri(), alt=picture.words)) if picture else "",
+        folded(table, told) if "series" in part.name else table,
+        _scope_note(contents) if part.grouped else paragraph(told.words, class_="note"),
+        name=part.name,
     )
-
-
-def groups(contents: Contents, pictures: Sequence[Picture]) -> Markup:
-    """Show the estimates by group and over time."""
-    kind, pieces = telling(contents.plan), []
-    if contents.groups is not None:
-        title = f"By {', '.join(contents.groups.names)}"
-        table = told_table(contents, kind.told_groups(contents.groups, contents.view))
-        pieces.append(
-            section(title, figures(pictures, "groups"), table, _scope_note(contents), name="groups")
-        )
-    if contents.series is not None:
-        parts = []
-        for name, each in (("series", contents.series), ("series_by_group", contents.several)):
-            if each is not None:
-                told = kind.told_groups(each, contents.view)
-                parts += [figures(pictures, name), folded(told_table(contents, told), told)]
-        title = f"Over time: {contents.series.time}"
-        pieces.append(section(title, *parts, _scope_note(contents), name="series"))
-    return join(pieces)
 
 
 def _scope_note(contents: Contents) -> Markup:
@@ -336,7 +291,6 @@ def report(
 
 def page(contents: Contents, title: str, facts: CollectionFacts | None) -> str:
     """Put the page together."""
-    drawn = pictures(contents)
     # What a browser may load: nothing but what is inside.
     style = files("turnout.reporting").joinpath("style.css").read_text("utf-8")
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -352,9 +306,7 @@ def page(contents: Contents, title: str, facts: CollectionFacts | None) -> str:
     )
     main = tag(
         "main",
-        results(contents, drawn),
-        some_questions(contents, drawn),
-        groups(contents, drawn),
+        estimates(contents),
         promise(contents),
         facts_section(contents, facts),
         cost(contents),
