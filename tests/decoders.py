@@ -517,9 +517,15 @@ if importlib.util.find_spec("flwr") is not None:
         except UnicodeDecodeError:
             return None
 
-    ANSWER = kept.Answer(PLAN.fingerprint, 1.0, 3, np.arange(3, dtype=np.uint8))
+    ANSWER = kept.Answer(PLAN.fingerprint, 1.0, 3, [0, 1, 2])
     DECODERS["answers"] = Decoder(
-        canonical({"format": "turnout-answers", "version": 1, "answers": {"x": ANSWER.to_dict()}}),
+        canonical(
+            {
+                "format": "turnout-answers",
+                "version": 1,
+                "answers": {"x": dataclasses.asdict(ANSWER)},
+            }
+        ),
         plain,
         answered,
     )

@@ -24,6 +24,7 @@ from turnout import Domain, FrequencyEstimate, Plan, Reports, Tally, _arguments,
 from turnout.collecting.randomizer import tell_improbable
 from turnout.errors import (
     BudgetExceededError,
+    CorruptDataError,
     InvalidTypeError,
     MalformedMessageError,
     PlanExpiredError,
@@ -123,7 +124,7 @@ def frequency_client_app(
                 if name not in answers:
                     answers[name] = _randomized(asked, answer(context), node_seed)
                     save_answers(context, answers)
-            return _reply(message, answers[name])
+            return _reply(message, asked, answers[name])
         except Exception as error:
             return _refusal(message, error)
 
@@ -288,7 +289,8 @@ def _randomized(plan: Plan, given: Any, seed: int | None) -> Answer:
         log(WARNING, "turnout: a label at random is reported in the place of another: %s", error)
         values = [_label(plan.domain, value, seed) for value in values]
     reports = plan.oracle.randomize(values, participation=plan.participation, seed=seed)
-    return Answer(plan.fingerprint, plan.oracle.epsilon, reports.nodes, reports.codes)
+    codes = reports.codes.tolist()
+    return Answer(plan.fingerprint, plan.oracle.epsilon, reports.nodes, codes)
 
 
 def _label(domain: Domain, value: Any, seed: int | None) -> Any:
@@ -300,10 +302,13 @@ def _label(domain: Domain, value: Any, seed: int | None) -> Any:
     return value
 
 
-def _reply(message: Message, answer: Answer) -> Message:
+def _reply(message: Message, plan: Plan, answer: Answer) -> Message:
     content = RecordDict({_COLLECTION: ConfigRecord({"plan": answer.plan, "nodes": answer.nodes})})
-    if len(answer.reports):
-        content[_REPORTS] = ArrayRecord({"reports": Array(answer.reports)})
+    if answer.reports:
+        codes = np.array(answer.reports, plan.oracle.report_dtype)
+        if codes.shape[1:] != plan.oracle.report_shape or codes.tolist() != answer.reports:
+            raise CorruptDataError("what is kept of the collection are no reports of its plan")
+        content[_REPORTS] = ArrayRecord({"reports": Array(codes)})
     return Message(content, reply_to=message)
 
 

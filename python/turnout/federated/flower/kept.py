@@ -2,18 +2,16 @@
 
 The answers are a JSON object: ``format``, ``"turnout-answers"``; ``version``, 1; ``answers``, an
 object with one entry for each collection, under its name. An entry has the fingerprint of the
-``plan``, ``epsilon``, the number of people (``nodes``), and their ``reports`` in base64:
-little-endian, in C order, of this ``dtype`` and ``shape``. It holds what was sent, never an answer
-itself.
+``plan``, ``epsilon``, the number of people (``nodes``), and the ``reports`` of those who take part:
+whole numbers, or lists of them. It holds what was sent, never an answer itself.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,12 +19,10 @@ from typing import Any, TypeVar
 from flwr.app import ConfigRecord, Context
 
 from turnout import Plan, _arguments
-from turnout._arrays import array_of
 from turnout._atomic import atomic_write
 from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout._turns import turn
-from turnout._types import Array
 from turnout.accounting import PrivacyLedger
 from turnout.errors import (
     BudgetExceededError,
@@ -130,7 +126,7 @@ def node_ledger(context: Context, budget: PrivacyLedger | None) -> Iterator[Priv
             kept.write(known.to_json())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Answer:
     """What a node sent in a collection.
 
@@ -143,29 +139,17 @@ class Answer:
     nodes
         How many people's answers were randomized, reported or not.
     reports
-        The reports of those who take part; none if nobody does.
+        The reports of those who take part, in terms of JSON; none if nobody does.
     """
 
     plan: str
     epsilon: float
     nodes: int
-    reports: Array
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe it in terms of JSON."""
-        reports = self.reports.astype(self.reports.dtype.newbyteorder("<"))
-        return {
-            "plan": self.plan,
-            "epsilon": self.epsilon,
-            "nodes": self.nodes,
-            "dtype": reports.dtype.str,
-            "shape": list(reports.shape),
-            "reports": base64.b64encode(reports.tobytes()).decode("ascii"),
-        }
+    reports: list[Any]
 
     @classmethod
     def from_dict(cls, description: Any) -> Answer:
-        """Rebuild it from :meth:`to_dict`.
+        """Read what the file says of it.
 
         Raises
         ------
@@ -177,15 +161,9 @@ class Answer:
                 "plan": str(plan),
                 "epsilon": float(epsilon),
                 "nodes": int(nodes),
-                "dtype": str(dtype),
-                "shape": list(shape),
-                "reports": str(text),
+                "reports": list(reports),
                 **rest,
             } if not rest:
-                try:
-                    reports = array_of(base64.b64decode(text, validate=True), dtype, shape)
-                except ValueError as error:
-                    raise CorruptDataError(f"no answers of turnout: {error}") from error
                 return cls(plan, epsilon, nodes, reports)
         raise CorruptDataError(f"no answer of a collection: {_arguments.shown(description)}")
 
@@ -223,7 +201,7 @@ def save_answers(context: Context, answers: Mapping[str, Answer]) -> None:
     OSError
         If the file cannot be written.
     """
-    described = {name: answer.to_dict() for name, answer in answers.items()}
+    described = {name: asdict(answer) for name, answer in answers.items()}
     document = {"format": _FORMAT, "version": _VERSION, "answers": described}
     _Kept(context, _ANSWERS).write(json.dumps(document, sort_keys=True))
 
