@@ -208,7 +208,7 @@ REPORT = b"\x02\x01" + bytes(6)
 
 
 def elements(field: PrimeField, length: int) -> Any:
-    return field.uniform(length, seed=length)
+    return field.core.uniform(length, length)
 
 
 @pytest.mark.parametrize("modulus", FIELDS)

@@ -280,7 +280,7 @@ def piece_law(mechanism: td.NoisyAggregation, reach: int) -> Window:
     if mechanism.noise == "discrete_laplace":
         return laplace_piece(mechanism.parameter, mechanism.required_pieces, reach)
     if mechanism.noise == "skellam":
-        return skellam_piece(mechanism.piece_mean, reach)
+        return skellam_piece(mechanism.law().mean, reach)
     return gaussian_piece(mechanism.parameter, reach)
 
 

@@ -192,16 +192,6 @@ class PrimeField:
         """
         return self.core.subtract(self._vector("left", left), self._vector("right", right))
 
-    def negate(self, values: npt.ArrayLike) -> Array:
-        """Change the sign of a vector.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If they are no elements.
-        """
-        return self.core.negate(self._vector("values", values))
-
     def sum(self, rows: npt.ArrayLike) -> Array:
         """Add up vectors.
 
@@ -221,28 +211,6 @@ class PrimeField:
             If they are no elements, or not in two dimensions.
         """
         return self.core.sum(self._rows("rows", rows))
-
-    def uniform(self, length: int, seed: int | None = None) -> Array:
-        """Draw elements that are exactly uniform.
-
-        Parameters
-        ----------
-        length
-            How many.
-        seed
-            For tests and simulations only.
-
-        Returns
-        -------
-        numpy.ndarray
-            Elements.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If the length is negative.
-        """
-        return self.core.uniform(_length(length), _arguments.seed(seed))
 
     def share(self, vector: npt.ArrayLike, parties: int = 3, seed: int | None = None) -> Array:
         """Split a vector into additive shares, all of which are needed to learn anything.

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from turnout import _arguments, _core
+from turnout import _arguments
 from turnout._types import Array, Floats, Integers
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
@@ -181,11 +181,6 @@ class NoisyAggregation(Deployed):
         if self.source == "parties":
             pieces = self.contributors
         return NOISES[self.noise].law(self._parameter, self.required_pieces, pieces)
-
-    @property
-    def piece_mean(self) -> float:
-        """The mean of each Poisson variable of one Skellam piece, rounded up."""
-        return _core.divide_up(self._parameter, self.required_pieces)
 
     @functools.cached_property
     def _reach(self) -> int:

@@ -58,37 +58,20 @@ class Structure:
     True
     """
 
+    #: How many numbers all leaves have together.
+    total: int
+
     def __init__(self, root: Tree) -> None:
         #: The tree, with the form of each leaf in its place.
         self._root = root
         self._leaves: list[tuple[str, _Leaf]] = []
         _mapped(root, "", lambda leaf, path: self._leaves.append((path, leaf)))
-        self._total = sum(self.sizes)  # asked for with every update
+        self.total = sum(leaf.size for _, leaf in self._leaves)
 
     @property
     def paths(self) -> tuple[str, ...]:
         """How each leaf is reached, such as ``"['conv1'][0]"``; empty for a lone array."""
         return tuple(path for path, _ in self._leaves)
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shape of each leaf."""
-        return tuple(leaf.shape for _, leaf in self._leaves)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many numbers each leaf has."""
-        return tuple(leaf.size for _, leaf in self._leaves)
-
-    @property
-    def dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """The dtype of each leaf: float32 or float64."""
-        return tuple(np.dtype(leaf.dtype) for _, leaf in self._leaves)
-
-    @property
-    def total(self) -> int:
-        """How many numbers all leaves have together."""
-        return self._total
 
     def unflatten(self, leaves: Sequence[Any]) -> Tree:
         """Put leaves into the tree.
