@@ -17,7 +17,7 @@ from turnout import Bernoulli, DirectEncoding, Domain, Everyone, FrequencyEstima
 from turnout._extras import require
 from turnout.cli.options import save_picture
 from turnout.cli.running import output, refusing
-from turnout.cli.tables import percent
+from turnout.reporting.words import percent
 
 _EPSILONS = (0.5, 1.0, 2.0)
 _RATES = (0.25, 1.0)

@@ -12,10 +12,9 @@ from turnout import Bernoulli, Bounds, Everyone, Plan, SquareWave, _kinds, mean
 from turnout.cli.answers import oracle_names
 from turnout.cli.running import check_positive
 from turnout.cli.showing.shown import describe_participation
-from turnout.cli.tables import number
 from turnout.distribution import BinnedBounds
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.reporting.words import span
+from turnout.reporting.words import number, span
 
 
 def read_bounds(text: str) -> Bounds:

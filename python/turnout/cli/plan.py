@@ -23,12 +23,12 @@ from turnout.cli.running import (
     refusing,
     was_given,
 )
-from turnout.cli.tables import number, percent, table, tell
+from turnout.cli.tables import table, tell
 from turnout.frequency.choice import registered
 from turnout.planning import PlanCandidate, PlanCheck, PlanProposal
 from turnout.planning import plan as make_plan
 from turnout.planning.laws import WORDS
-from turnout.reporting.words import file_size
+from turnout.reporting.words import file_size, number, percent
 from turnout.signing import SigningKey
 
 Target = Literal["rmse", "max_error", "total_variation"]

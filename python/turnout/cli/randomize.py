@@ -47,7 +47,7 @@ from turnout.cli.running import (
     refusing,
 )
 from turnout.cli.showing.shown import describe_participation
-from turnout.cli.tables import number, tell
+from turnout.cli.tables import tell
 from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
 from turnout.frequency.choice import registered
@@ -58,7 +58,7 @@ from turnout.pipeline.running import randomize as run_job
 from turnout.pipeline.running import randomize_to_file
 from turnout.planning import choose_oracle
 from turnout.reporting.kinds import telling
-from turnout.reporting.words import file_size, rounded_up
+from turnout.reporting.words import file_size, number, rounded_up
 
 #: From so many bytes of reports on a note says which oracles have smaller ones.
 _LARGE = 2**30

@@ -24,7 +24,7 @@ from turnout.cli.options import AsJson, Level, PictureFile, Sign, TableFile, pri
 from turnout.cli.running import check_positive, check_rate, refuse_overwriting_inputs, refusing
 from turnout.cli.showing.rounds import show_search, show_two, summary
 from turnout.cli.showing.shown import Clip, describe_participation
-from turnout.cli.tables import number, percent, tell
+from turnout.cli.tables import tell
 from turnout.cli.tallies import read_tally
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.errors import InvalidValueError
@@ -32,6 +32,7 @@ from turnout.frequency.adaptive import SecondRound, TwoRoundCollection
 from turnout.frequency.heavy_hitters import HeavyHitters, Round, Search
 from turnout.frequency.rounds import Rounds
 from turnout.pipeline.splitting import split as split_rows
+from turnout.reporting.words import number, percent
 from turnout.signing import SigningKey
 
 State = Annotated[

@@ -25,11 +25,11 @@ from turnout.cli.options import AsJson, Level, Seed, print_json
 from turnout.cli.running import check_positive, check_rate, output, refuse_if, refusing
 from turnout.cli.showing.estimates import print_told, show, show_all
 from turnout.cli.showing.shown import Clip, Shown, Simultaneous, Wish
-from turnout.cli.tables import percent, printable
+from turnout.cli.tables import printable
 from turnout.collecting.keys import shown_part
 from turnout.reporting.kinds import SHARES
 from turnout.reporting.telling import Row, Told, json_group, json_record
-from turnout.reporting.words import decimals, limits, rounded
+from turnout.reporting.words import decimals, limits, percent, rounded
 from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
 from turnout.surveying.asking import QUANTILES, survey_columns
 from turnout.surveying.columns import Column

@@ -17,7 +17,7 @@ from turnout._types import Floats, Integers
 from turnout.cli.running import output
 from turnout.frequency import FrequencyEstimate
 from turnout.frequency.estimation.answer import Columns
-from turnout.reporting.words import digits_for
+from turnout.reporting.words import digits_for, percent
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LONGEST_LABEL = 28
@@ -28,43 +28,6 @@ _DRAWN = 1000
 
 #: So many labels are written at once.
 _CHUNK = 1 << 16
-
-
-def number(value: float) -> str:
-    """Write a number with all of its digits and no others.
-
-    Examples
-    --------
-    >>> number(1.0), number(0.25)
-    ('1', '0.25')
-    """
-    return repr(float(value)).removesuffix(".0")
-
-
-def percent(share: float, digits: int | None = None) -> str:
-    """Write a share as a percentage.
-
-    Examples
-    --------
-    >>> percent(0.25), percent(0.12345, 2)
-    ('25 %', '12.35 %')
-    """
-    value = 100 * share
-    if digits is None:
-        return f"{value:.6g} %"
-    return f"{round(value, digits) + 0.0:.{digits}f} %"  # adding 0.0 makes -0.0 a plain zero
-
-
-def bar(share: float, largest: float, width: int) -> str:
-    """Draw a share as a bar of at most ``width`` characters.
-
-    Examples
-    --------
-    >>> bar(0.5, 1.0, 4), bar(-0.1, 1.0, 4)
-    ('██', '')
-    """
-    eighths = round(8 * width * max(share, 0.0) / largest) if largest > 0 else 0
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 def properties(title: str, rows: Iterable[tuple[str, str]]) -> Table:
@@ -169,9 +132,8 @@ def print_estimates(
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
     if longest:
         table.add_column("", no_wrap=True, style="cyan")
-    for row, share in zip(rows, first.frequencies.tolist(), strict=True):
-        bars = [bar(share, largest, longest)] if longest else []
-        table.add_row(*map(Text, [*row, *bars]))
+    for row, drawn in zip(rows, bars_of(first.frequencies, largest, longest), strict=True):
+        table.add_row(*map(Text, [*row, *([drawn] if longest else [])]))
     console.print(table)
     for start in range(_DRAWN, len(codes), _CHUNK):
         some = every.part(start, start + _CHUNK)
@@ -228,7 +190,7 @@ def _cells(columns: Columns, digits: int) -> list[tuple[str, str, str, str, str]
 
 
 def percents(shares: Floats, digits: int) -> list[str]:
-    """Write shares as percentages: :func:`percent` of many.
+    """Write shares as percentages: what :func:`turnout.reporting.words.percent` does of many.
 
     Examples
     --------
@@ -240,7 +202,13 @@ def percents(shares: Floats, digits: int) -> list[str]:
 
 
 def bars_of(shares: Floats, largest: float, width: int) -> list[str]:
-    """Draw many shares: :func:`bar` of each, of which few differ."""
+    """Draw shares as bars of at most ``width`` characters.
+
+    Examples
+    --------
+    >>> bars_of(np.array([0.5, -0.1]), 1.0, 4)
+    ['██', '']
+    """
     if not width or largest <= 0:
         return [""] * len(shares)
     eighths = np.rint(8 * width * np.maximum(shares, 0.0) / largest).astype(np.int64)

@@ -15,7 +15,7 @@ from turnout._atomic import atomic_write
 from turnout.cli.options import AsJson, PublicKey
 from turnout.cli.running import moment, note, refuse_overwriting_inputs, refusing
 from turnout.cli.showing.shown import describe_participation
-from turnout.cli.tables import number, tell
+from turnout.cli.tables import tell
 from turnout.cli.tallies import (
     MESSAGE_SUFFIXES,
     REPORT_SUFFIXES,
@@ -32,7 +32,7 @@ from turnout.collecting.report_files import MAX_MEMORY
 from turnout.errors import InvalidValueError
 from turnout.pipeline import ReportSet, open_reports
 from turnout.reporting.kinds import telling
-from turnout.reporting.words import file_size
+from turnout.reporting.words import file_size, number
 
 
 def _check_memory(value: float) -> float:

@@ -15,7 +15,8 @@ from turnout.cli.account.shared import Delta, Epsilon, down, given_of, one_of, u
 from turnout.cli.account.training import checked
 from turnout.cli.options import AsJson, print_json
 from turnout.cli.running import check_positive, check_rate, refusing
-from turnout.cli.tables import number, percent, table, tell
+from turnout.cli.tables import table, tell
+from turnout.reporting.words import number, percent
 
 Neighbours = Literal["replace", "remove", "add", "add_or_remove"]
 

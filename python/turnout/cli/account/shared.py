@@ -20,7 +20,8 @@ from turnout.accounting import (
     WeakClientSampling,
 )
 from turnout.cli.running import check_positive
-from turnout.cli.tables import number, table
+from turnout.cli.tables import table
+from turnout.reporting.words import number
 
 _DIGITS = 5
 

@@ -38,9 +38,10 @@ from turnout.cli.account.shared import (
 )
 from turnout.cli.options import AsJson, PictureFile, print_json, save_picture
 from turnout.cli.running import check_positive, check_rate, note, refusing
-from turnout.cli.tables import number, table, tell
+from turnout.cli.tables import table, tell
 from turnout.errors import InvalidValueError
 from turnout.mean.pictures import draw_means
+from turnout.reporting.words import number
 
 #: Pictures over rounds are drawn at no smaller delta.
 _SMALLEST_DELTA = 1e-12

@@ -13,7 +13,6 @@ from turnout import Domain
 from turnout._types import Array
 from turnout.cli.account.shared import down, up
 from turnout.cli.running import refuse_if
-from turnout.cli.tables import number
 from turnout.distributed import (
     AggregationMechanism,
     NoisyAggregation,
@@ -22,6 +21,7 @@ from turnout.distributed import (
     TwoStageSampling,
     recommend,
 )
+from turnout.reporting.words import number
 
 Name = Literal[
     "sampling", "two-stage", "discrete-laplace", "discrete-gaussian", "skellam", "recommend"

@@ -12,8 +12,9 @@ from turnout.cli.account.shared import up
 from turnout.cli.aggregate.mechanisms import parameters, rows
 from turnout.cli.options import print_json, save_picture
 from turnout.cli.running import output
-from turnout.cli.tables import number, table
+from turnout.cli.tables import table
 from turnout.distributed import AggregationMechanism, CostLedger, Recommendation
+from turnout.reporting.words import number
 
 STUDY = "all parties in this process, to study the mechanism; not a deployment"
 

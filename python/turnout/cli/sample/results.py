@@ -19,8 +19,8 @@ from turnout._tables import records_of
 from turnout._types import Array, Floats
 from turnout.cli.sample.options import Method, Wanted
 from turnout.cli.sample.records import Records
-from turnout.cli.tables import number, percent, printable, table
-from turnout.reporting.words import file_size, rounded_up
+from turnout.cli.tables import printable, table
+from turnout.reporting.words import file_size, number, percent, rounded_up
 from turnout.samplers import MollifiedBoosting, PopulationDraws
 
 #: So many records are shown, and so many labels.

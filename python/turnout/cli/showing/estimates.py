@@ -15,7 +15,7 @@ from rich.text import Text
 from turnout import FrequencyEstimate, GroupedTally
 from turnout.cli.running import note
 from turnout.cli.showing.shown import CUT, Shown, Wish, in_words, method_word, rows_of
-from turnout.cli.tables import percent, print_estimates, printable, table
+from turnout.cli.tables import print_estimates, printable, table
 from turnout.collecting.keys import shown_key, time_column
 from turnout.errors import EstimatorError
 from turnout.frequency.attributes import AttributeEstimate
@@ -24,6 +24,7 @@ from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 from turnout.reporting.frequencies import MANY
 from turnout.reporting.kinds import telling
 from turnout.reporting.telling import Telling, Told
+from turnout.reporting.words import percent
 
 #: So many rows of groups are shown, and so many groups are named.
 _MOST_ROWS: Final = 1000

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-import numpy as np
 from rich.table import Table
 
 from turnout._drawing import interval_words
-from turnout.cli.showing.shown import CUT, Shown
-from turnout.cli.tables import (
-    number,
-    percent,
-    percents,
-    print_estimates,
-    printable,
-    table,
-)
+from turnout.cli.showing.estimates import show_all
+from turnout.cli.showing.shown import CUT, Shown, Wish
+from turnout.cli.tables import printable, table
 from turnout.frequency.adaptive import TwoRounds
-from turnout.frequency.estimation.answer import ordered
 from turnout.frequency.heavy_hitters import HeavyHitterResult, RoundRecord, Search
 from turnout.frequency.rounds import Rounds
 from turnout.mean.pictures import draw_means
-from turnout.reporting.words import digits_for
+from turnout.reporting.kinds import SHARES
+from turnout.reporting.words import digits_for, number, percent
 
 #: So many values are drawn.
 _MOST_DRAWN = 40
@@ -89,40 +82,22 @@ def show_search(search: Search, level: float, *, clip: bool) -> Shown:
 def show_two(under_way: TwoRounds, level: float, *, clip: bool) -> Shown:
     """Show two rounds: the shares, or how far they are."""
     protocol = under_way.protocol
-    rows = [
-        ("domain", f"{protocol.domain.size:,} labels"),
-        ("epsilon", number(protocol.epsilon)),
-    ]
+    rows = [("epsilon", number(protocol.epsilon))]
     described = summary(under_way)
     if not under_way.finished:
-        rows.append(("open", f"round {under_way.number}"))
+        rows += [SHARES.asked(protocol.domain), ("open", f"round {under_way.number}")]
         return _open(described, rows, [])
-    found = under_way.result.estimate()
-    estimate = found.clip_intervals() if clip else found
-    spent = under_way.result.spent
-    codes = ordered(estimate, "frequency", None)
+    view = Wish("hajek", level, clip=clip)
+    estimate, spent = view.cut(under_way.result.estimate()), under_way.result.spent
     parts = {name: getattr(spent, name) for name in ("first", "report", "silence", "randomizer")}
     rows += [
         ("nodes", f"{estimate.nodes:,}"),
         ("reports", f"{estimate.received:,} in both rounds"),
         ("spent", str(spent)),
-        ("interval", f"{percent(level)}, for each share by itself{CUT if clip else ''}"),
     ]
-
-    return Shown(
-        lambda: {
-            **described,
-            "nodes": estimate.nodes,
-            "received": estimate.received,
-            "spent": {"total": spent.total, **parts},
-            "interval": {"level": level, "simultaneous": None},
-            "estimates": estimate.columns(codes, level, None).records(),
-        },
-        lambda: estimate.to_arrow(level),
-        rows,
-        [lambda console: print_estimates(console, estimate, codes, level, None)],
-        lambda: estimate.plot(level=level),
-    )
+    shown = show_all(estimate, view, SHARES, rows)
+    more = {**described, "spent": {"total": spent.total, **parts}}
+    return replace(shown, make_record=lambda: {**shown.make_record(), **more})
 
 
 def _open(described: dict[str, Any], rows: list[tuple[str, str]], below: list[Table]) -> Shown:
@@ -162,14 +137,8 @@ def _rounds_table(records: tuple[RoundRecord, ...]) -> Table:
 
 
 def _found_table(result: HeavyHitterResult, found: list[dict[str, Any]], level: float) -> Table:
+    """Draw the values that were found as shares are drawn."""
     digits = digits_for(float(sorted(result.standard_errors)[len(found) // 2]))
-    names = ("frequency", "standard_error", "low", "high")
-    columns = [
-        percents(np.array([record[name] for record in found], np.float64), digits) for name in names
-    ]
-    lines = [
-        [printable(str(each["label"])), f"{round(each['count']):,}", share, error, f"{low} – {top}"]
-        for each, share, error, low, top in zip(found, *columns, strict=True)
-    ]
-    header = ["value", "count", "frequency", "std. error", f"{percent(level)} interval"]
-    return table(header, lines, right=range(1, 5))
+    lines = [list(map(printable, SHARES.cells(each, digits))) for each in found]
+    head, names = SHARES.head(None, level, groups=False)
+    return table(["value", *head[names:]], lines, right=range(1, 5))

@@ -13,10 +13,11 @@ from rich.table import Table
 
 from turnout import Plan
 from turnout.cli.options import print_json, save_picture, write_table
-from turnout.cli.tables import number, percent, tell
+from turnout.cli.tables import tell
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 from turnout.reporting.telling import View
+from turnout.reporting.words import number, percent
 
 #: The words of ``--method``, and what the estimators are called in Python, after the papers.
 METHODS: Final = {
