@@ -32,7 +32,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -56,8 +56,15 @@ _NONCE_BYTES = 16
 _NONCE = re.compile("[0-9a-f]{32}")
 _LOGGER = logging.getLogger(__name__)
 
-#: The kinds of refusals.
-REFUSALS = ("malformed", "other_version", "other_plan", "impossible", "contradictory")
+#: The kinds of refusals, and what is raised where they are not counted.
+_ERRORS: Final[dict[str, type[TurnoutError]]] = {
+    "malformed": CorruptDataError,
+    "other_version": UnsupportedVersionError,
+    "other_plan": PlanMismatchError,
+    "impossible": CorruptDataError,
+    "contradictory": CorruptDataError,
+}
+REFUSALS: Final = tuple(_ERRORS)
 
 
 @dataclass(frozen=True)
@@ -100,26 +107,12 @@ class Gathered:
         return sum(self.refusals.values())
 
 
-class _Refusal(NamedTuple):
-    """Why a message is refused."""
+class _RefusedError(Exception):
+    """A message is refused."""
 
-    kind: str
-    error: type[TurnoutError]
-    reason: str
-
-
-class _Parsed(NamedTuple):
-    """A message that is well-formed."""
-
-    nonce: str
-    report: int | bytes
-
-
-_CONTRADICTORY: Final = _Refusal(
-    "contradictory",
-    CorruptDataError,
-    "has the nonce of an earlier message and another report",
-)
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
 
 
 def make_message(plan: Any, value: Any, seed: int | None) -> bytes | None:
@@ -209,21 +202,25 @@ class _Gathering:
         positions: list[int] = []
         repeated = 0
         for position, message in enumerate(messages):
-            parsed = self._parsed(message, position)
-            if isinstance(parsed, _Refusal):
-                self._refuse(parsed, position)
-            elif parsed.nonce not in kept:
-                kept[parsed.nonce] = parsed.report
-                positions.append(position)
-            elif kept[parsed.nonce] == parsed.report:
-                repeated += 1
-            else:
-                self._refuse(_CONTRADICTORY, position)
+            if not isinstance(message, (str, bytes, bytearray)):
+                raise _arguments.mistyped(f"messages[{position}] must be bytes or text", message)
+            try:
+                nonce, report = self._parsed(message)
+                if nonce not in kept:
+                    kept[nonce] = report
+                    positions.append(position)
+                elif kept[nonce] == report:
+                    repeated += 1
+                else:
+                    reason = "has the nonce of an earlier message and another report"
+                    raise _RefusedError("contradictory", reason)
+            except _RefusedError as refusal:
+                self._refuse(refusal, position)
         codes = self._array(list(kept.values()))
         impossible = self._impossible(codes, 0, only_first=not self._counting)
         for index in impossible:
             reason = f"holds no report of {self._plan.oracle.name} that its parameters allow"
-            self._refuse(_Refusal("impossible", CorruptDataError, reason), positions[index])
+            self._refuse(_RefusedError("impossible", reason), positions[index])
         codes = np.delete(codes, impossible, axis=0)
         nodes = self._nodes(nodes, len(codes))
         reports = self._plan.oracle.reports(self._plan.participation, codes, nodes)
@@ -248,53 +245,45 @@ class _Gathering:
         # Who is refused has no report: where all report there is no node without one.
         return good if everyone or nodes is None else nodes
 
-    def _refuse(self, refusal: _Refusal, position: int) -> None:
+    def _refuse(self, refusal: _RefusedError, position: int) -> None:
         if not self._counting:
-            raise refusal.error(f"messages[{position}] {refusal.reason}")
+            raise _ERRORS[refusal.kind](f"messages[{position}] {refusal}") from None
         self._refusals[refusal.kind] += 1
 
-    def _parsed(self, message: Any, position: int) -> _Parsed | _Refusal:
-        """Parse one message, or say why it is refused."""
-        if not isinstance(message, (str, bytes, bytearray)):
-            raise _arguments.mistyped(f"messages[{position}] must be bytes or text", message)
+    def _parsed(self, message: str | bytes | bytearray) -> tuple[str, int | bytes]:
+        """Parse one message: its nonce and its report."""
         try:
             text = message if isinstance(message, str) else message.decode("utf-8")
             members = self._decoder.decode(text)
         except (ValueError, RecursionError):
-            return _malformed(message)
+            raise _malformed(message) from None
         if not isinstance(members, dict) or members.get("format") != _FORMAT:
-            return _malformed(message)
+            raise _malformed(message)
         version = members.get("version")
         if type(version) is not int or version != _VERSION:
-            return _Refusal(
+            raise _RefusedError(
                 "other_version",
-                UnsupportedVersionError,
                 f"has version {_arguments.shown(version)}; this release of turnout reads "
                 f"{_VERSION}",
             )
         if members.keys() != _MEMBERS:
-            return _malformed(message)
+            raise _malformed(message)
         if members["plan"] != self._fingerprint:
-            return _Refusal(
+            raise _RefusedError(
                 "other_plan",
-                PlanMismatchError,
                 f"was made under the plan {_arguments.shown(members['plan'])}, not under "
                 f"{self._fingerprint!r}",
             )
-        return self._contents(members["nonce"], members["report"])
-
-    def _contents(self, nonce: Any, report: Any) -> _Parsed | _Refusal:
+        nonce = members["nonce"]
         if not (isinstance(nonce, str) and _NONCE.fullmatch(nonce)):
-            return _Refusal(
+            raise _RefusedError(
                 "malformed",
-                CorruptDataError,
                 f"must have a nonce of {2 * _NONCE_BYTES} hexadecimal digits, got "
                 f"{_arguments.shown(nonce)}",
             )
-        value = self._value(report)
-        return value if isinstance(value, _Refusal) else _Parsed(nonce, value)
+        return nonce, self._value(members["report"])
 
-    def _value(self, report: Any) -> int | bytes | _Refusal:
+    def _value(self, report: Any) -> int | bytes:
         if not self._shape:
             if type(report) is int and self._least <= report <= self._most:
                 return report
@@ -309,10 +298,8 @@ class _Gathering:
                 if data.hex() == report:
                     return data
             expected = f"{self._digits} hexadecimal digits"
-        return _Refusal(
-            "malformed",
-            CorruptDataError,
-            f"must have a report of {expected}, got {_arguments.shown(report)}",
+        raise _RefusedError(
+            "malformed", f"must have a report of {expected}, got {_arguments.shown(report)}"
         )
 
     def _array(self, kept: list[Any]) -> Array:
@@ -337,7 +324,5 @@ class _Gathering:
         return found
 
 
-def _malformed(message: Any) -> _Refusal:
-    return _Refusal(
-        "malformed", CorruptDataError, f"is no message of turnout: {_arguments.shown(message)}"
-    )
+def _malformed(message: object) -> _RefusedError:
+    return _RefusedError("malformed", f"is no message of turnout: {_arguments.shown(message)}")

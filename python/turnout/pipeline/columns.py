@@ -32,12 +32,14 @@ def rows_text(rows: Array) -> str:
     return f"row{'s' if len(rows) > 1 else ''} {shown}{', ...' if len(rows) > _SHOWN else ''}"
 
 
-def factors(column: Any, name: str) -> Iterator[tuple[list[Any], Array]]:
+def factors(
+    column: Any, name: str, *, keep_times: bool = False
+) -> Iterator[tuple[list[Any], Array]]:
     """Reduce an Arrow column, chunk by chunk, to distinct values and the position of each row's.
 
     The last of the distinct values is None; nulls point at it. Some may be there twice, or not
     occur. Chunks with the same dictionary give the same list. Values of types that are no plain
-    ones come as text (dates, decimals).
+    ones come as text (dates, decimals), but for dates and moments that are to be kept.
     """
     pa = require("pyarrow", "cli")
     dictionary, values = None, [None]
@@ -48,7 +50,9 @@ def factors(column: Any, name: str) -> Iterator[tuple[list[Any], Array]]:
             continue
         if dictionary is None or not dictionary.equals(array.dictionary):
             dictionary = array.dictionary
-            values = [*listed(plain(pa, dictionary, name), name), None]
+            times = pa.types.is_date(dictionary.type) or pa.types.is_timestamp(dictionary.type)
+            kept = dictionary if keep_times and times else plain(pa, dictionary, name)
+            values = [*listed(kept, name), None]
         indices = array.indices
         if indices.type == pa.uint64():
             # Before release 2 NumPy counts no such numbers.
@@ -128,28 +132,21 @@ class GroupIndex:
     index: npt.NDArray[np.int32]
 
 
-def group_kind(stored: Any) -> str:
-    """Name the Arrow type in which the groups of a column of some type are stored."""
-    types = require("pyarrow", "cli").types
+def group_type(stored: Any) -> Any:
+    """Tell the Arrow type in which the groups of a column of some type are stored."""
+    pa = require("pyarrow", "cli")
+    types = pa.types
     if types.is_dictionary(stored):
         stored = stored.value_type
     if types.is_timestamp(stored):
-        return "timestamp" if stored.tz is None else "timestamp UTC"
+        return pa.timestamp("us", None if stored.tz is None else "UTC")
     kinds = {
-        "bool": types.is_boolean,
-        "int64": types.is_integer,
-        "double": types.is_floating,
-        "date32": types.is_date,
+        pa.bool_(): types.is_boolean,
+        pa.int64(): types.is_integer,
+        pa.float64(): types.is_floating,
+        pa.date32(): types.is_date,
     }
-    return next((kind for kind, fits in kinds.items() if fits(stored)), "string")
-
-
-def group_type(kind: str) -> Any:
-    """Give the Arrow type of that name."""
-    pa = require("pyarrow", "cli")
-    if kind.startswith("timestamp"):
-        return pa.timestamp("us", "UTC" if kind.endswith("UTC") else None)
-    return pa.type_for_alias(kind)
+    return next((kind for kind, fits in kinds.items() if fits(stored)), pa.string())
 
 
 def group_label(column: str, stored: Any, label: Any) -> Any:
@@ -160,9 +157,9 @@ def group_label(column: str, stored: Any, label: Any) -> Any:
     InvalidValueError
         If it is none.
     """
-    pa, kind = require("pyarrow", "cli"), group_kind(stored)
+    pa, kind = require("pyarrow", "cli"), group_type(stored)
     try:
-        return pa.scalar(label).cast(group_type(kind)).as_py()
+        return pa.scalar(label).cast(kind).as_py()
     except pa.ArrowException as error:
         raise _arguments.invalid(
             f"missing[{column!r}] must be 'drop' or a group, of the type {kind}", label
@@ -224,15 +221,8 @@ def _values(
         column = column.cast(pa.timestamp("us", kind.tz))
     position: dict[Any, int] = {}
     parts = []
-    for chunk in column.chunks:
-        array = encoded(pa, chunk, name)
-        if array is None:
-            values, index = [None], np.zeros(len(chunk), np.int64)
-        else:
-            values = [*_group_values(pa, array.dictionary, name), None]
-            indices = array.indices.cast(pa.int64())
-            index = to_numpy(indices.fill_null(len(values) - 1))
-        index, present = _compact(index, len(values))
+    for values, places in factors(column, name, keep_times=True):
+        index, present = _compact(places.astype(np.int64, copy=False), len(values))
         kept = (_group_key(values[i], missing_values, label) for i in present.tolist())
         target = np.fromiter(
             (position.setdefault(value, len(position)) for value in kept), np.int64, present.size
@@ -251,12 +241,6 @@ def _group_key(value: Any, missing_values: Container[str], label: Any) -> tuple[
     if value is None:
         value = label
     return type(value), value
-
-
-def _group_values(pa: Any, dictionary: Any, name: str) -> list[Any]:
-    kept = pa.types.is_date(dictionary.type) or pa.types.is_timestamp(dictionary.type)
-    values = dictionary if kept else plain(pa, dictionary, name)
-    return listed(values, name)
 
 
 def _compact(code: Array, size: int) -> tuple[Array, Array]:

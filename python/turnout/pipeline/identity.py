@@ -108,7 +108,7 @@ class RepeatFinder:
             self._held = []
             return repeated, np.sort(rows), None
         self._spill()
-        folder, total, most = self._folder, 0, 0
+        folder, total = self._folder, 0
         out = folder.path / "rows"
         for number in range(_PARTITIONS):
             path = folder.path / f"{number}"
@@ -117,34 +117,16 @@ class RepeatFinder:
                 path.unlink()
                 repeated, rows = _repeats(records)
                 total += repeated
-                most = max(most, int(rows.max(initial=-1)))
                 _append(out, rows)
         count = out.stat().st_size // 8 if out.exists() else 0
         if count * 8 <= self._memory:
             rows = np.sort(np.fromfile(out, np.int64)) if count else np.empty(0, np.int64)
             folder.close()
             return total, rows, None
-        return total, self._sorted_on_disk(out, most), folder
-
-    def _sorted_on_disk(self, path: Path, most: int) -> Integers:
-        """Sort a long file of row numbers by stretches of rows."""
-        size = path.stat().st_size
-        parts = min(-(-size // max(self._memory // 4, 8)), 4096)
-        width = most // parts + 1
-        step = max(self._memory // 64, 1)
-        with path.open("rb") as stream:
-            while (rows := np.fromfile(stream, np.int64, step)).size:
-                part = rows // width
-                for number in np.unique(part).tolist():
-                    _append(path.with_name(f"s{number}"), rows[part == number])
-        path.unlink()
-        final = path.with_name("sorted")
-        for number in range(parts):
-            piece = path.with_name(f"s{number}")
-            if piece.exists():
-                _append(final, np.sort(np.fromfile(piece, np.int64)))
-                piece.unlink()
-        return np.memmap(final, np.int64, "r")
+        # Where they are: what does not fit into memory is pages of the file.
+        rows = np.memmap(out, np.int64, "r+")
+        rows.sort()
+        return total, rows, folder
 
 
 def _recorded(found: Digests, first_row: int) -> Array:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,7 +33,7 @@ from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized, from_dict, taking_part_in
-from turnout.pipeline.columns import group_kind, group_type
+from turnout.pipeline.columns import group_type
 from turnout.pipeline.flight import in_flight
 from turnout.pipeline.sources import BLOCK
 
@@ -266,10 +266,8 @@ class PartTask:
         The oracle and the participation.
     noise
         What all noise comes from.
-    group_names
-        The columns of the groups; none if the reports are not grouped.
-    group_kinds
-        For each of them the name of its Arrow type.
+    group_types
+        The Arrow types of the columns of groups; none if the reports are not grouped.
     pseudonyms
         Whether reports have pseudonyms.
     """
@@ -278,8 +276,7 @@ class PartTask:
     job: str
     plan: Plan
     noise: JobNoise = field(repr=False)
-    group_names: tuple[str, ...] = ()
-    group_kinds: tuple[str, ...] = ()
+    group_types: Mapping[str, Any] = field(default_factory=dict)
     pseudonyms: bool = False
 
     def write(self, number: int, blocks: Iterable[EncodedBlock]) -> Header:
@@ -338,7 +335,7 @@ class PartTask:
         OSError
             If the file cannot be written.
         """
-        kinds = dict(zip(self.group_names, map(group_type, self.group_kinds), strict=True))
+        kinds = dict(self.group_types)
         sums = _Sums(self.plan.participation.uniform_rate is None)
         alone = number is None
 
@@ -359,7 +356,7 @@ class PartTask:
             # A block is written while the next one is read and randomized.
             for _ in in_flight(lambda columns: writer.add(**columns), made(), workers=1):
                 pass
-            groups = sums.groups(self.group_names) if self.group_names else None
+            groups = sums.groups(tuple(kinds)) if kinds else None
             part = None if number is None else sums.part(self.job, number)
             return writer.close(sums.nodes, design=sums.design, groups=groups, part=part)
 
@@ -427,10 +424,10 @@ def _group_columns(
         yield pa.array([key[place] for key in groups.keys], kind).take(pa.array(index))
 
 
-def group_kinds(answers: Answers) -> tuple[str, ...]:
-    """Name the Arrow types of the columns of groups, as their plain values are stored."""
+def group_types(answers: Answers) -> dict[str, Any]:
+    """Tell the Arrow types of the columns of groups, as their plain values are stored."""
     schema = answers.source.schema
-    return tuple(group_kind(schema.field(name).type) for name in answers.group_by)
+    return {name: group_type(schema.field(name).type) for name in answers.group_by}
 
 
 def in_parts(blocks: Iterable[Any], size: int) -> Iterator[tuple[int, Iterator[Any]]]:

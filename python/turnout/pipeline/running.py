@@ -37,7 +37,7 @@ from turnout.pipeline.processing import (
     PartTask,
     collect_block,
     collect_groups,
-    group_kinds,
+    group_types,
     in_parts,
     of_nobody,
     part_path,
@@ -412,7 +412,7 @@ def _named(answers: Answers, plan: Plan) -> Answers:
 
 def _task(answers: Answers, plan: Plan, noise: JobNoise, folder: Path, name: str) -> PartTask:
     pseudonyms = answers.pseudonym_key is not None
-    return PartTask(folder, name, plan, noise, answers.group_by, group_kinds(answers), pseudonyms)
+    return PartTask(folder, name, plan, noise, group_types(answers), pseudonyms)
 
 
 def _check_content(job: Job, answers: Answers) -> Answers:
