@@ -73,7 +73,7 @@ def main() -> None:
     counts = np.round(100_000 * 0.8 ** np.arange(20) / 5).astype(np.int64)
     study = compare_shuffled(counts, oracles=registered().values())
     print(study.table())  # noqa: T201
-    save(study.plot().figure, "shuffled")
+    save(study.plot()[0].figure, "shuffled")
 
 
 if __name__ == "__main__":

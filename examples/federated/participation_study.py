@@ -22,9 +22,10 @@ from pathlib import Path
 from turnout.accounting import RandomParticipation
 from turnout.errors import TurnoutError
 from turnout_reproduce.datasets import ImageSplit, fetch_mnist, load_mnist
-from turnout_reproduce.studies.trainings import ParticipationStudy, compare_trainings
+from turnout_reproduce.studies.study import Study
+from turnout_reproduce.studies.trainings import TrainingRecord, compare_trainings
 from turnout_reproduce.training.network import ConvolutionalNetwork
-from turnout_reproduce.training.scenarios import Scenario, arms_of
+from turnout_reproduce.training.scenarios import Arm, Scenario, arms_of
 
 #: The paper's epsilon and delta of a round.
 EPSILON, DELTA = 0.015, 1e-6
@@ -79,8 +80,9 @@ def main() -> None:
         shutil.rmtree(parts)
     start = time.monotonic()
     try:
+        scenarios = [(one, arms_of(one, EPSILON, DELTA, rates[one.name])) for one in (MANY, FEW)]
         study = compare_trainings(
-            [(one, arms_of(one, EPSILON, DELTA, rates[one.name])) for one in (MANY, FEW)],
+            scenarios,
             images(options.data),
             lambda seed: ConvolutionalNetwork(10, seed=seed),
             epsilon=EPSILON,
@@ -92,17 +94,23 @@ def main() -> None:
         )
     except (TurnoutError, OSError) as error:
         parser.error(str(error))
-    print_table(study, rounds, seeds)
+    print_table(scenarios, study, rounds, seeds)
     results = options.output / "results.json"
-    results.write_text(json.dumps(study.to_dict(), indent=1), encoding="utf-8")
+    content = {**study.settings, "records": study.to_records()}
+    results.write_text(json.dumps(content, indent=1), encoding="utf-8")
     picture = options.output / "accuracy.png"
     study.plot()[0].figure.savefig(picture, dpi=120)
     print(f"{time.monotonic() - start:.0f} s; numbers in {results}, picture in {picture}")
 
 
-def print_table(study: ParticipationStudy, rounds: int, seeds: int) -> None:
+def print_table(
+    scenarios: list[tuple[Scenario, list[Arm]]],
+    study: Study[TrainingRecord],
+    rounds: int,
+    seeds: int,
+) -> None:
     """Say what came out, and what the whole training costs."""
-    for scenario, arms in study.scenarios:
+    for scenario, arms in scenarios:
         print(
             f"{scenario.name}: {scenario.clients:,} clients with {scenario.local_size:,} images, "
             f"p = {scenario.client_rate:g}, q = {scenario.sample_rate:g}; after {rounds} rounds, "
@@ -110,11 +118,11 @@ def print_table(study: ParticipationStudy, rounds: int, seeds: int) -> None:
         )
         print(f"  {'':24}{'noise':>8}{'accuracy':>18}{'proven delta':>16}{'epsilon in all':>16}")
         for arm in arms:
-            _, means, errors = study.table(scenario.name, arm.name)
-            spread = f" ± {errors[-1]:.3f}" if seeds > 1 else ""
-            cells = [f"{means[-1]:.3f}{spread}", "", ""]
+            last = study.find(scenario=scenario.name, arm=arm.name, rounds=rounds)
+            spread = f" ± {last.accuracy_error:.3f}" if seeds > 1 else ""
+            cells = [f"{last.accuracy:.3f}{spread}", "", ""]
             if arm.noise_multiplier:
-                cells[1] = f"{scenario.delta(EPSILON, arm.noise_multiplier):.2e}"
+                cells[1] = f"{last.proven_delta:.2e}"
                 whole = RandomParticipation(
                     scenario.client_rate,
                     scenario.sample_rate,

@@ -21,7 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import turnout as tn
-from turnout_reproduce.studies.oracles import OracleComparison, compare_oracles
+from turnout_reproduce.studies.oracles import OracleRecord, compare_oracles
+from turnout_reproduce.studies.study import Study
 
 #: For each study: the file, the column, and what it holds.
 STUDIES = {
@@ -43,7 +44,7 @@ def main() -> int:
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write a picture of every study")
     options = parser.parse_args()
     folder = Path(os.environ.get("TURNOUT_DATA", "../shared/data"))
-    found: dict[str, OracleComparison] = {}
+    found: dict[str, Study[OracleRecord]] = {}
     for name in options.study or STUDIES:
         file, column, what = STUDIES[name]
         try:
@@ -57,7 +58,8 @@ def main() -> int:
             participation=tn.Bernoulli(options.participation),
             repeats=options.repeats,
         )
-        print(f"\n{what}: {comparison.nodes:,} people, {comparison.domain_size} answers")
+        said = comparison.settings
+        print(f"\n{what}: {said['nodes']:,} people, {said['domain_size']} answers")
         print(comparison.table())
         found[what] = comparison
     if options.plot is not None:
@@ -77,7 +79,7 @@ def read(path: Path, column: int) -> Iterator[str]:
                 yield row[column]
 
 
-def draw(comparisons: dict[str, OracleComparison], path: Path) -> None:
+def draw(comparisons: dict[str, Study[OracleRecord]], path: Path) -> None:
     """Draw every study on axes of its own."""
     from matplotlib import pyplot
 

@@ -11,7 +11,8 @@ True
 """
 
 from turnout._public import listing
-from turnout_reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
+from turnout_reproduce.curves import Curve
+from turnout_reproduce.outcome import Experiment, Finding, Outcome, Scale
 from turnout_reproduce.registry import EXPERIMENTS, chosen, reproduce
 
 __all__ = [

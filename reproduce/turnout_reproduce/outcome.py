@@ -11,6 +11,7 @@ from typing import Any, Literal
 from turnout import _arguments
 from turnout._types import Figure
 from turnout.errors import InvalidValueError
+from turnout_reproduce.curves import Curve
 
 Verdict = Literal["agrees", "differs", "paper is wrong", "not printed"]
 
@@ -148,37 +149,6 @@ class Finding:
         'not printed'
         """
         return cls(what, ours, error, None, "not printed")
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One line or set of points of a picture.
-
-    Attributes
-    ----------
-    label
-        What the legend calls it.
-    x, y
-        The points.
-    error
-        The standard error of each ``y`` over repeats; None if they are exact.
-    panel
-        The part of the picture that it belongs to.
-    """
-
-    label: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    error: tuple[float, ...] | None = None
-    panel: str = ""
-
-    def __post_init__(self) -> None:
-        """Refuse points without a partner."""
-        lengths = {len(self.x), len(self.y), len(self.x if self.error is None else self.error)}
-        if len(lengths) > 1:
-            raise InvalidValueError(
-                f"x, y and error of {self.label!r} must have one length, got {sorted(lengths)}"
-            )
 
 
 @dataclass(frozen=True)

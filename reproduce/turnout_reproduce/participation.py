@@ -327,7 +327,7 @@ def _experiment(
         shows[0].upper() + shows[1:],
         f"{SOURCE}, Figure {number}",
         run,
-        functools.partial(panels, title=title, x=words[0], y=words[1], log=True, finish=finish),
+        functools.partial(panels, title=title, x=words[0], y=words[1], log="y", finish=finish),
     )
 
 

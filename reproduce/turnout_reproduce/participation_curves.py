@@ -24,7 +24,8 @@ from turnout.accounting import (
 from turnout.accounting.curves import theorem_delta, theorem_epsilon
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.paper import theorem_4_1_delta
-from turnout_reproduce.outcome import Curve, Scale
+from turnout_reproduce.curves import Curve
+from turnout_reproduce.outcome import Scale
 
 SOURCE: Final = (
     "Hasircioglu, Gunduz: Privacy Amplification via Random Participation in Federated Learning"

@@ -21,11 +21,13 @@ from turnout.accounting import LocalSampling, WeakClientSampling
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.paper import theorem_4_1_delta
 from turnout.accounting.participation import RandomParticipation
+from turnout_reproduce.curves import Curve
 from turnout_reproduce.datasets import Images, ImageSplit, load_images, load_mnist
-from turnout_reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
+from turnout_reproduce.outcome import Experiment, Finding, Outcome, Scale
 from turnout_reproduce.participation_curves import SOURCE, real_delta
 from turnout_reproduce.pictures import legend_beside, panels
-from turnout_reproduce.studies.trainings import ParticipationStudy, compare_trainings
+from turnout_reproduce.studies.study import Study
+from turnout_reproduce.studies.trainings import TrainingRecord, compare_trainings
 from turnout_reproduce.training.network import ConvolutionalNetwork
 from turnout_reproduce.training.scenarios import Arm, Scenario, arms_of
 
@@ -210,6 +212,9 @@ def _mark_points(figure: Figure) -> None:
         ax.legend(frameon=False, fontsize="small", loc="upper left")
 
 
+Trainings = Study[TrainingRecord]
+
+
 class _Data(NamedTuple):
     split: ImageSplit
     name: str
@@ -332,17 +337,7 @@ def _run(section: Section, scale: Scale) -> Outcome:
         seeds=[derived(scale.seed, 1, repeat) or 0 for repeat in range(repeats)],
         progress=scale.progress,
     )
-    curves = []
-    for arm in arms:
-        after, means, errors = study.table(scenario.name, arm.name)
-        label = (
-            f"{arm.label}, sigma = {arm.noise_multiplier:.4g}"
-            if arm.noise_multiplier
-            else arm.label
-        )
-        curves.append(
-            Curve(label, tuple(map(float, after)), tuple(means.tolist()), tuple(errors.tolist()))
-        )
+    curves = [dataclasses.replace(curve, panel="") for curve in study.picture.curves]
     return Outcome(
         tuple(_findings(section, study, [arm.name for arm in arms])),
         tuple(curves),
@@ -362,12 +357,11 @@ def _run(section: Section, scale: Scale) -> Outcome:
     )
 
 
-def _findings(section: Section, study: ParticipationStudy, arms: list[str]) -> list[Finding]:
-    name = section.scenario.name
+def _findings(section: Section, study: Trainings, arms: list[str]) -> list[Finding]:
     found = []
     for arm in arms:
-        _, means, errors = study.table(name, arm)
-        found.append(Finding.alone(f"{arm}: accuracy", float(means[-1]), error=float(errors[-1])))
+        last = _last(study, arm)
+        found.append(Finding.alone(f"{arm}: accuracy", last.accuracy, error=last.accuracy_error))
     claims = [("the scheme is better than OLS", "sound", "ols")]
     if section.number == "6.1":
         claims += [
@@ -394,13 +388,13 @@ def _findings(section: Section, study: ParticipationStudy, arms: list[str]) -> l
     return found
 
 
-def _gain(study: ParticipationStudy, better: str, worse: str) -> tuple[float, float]:
+def _last(study: Trainings, arm: str) -> TrainingRecord:
+    return study.find(arm=arm, rounds=max(row.rounds for row in study.records))
+
+
+def _gain(study: Trainings, better: str, worse: str) -> tuple[float, float]:
     """Give the mean difference of the last accuracies of the same seeds, and its error."""
-    last = {
-        (curve.arm, curve.seed): curve.accuracies[max(curve.accuracies)] for curve in study.curves
-    }
-    seeds = sorted({curve.seed for curve in study.curves})
-    gains = np.array([last[better, seed] - last[worse, seed] for seed in seeds])
+    gains = np.subtract(_last(study, better).accuracies, _last(study, worse).accuracies)
     return float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(len(gains)))
 
 
@@ -440,7 +434,7 @@ EXPERIMENTS: Final = (
             title="Participation paper, sections 6.1 and 6.2: noise levels",
             x="scheme",
             y="noise sigma / C",
-            log=True,
+            log="y",
             finish=_mark_points,
         ),
     ),

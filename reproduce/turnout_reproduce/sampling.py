@@ -19,7 +19,8 @@ import turnout
 from turnout._progress import track
 from turnout._seeds import derived
 from turnout._types import Figure, Floats, Unsigned
-from turnout_reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
+from turnout_reproduce.curves import Curve, count_on_top
+from turnout_reproduce.outcome import Experiment, Finding, Outcome, Scale
 from turnout_reproduce.pictures import legend_beside, panels
 
 _NODES: Final = 50_000
@@ -177,14 +178,7 @@ def _theorem(counts: Unsigned) -> Finding:
 
 
 def _add_cost(figure: Figure) -> None:
-    cost = figure.axes[0].secondary_xaxis(
-        "top",
-        functions=(
-            lambda rate: np.multiply(rate, _NODES),
-            lambda reports: np.divide(reports, _NODES),
-        ),
-    )
-    cost.set_xlabel("expected reports: the cost")
+    count_on_top(figure.axes[0], "expected reports: the cost", _NODES)
     legend_beside(figure)
 
 
@@ -223,7 +217,7 @@ EXPERIMENTS: Final = (
             title="Sampling paper, Figure 3: error and cost",
             x="participation rate pi",
             y="total variation distance of c_hat",
-            log=True,
+            log="y",
             caption="Bars: two standard errors.",
             finish=_add_cost,
         ),

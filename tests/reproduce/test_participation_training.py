@@ -13,6 +13,8 @@ import pytest
 
 from turnout_reproduce import Outcome, Scale, chosen, participation_training
 from turnout_reproduce.participation_training import SECTIONS
+from turnout_reproduce.studies.study import Picture, Study
+from turnout_reproduce.studies.trainings import TrainingRecord
 
 SHARED = Path(os.environ.get("TURNOUT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -91,12 +93,13 @@ def test_verdicts_are_those_of_the_gains(
 
 
 def test_gains_are_of_the_same_seeds() -> None:
-    from turnout_reproduce.studies.trainings import Curve, ParticipationStudy
-
-    accuracies = {("a", 1): 0.5, ("b", 1): 0.4, ("a", 2): 0.9, ("b", 2): 0.6}
-    curves = tuple(Curve("s", arm, seed, {1: 0.0, 2: v}) for (arm, seed), v in accuracies.items())
-    gain, error = participation_training._gain(ParticipationStudy(1, 1e-6, (), curves), "a", "b")
-    assert (gain, error) == pytest.approx((0.2, 0.1))
+    rows = [
+        TrainingRecord("s", arm, 0.0, True, None, rounds, 0.0, 0.0, accuracies)
+        for arm, last in (("a", (0.5, 0.9)), ("b", (0.4, 0.6)))
+        for rounds, accuracies in ((1, (0.0, 0.0)), (2, last))
+    ]
+    study = Study(tuple(rows), {}, Picture((), ""))
+    assert participation_training._gain(study, "a", "b") == pytest.approx((0.2, 0.1))
 
 
 def test_emnist_is_read_from_the_folder(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_coverage_on_the_line_says_nothing(small: tuple[str, Outcome]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mbde", "alone", "deviation", "verdict"),
+    ("mbde", "alone", "spread", "verdict"),
     [
         (0.9, 0.5, 0.1, "agrees"),
         (0.5, 0.9, 0.1, "paper is wrong"),
@@ -182,11 +182,11 @@ def test_coverage_on_the_line_says_nothing(small: tuple[str, Outcome]) -> None:
     ],
 )
 def test_a_gain_in_coverage_is_judged(
-    mbde: float, alone: float, deviation: float, verdict: str
+    mbde: float, alone: float, spread: float, verdict: str
 ) -> None:
     found = {
         (name, 5.0): SamplerRecord(
-            name, 5.0, 1.0, 0.0, coverage, deviation, 0.0, 9, (1.0,) * 9
+            name, 5.0, 1.0, 0.0, coverage, spread / 3.0, 0.0, 9, (1.0,) * 9
         )
         for name, coverage in ((MBDE, mbde), (shared.REFERENCE, alone))
     }  # fmt: skip
@@ -210,8 +210,8 @@ def planted(**moved: float) -> list[Finding]:
         count = 30 if name in (DPB, KERNEL) else 12
         losses = base[name] - steep[name] * epsilon + noise[name] * random.standard_normal(count)
         found[name, epsilon] = SamplerRecord(
-            name, epsilon, float(losses.mean()), float(losses.std(ddof=1)), math.nan, math.nan,
-            0.0, count, tuple(losses.tolist()),
+            name, epsilon, float(losses.mean()), float(losses.std(ddof=1)) / count**0.5,
+            math.nan, math.nan, 0.0, count, tuple(losses.tolist()),
         )  # fmt: skip
     return shared.claims(Study("", None, (0.0, 1.0), None), found, sizes, {"better": "because"})  # type: ignore[arg-type]
 
@@ -262,7 +262,7 @@ def test_losses_are_those_of_the_mean() -> None:
     for row in found.values():
         assert len(row.losses) == row.repeats == 2
         assert np.mean(row.losses) == pytest.approx(row.nll)
-        assert np.std(row.losses, ddof=1) == pytest.approx(row.nll_deviation)
+        assert np.std(row.losses, ddof=1) == pytest.approx(row.nll_error * math.sqrt(row.repeats))
     # The same repeat is the same target: of the reference, the loss does not depend on epsilon.
     again = shared.compared(study, Sizes((2.0,), 50, 100, 2, 2, 1, 5), Scale(seed=1), 1)
     assert again[REFERENCE, 2.0].losses == found[REFERENCE, 1.0].losses

@@ -12,6 +12,7 @@ from turnout._types import Integers
 from turnout.accounting import CountSampling, GaussianMechanism, paper
 from turnout.distributed import NoisyAggregation, SamplingAggregation
 from turnout.domain import Domain
+from turnout_reproduce.curves import Curve
 from turnout_reproduce.fair.shared import (
     BARS,
     ERROR,
@@ -25,7 +26,7 @@ from turnout_reproduce.fair.shared import (
     rate_of,
     repeats_of,
 )
-from turnout_reproduce.outcome import Curve, Finding, Outcome, Scale
+from turnout_reproduce.outcome import Finding, Outcome, Scale
 from turnout_reproduce.pictures import panels
 
 _USERS: Final = 1000
@@ -269,7 +270,7 @@ EXPERIMENTS: Final = (
         partial(
             panels,
             title="Fair paper, Figure 1: sampling and Gaussian noise, 1000 users",
-            x="epsilon", y=ERROR, log=True, caption=BARS, finish=legend_below,
+            x="epsilon", y=ERROR, log="y", caption=BARS, finish=legend_below,
         ),
     ),
     experiment(
@@ -279,7 +280,7 @@ EXPERIMENTS: Final = (
         partial(
             panels,
             title="Fair paper, Figure 2: error of DPDS and number of users",
-            x="users", y=ERROR, log=True, caption=BARS, finish=partial(legend_below, columns=5),
+            x="users", y=ERROR, log="y", caption=BARS, finish=partial(legend_below, columns=5),
         ),
     ),
 )  # fmt: skip

@@ -18,6 +18,7 @@ from turnout.distributed import (
     TwoStageSampling,
 )
 from turnout.domain import Domain
+from turnout_reproduce.curves import Curve
 from turnout_reproduce.fair.shared import (
     BARS,
     ERROR,
@@ -30,7 +31,7 @@ from turnout_reproduce.fair.shared import (
     measure,
     repeats_of,
 )
-from turnout_reproduce.outcome import Curve, Finding, Outcome, Scale
+from turnout_reproduce.outcome import Finding, Outcome, Scale
 from turnout_reproduce.pictures import panels
 
 _USERS: Final = 1000
@@ -290,7 +291,7 @@ EXPERIMENTS: Final = (
         partial(
             panels,
             title="Fair paper, Figure 3: two-stage sampling, 1000 users, alpha = 0.4",
-            x="sampling probability p", y=ERROR, log=True, caption=BARS, finish=legend_below,
+            x="sampling probability p", y=ERROR, log="y", caption=BARS, finish=legend_below,
         ),
     ),
     experiment(

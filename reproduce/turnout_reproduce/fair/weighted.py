@@ -14,6 +14,7 @@ from turnout._extras import require
 from turnout._progress import track
 from turnout._seeds import derived
 from turnout._types import Figure, Floats
+from turnout_reproduce.curves import Curve, readable
 from turnout_reproduce.fair.shared import (
     BARS,
     ERROR,
@@ -23,9 +24,9 @@ from turnout_reproduce.fair.shared import (
     load,
     repeats_of,
 )
-from turnout_reproduce.outcome import Curve, Finding, Outcome, Scale
-from turnout_reproduce.pictures import panels, readable
-from turnout_reproduce.studies.weighting import PRINTED, WeightingComparison, compare_weightings
+from turnout_reproduce.outcome import Finding, Outcome, Scale
+from turnout_reproduce.pictures import panels
+from turnout_reproduce.studies.weighting import PRINTED, WeightingRecord, compare_weightings
 
 #: 1000 users in four groups, in each setting.
 _SIZES: Final = (250, 250, 250, 250)
@@ -54,6 +55,10 @@ _NORMAL: Final = {
 _FAR: Final = 3.0
 
 
+#: Of each way to aggregate what came out.
+Weighted = dict[str, WeightingRecord]
+
+
 def normal_frequencies(items: int) -> Floats:
     """Cut a standard normal variable into intervals of equal length from -3 to 3.
 
@@ -65,23 +70,24 @@ def normal_frequencies(items: int) -> Floats:
     return shares
 
 
-def _studies(
-    frequencies: Floats, scale: Scale, path: tuple[int, ...]
-) -> dict[str, WeightingComparison]:
+def _studies(frequencies: Floats, scale: Scale, path: tuple[int, ...]) -> dict[str, Weighted]:
     """Aggregate in all settings."""
     return {
-        name: compare_weightings(
-            epsilons,
-            _SIZES,
-            frequencies=frequencies,
-            repeats=repeats_of(scale, 10),
-            seed=derived(scale.seed, *path, place),
-        )
+        name: {
+            record.method: record
+            for record in compare_weightings(
+                epsilons,
+                _SIZES,
+                frequencies=frequencies,
+                repeats=repeats_of(scale, 10),
+                seed=derived(scale.seed, *path, place),
+            ).records
+        }
         for place, (name, (epsilons, _, _)) in enumerate(PRINTED.items())
     }
 
 
-def _curve(studies: dict[str, WeightingComparison], method: str, panel: str) -> Curve:
+def _curve(studies: dict[str, Weighted], method: str, panel: str) -> Curve:
     records = [study[method] for study in studies.values()]
     found = [(record.simulated or 0.0, record.simulated_error or 0.0) for record in records]
     means, errors = zip(*found, strict=True)
@@ -161,7 +167,7 @@ def _name_settings(figure: Figure) -> None:
 
 
 #: Pictures over the settings.
-_over_settings = partial(panels, x="setting of the privacy levels", log=True, finish=_name_settings)
+_over_settings = partial(panels, x="setting of the privacy levels", log="y", finish=_name_settings)
 
 
 def _table(scale: Scale) -> Outcome:
@@ -215,7 +221,7 @@ def _table(scale: Scale) -> Outcome:
 
 
 def _errors(
-    name: str, study: WeightingComparison, printed: dict[str, float], frequencies: Floats
+    name: str, study: Weighted, printed: dict[str, float], frequencies: Floats
 ) -> list[Finding]:
     """Compare the errors of one row, which the paper has from 20 runs."""
     # Sums of squares of nearly normal errors with variances in proportion to the frequencies.
@@ -243,9 +249,7 @@ def _errors(
     return found
 
 
-def _distributions(
-    even: dict[str, WeightingComparison], bell: dict[str, WeightingComparison]
-) -> list[Finding]:
+def _distributions(even: dict[str, Weighted], bell: dict[str, Weighted]) -> list[Finding]:
     """Judge whether normal data have the larger error."""
     ratios = {
         value: max(
@@ -271,16 +275,16 @@ def _distributions(
     ]
 
 
-def _farthest(studies: list[WeightingComparison]) -> float:
+def _farthest(studies: list[Weighted]) -> float:
     return max(
         abs((record.simulated or 0.0) - record.population_trace)
         / (record.simulated_error or math.inf)
         for study in studies
-        for record in study.records
+        for record in study.values()
     )
 
 
-def _columns(studies: dict[str, WeightingComparison], distribution: str) -> list[Curve]:
+def _columns(studies: dict[str, Weighted], distribution: str) -> list[Curve]:
     """Give the printed errors, the exact ones of the mechanism, and the simulated ones."""
     curves = []
     for place, (method, short) in enumerate(

@@ -17,8 +17,9 @@ from turnout.samplers.baselines.kernel import PrivateKernelDensity
 from turnout.samplers.boosting import MollifiedBoosting
 from turnout.samplers.density import MollifiedDensity
 from turnout.samplers.weak_learner import LOG_TWO, default_learner
+from turnout_reproduce.curves import Curve
 from turnout_reproduce.measures.targets import FloorOfMollifier, PublicReference
-from turnout_reproduce.outcome import Curve, Finding, Outcome, Scale
+from turnout_reproduce.outcome import Finding, Outcome, Scale
 from turnout_reproduce.studies.samplers import SamplerRecord, compare_samplers
 
 SOURCE: Final = "Husain, Balle, Cranko, Nock: Local Differential Privacy for Sampling"
@@ -165,10 +166,8 @@ def curves(study: Study, found: Found, sizes: Sizes) -> list[Curve]:
     for metric, words in (("nll", NLL), ("coverage", COVERAGE)):
         for name in (FLOOR, DENSITY, MBDE, DPB, KERNEL, REFERENCE):
             rows = [found[name, epsilon] for epsilon in sizes.epsilons]
-            means = tuple(float(getattr(row, metric)) for row in rows)
-            errors = tuple(
-                float(getattr(row, f"{metric}_deviation")) / math.sqrt(row.repeats) for row in rows
-            )
+            means = tuple(getattr(row, metric) for row in rows)
+            errors = tuple(getattr(row, f"{metric}_error") for row in rows)
             panel = f"{study.name}: {words}"
             result.append(Curve(name, sizes.epsilons, means, errors, panel))
     return result
@@ -218,9 +217,8 @@ def claims(study: Study, found: Found, sizes: Sizes, why: Mapping[str, str]) -> 
     result = []
     for epsilon in (1.0, last):
         row = found[MBDE, epsilon]
-        error = row.nll_deviation / math.sqrt(row.repeats)
         what = f"{begin}NLL of MBDE at epsilon = {epsilon:g}"
-        result.append(Finding.alone(what, row.nll, error=error))
+        result.append(Finding.alone(what, row.nll, error=row.nll_error))
     for name in (DENSITY, MBDE):
         value, error = least(name, FLOOR)
         result.append(

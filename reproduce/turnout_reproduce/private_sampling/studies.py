@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from turnout.samplers.reference import Uniform
+from turnout_reproduce.curves import Curve
 from turnout_reproduce.measures.metrics import kl_divergence
 from turnout_reproduce.measures.targets import (
     GaussianMixtureTarget,
@@ -15,7 +16,7 @@ from turnout_reproduce.measures.targets import (
     ring_of_gaussians,
     seed_mixture,
 )
-from turnout_reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
+from turnout_reproduce.outcome import Experiment, Finding, Outcome, Scale
 from turnout_reproduce.private_sampling.shared import (
     MBDE,
     REFERENCE,
@@ -53,7 +54,7 @@ def entropy_of(target: GaussianMixtureTarget) -> float:
 
 def _coverage(found: Found, name: str, epsilon: float) -> tuple[float, float]:
     row = found[name, epsilon]
-    return row.coverage, row.coverage_deviation / math.sqrt(row.repeats)
+    return row.coverage, row.coverage_error
 
 
 def _gained(begin: str, found: Found, last: float, why: str) -> list[Finding]:

@@ -22,9 +22,10 @@ from turnout.samplers.mollifier import Projection
 from turnout.samplers.networks import DenseNetwork
 from turnout.samplers.reference import StandardNormal
 from turnout.samplers.weak_learner import LOG_TWO, clipped
+from turnout_reproduce.curves import Curve, readable
 from turnout_reproduce.measures.targets import seed_mixture
-from turnout_reproduce.outcome import Curve, Experiment, Finding, Outcome, Scale
-from turnout_reproduce.pictures import legend_beside, panels, readable
+from turnout_reproduce.outcome import Experiment, Finding, Outcome, Scale
+from turnout_reproduce.pictures import legend_beside, panels
 from turnout_reproduce.private_sampling.shared import SOURCE
 
 _ROUNDS: Final = 20
@@ -457,7 +458,7 @@ EXPERIMENTS: Final = (
             title="Private-sampling paper, Theorem 4: with clipped scores, and without",
             x="epsilon",
             y="largest |log Q/Q0|",
-            log=True,
+            log="y",
             caption="Bars: two standard errors.",
             finish=_finish_theorem_4,
         ),

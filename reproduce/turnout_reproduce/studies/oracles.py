@@ -12,8 +12,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._seeds import derived
-from turnout._tables import Listing, fields_of
-from turnout._types import Axes, Floats, Unsigned
+from turnout._types import Floats, Unsigned
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import checked_oracle, factories, make
@@ -23,14 +22,14 @@ from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli, Participation, taking_part_in
-from turnout_reproduce.studies.collection_pictures import plot_comparison, plot_oracles
+from turnout_reproduce.studies.study import Picture, Study, curve_of, grouped
 
 #: Above this many nodes tallies are drawn from the counts instead of node by node.
 NODE_BY_NODE = 1_000_000
 
 
 @dataclass(frozen=True)
-class ComparisonRecord:
+class RateRecord:
     """The result for one epsilon and one participation rate.
 
     Attributes
@@ -56,67 +55,6 @@ class ComparisonRecord:
     total_variation_error: float
     rmse: float
     rmse_predicted: float
-
-
-@dataclass(frozen=True)
-class Comparison(Listing):
-    """The result of :func:`compare_rates`.
-
-    Attributes
-    ----------
-    records
-        One for each setting.
-    nodes, repeats, method, postprocessing
-        What was studied.
-    """
-
-    records: tuple[ComparisonRecord, ...]
-    nodes: int
-    repeats: int
-    method: str
-    postprocessing: str
-
-    _columns = fields_of(ComparisonRecord)
-
-    def table(self) -> str:
-        """Format the records as a plain-text table.
-
-        Returns
-        -------
-        str
-            One line for each setting.
-        """
-        lines = [
-            f"{'epsilon':>8} {'rate':>6} {'reports':>12} {'total variation':>18} "
-            f"{'rmse':>9} {'predicted':>10}"
-        ]
-        lines.extend(
-            f"{row.epsilon:>8g} {row.rate:>6g} {row.expected_reports:>12,.0f} "
-            f"{row.total_variation:>9.4f} ± {row.total_variation_error:<6.4f} "
-            f"{row.rmse:>9.5f} {row.rmse_predicted:>10.5f}"
-            for row in self.records
-        )
-        return "\n".join(lines)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw total variation against participation, a line for each epsilon.
-
-        Parameters
-        ----------
-        ax
-            Matplotlib axes to draw on; new ones by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes, with the cost on top.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        return plot_comparison(self, ax)
 
 
 def population(true_counts: Any) -> tuple[Domain, Unsigned, int]:
@@ -161,7 +99,7 @@ def compare_rates(
     postprocessing: str = "none",
     oracle: Callable[[float, Domain], FrequencyOracle] = DirectEncoding,
     seed: int | None = None,
-) -> Comparison:
+) -> Study[RateRecord]:
     """Study how error and cost depend on epsilon and participation.
 
     The trade-off of Figure 3 of Biswas, Cormode, Maple, "Impact of sampling on locally
@@ -188,8 +126,9 @@ def compare_rates(
 
     Returns
     -------
-    Comparison
-        Records, a table and a picture.
+    Study
+        A :class:`RateRecord` for each setting; ``settings`` has ``nodes``, ``repeats``, ``method``
+        and ``postprocessing``.
 
     Raises
     ------
@@ -236,7 +175,7 @@ def compare_rates(
             errors_squared += ((1 - participation.rate) * (counts + shift)) ** 2
         reports = nodes * participation.rate
         records.append(
-            ComparisonRecord(
+            RateRecord(
                 epsilon=chosen.epsilon,
                 rate=participation.rate,
                 expected_reports=reports,
@@ -247,7 +186,24 @@ def compare_rates(
                 rmse_predicted=float(np.sqrt(errors_squared.mean()) / nodes),
             )
         )
-    return Comparison(tuple(records), nodes, repeats, method, postprocessing)
+    curves = [
+        curve_of(f"ε = {epsilon:g}", rows, "rate", "total_variation")
+        for epsilon, rows in grouped(records, "epsilon")
+    ]
+    picture = Picture(
+        tuple(curves),
+        "participation rate",
+        "total variation distance to the truth",
+        title=f"{method}, {repeats} repeats",
+        top=("cost: expected reports", nodes),
+    )
+    studied = {
+        "nodes": nodes,
+        "repeats": repeats,
+        "method": method,
+        "postprocessing": postprocessing,
+    }
+    return Study(tuple(records), studied, picture)
 
 
 @dataclass(frozen=True)
@@ -280,73 +236,6 @@ class OracleRecord:
     total_variation_error: float
 
 
-@dataclass(frozen=True)
-class OracleComparison(Listing):
-    """The result of :func:`compare_oracles`.
-
-    Attributes
-    ----------
-    records
-        One for each oracle and epsilon that go together, in the order of epsilons.
-    refused
-        Why an oracle could not be made: for its name and an epsilon, the message.
-    nodes, domain_size, repeats, rate, method, postprocessing
-        What was studied.
-    """
-
-    records: tuple[OracleRecord, ...]
-    refused: dict[tuple[str, float], str]
-    nodes: int
-    domain_size: int
-    repeats: int
-    rate: float
-    method: str
-    postprocessing: str
-
-    _columns = fields_of(OracleRecord)
-
-    def table(self) -> str:
-        """Format the records as a plain-text table, the smallest error of each epsilon first.
-
-        Returns
-        -------
-        str
-            One line for each record.
-        """
-        widest = max([len(row.oracle) for row in self.records] + [6])
-        lines = [
-            f"{'epsilon':>7} {'oracle':<{widest}} {'bits':>8} {'rmse':>9} {'predicted':>10} "
-            f"{'total variation':>18}"
-        ]
-        lines.extend(
-            f"{row.epsilon:>7g} {row.oracle:<{widest}} {row.report_bits:>8,} {row.rmse:>9.5f} "
-            f"{row.rmse_predicted:>10.5f} "
-            f"{row.total_variation:>9.4f} ± {row.total_variation_error:<6.4f}"
-            for row in sorted(self.records, key=lambda row: (row.epsilon, row.rmse_predicted))
-        )
-        return "\n".join(lines)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the error of every oracle, a marker for each epsilon, with the report sizes.
-
-        Parameters
-        ----------
-        ax
-            Matplotlib axes to draw on; new ones by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        return plot_oracles(self, ax)
-
-
 def compare_oracles(
     true_counts: Any,
     *,
@@ -357,7 +246,7 @@ def compare_oracles(
     method: str = "hajek",
     postprocessing: str = "none",
     seed: int | None = None,
-) -> OracleComparison:
+) -> Study[OracleRecord]:
     """Study the error of several oracles on one population.
 
     Up to a million nodes are randomized one by one; more are drawn by
@@ -372,7 +261,7 @@ def compare_oracles(
     oracles
         Classes or names of oracles, or functions that make one from an epsilon and a domain; by
         default all there are. One that refuses the domain or an epsilon is left out there, with
-        the reason in ``refused``.
+        the reason in the settings.
     participation
         Who takes part: everyone (default) or a common rate.
     repeats
@@ -387,8 +276,11 @@ def compare_oracles(
 
     Returns
     -------
-    OracleComparison
-        Records, a table and a picture.
+    Study
+        An :class:`OracleRecord` for each oracle and epsilon that go together, the smallest
+        predicted error of each epsilon first; ``settings`` has ``nodes``, ``domain_size``,
+        ``repeats``, ``rate``, ``method``, ``postprocessing``, and in ``refused`` for the name of an
+        oracle and an epsilon why the oracle could not be made.
 
     Raises
     ------
@@ -456,9 +348,25 @@ def compare_oracles(
                 total_variation_error=float(distances.std(ddof=1) * spread),
             )
         )
+    records.sort(key=lambda row: (row.epsilon, row.rmse_predicted))
     if not records:
         reasons = "; ".join(sorted(set(refused.values())))
         raise InvalidValueError(f"no oracle can be studied: {reasons}")
-    return OracleComparison(
-        tuple(records), refused, nodes, domain.size, repeats, rate, method, postprocessing
+    curves = [curve_of(name, rows, "epsilon", "rmse") for name, rows in grouped(records, "oracle")]
+    picture = Picture(
+        tuple(curves),
+        "ε",
+        "rmse of an answer's frequency",
+        log="xy",
+        title=f"{nodes:,} nodes, {domain.size} answers, participation {rate:g}, {method}",
     )
+    studied = {
+        "nodes": nodes,
+        "domain_size": domain.size,
+        "repeats": repeats,
+        "rate": rate,
+        "method": method,
+        "postprocessing": postprocessing,
+        "refused": refused,
+    }
+    return Study(tuple(records), studied, picture)

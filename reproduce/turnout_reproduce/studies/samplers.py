@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +16,22 @@ import numpy as np
 from turnout import _arguments
 from turnout._atomic import naming
 from turnout._documents import parsed
-from turnout._drawing import new_axes
 from turnout._extras import require
 from turnout._files import read_bytes
 from turnout._progress import track
 from turnout._seeds import derived
-from turnout._tables import Listing, fields_of
-from turnout._types import Axes
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.samplers.pictures import legend, row_of_axes
+from turnout.errors import CorruptDataError, InvalidTypeError
 from turnout.samplers.population.draws import seeded
 from turnout_reproduce.measures.metrics import mode_coverage, negative_log_likelihood
+from turnout_reproduce.studies.study import Picture, Study, curve_of, grouped
 
 Key = tuple[str, float, int]
 
-#: Axes of the metrics.
+#: What the panels of the metrics are called.
 _METRICS = {
     "nll": "negative log-likelihood of fresh records (nats)",
-    "coverage": "mode coverage: mass of the truth\nwhere the sampler has its densest {level:g}%",
+    "coverage": "mode coverage: mass where the sampler has its densest {level:g}%",
 }
-
-_COLOURS = (
-    *("#1f6f8b", "#d1495b", "#c9822b", "#5b8c5a", "#7a5195"),
-    *("#3d405b", "#a0522d", "#6c757d", "#d98aa5", "#9bb13c"),
-)
-_MARKERS = "osD^vPXhp*"
-_STYLES = ("-", "--", ":")
 
 #: Cells to the side of the box on which the densest part of a sampler is found.
 _CELLS = {1: 4096, 2: 160}
@@ -55,10 +45,10 @@ class SamplerRecord:
     ----------
     sampler, epsilon
         The setting.
-    nll, nll_deviation
-        Mean and standard deviation over the repeats of the negative log-likelihood of fresh
-        records, in nats.
-    coverage, coverage_deviation
+    nll, nll_error
+        Mean over the repeats of the negative log-likelihood of fresh records, in nats, and its
+        standard error.
+    coverage, coverage_error
         The same of the mode coverage; NaN if it was not asked for.
     seconds
         Mean time to fit and evaluate.
@@ -72,159 +62,12 @@ class SamplerRecord:
     sampler: str
     epsilon: float
     nll: float
-    nll_deviation: float
+    nll_error: float
     coverage: float
-    coverage_deviation: float
+    coverage_error: float
     seconds: float
     repeats: int
-    losses: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, repr=False)
-class SamplerComparison(Listing):
-    """The result of :func:`compare_samplers`.
-
-    Attributes
-    ----------
-    records
-        One for each sampler and epsilon.
-    n_records, repeats, level
-        What was studied.
-    """
-
-    records: tuple[SamplerRecord, ...]
-    n_records: int
-    repeats: int
-    level: float
-
-    _columns = fields_of(SamplerRecord)[:-1]
-
-    def __getitem__(self, setting: tuple[str, float]) -> SamplerRecord:
-        """Find the record of a sampler and an epsilon.
-
-        Raises
-        ------
-        InvalidValueError
-            If there is none.
-        """
-        for record in self.records:
-            if (record.sampler, record.epsilon) == setting:
-                return record
-        raise InvalidValueError(f"no record of {_arguments.shown(setting)}")
-
-    def __repr__(self) -> str:
-        return (
-            f"SamplerComparison: {self.repeats} repeats of {self.n_records:,} records, negative "
-            f"log-likelihood in nats\n{self.table()}"
-        )
-
-    def table(self, metric: str = "nll") -> str:
-        """Format a metric as a plain-text table, which is also a table of reStructuredText.
-
-        Parameters
-        ----------
-        metric
-            ``"nll"`` or ``"coverage"``.
-
-        Returns
-        -------
-        str
-            A line for each sampler, a column for each epsilon: mean ± standard deviation.
-
-        Raises
-        ------
-        InvalidValueError
-            If there is no such metric.
-        """
-        _arguments.choice("metric", metric, tuple(_METRICS))
-        names = list(dict.fromkeys(row.sampler for row in self.records))
-        epsilons = sorted({row.epsilon for row in self.records})
-        found = {(row.sampler, row.epsilon): row for row in self.records}
-        lines = [["sampler", *(f"ε = {epsilon:g}" for epsilon in epsilons)]]
-        for name in names:
-            rows = [found.get((name, epsilon)) for epsilon in epsilons]
-            lines.append([name, *(_cell(row, metric) for row in rows)])
-        widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
-        rule = "  ".join("=" * width for width in widths)
-        shown = [
-            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
-        return "\n".join([rule, shown[0], rule, *shown[1:], rule])
-
-    def plot(self, ax: Any = None) -> list[Any]:
-        """Draw negative log-likelihood and mode coverage against epsilon.
-
-        Parameters
-        ----------
-        ax
-            Two matplotlib axes; new ones by default. One if coverage was not asked for.
-
-        Returns
-        -------
-        list of matplotlib.axes.Axes
-            The axes.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        InvalidTypeError
-            If ``ax`` is not as many axes as there are metrics.
-        """
-        metrics = ["nll"]
-        if any(math.isfinite(row.coverage) for row in self.records):
-            metrics.append("coverage")
-        axes = row_of_axes(ax, len(metrics))
-        return [plot_curves(self, metric, one) for metric, one in zip(metrics, axes, strict=True)]
-
-
-def plot_curves(comparison: SamplerComparison, metric: str = "nll", ax: Any = None) -> Axes:
-    """Draw a study, a line for each sampler: see :meth:`SamplerComparison.plot`."""
-    _arguments.choice("metric", metric, tuple(_METRICS))
-    axes = new_axes(ax)
-    names = list(dict.fromkeys(row.sampler for row in comparison.records))
-    for place, name in enumerate(names):
-        rows = [row for row in comparison.records if row.sampler == name]
-        rows = sorted(
-            (row for row in rows if math.isfinite(getattr(row, metric))),
-            key=lambda row: row.epsilon,
-        )
-        centre = np.array([getattr(row, metric) for row in rows])
-        deviations = [getattr(row, f"{metric}_deviation") for row in rows]
-        spread = np.nan_to_num(deviations, posinf=0.0)
-        bars = np.array([spread, spread])
-        if metric == "coverage":
-            # The bars of a share end at 0 and 1.
-            bars = np.maximum(np.minimum(bars, [centre, 1.0 - centre]), 0.0)
-        # Side by side, and the first below: samplers that agree are all seen.
-        aside = 10.0 ** (0.018 * (place - (len(names) - 1) / 2))
-        axes.errorbar(
-            np.array([row.epsilon for row in rows]) * aside,
-            centre,
-            yerr=bars,
-            color=_COLOURS[place % len(_COLOURS)],
-            marker=_MARKERS[place % len(_MARKERS)],
-            linestyle=_STYLES[place // len(_COLOURS) % len(_STYLES)],
-            markersize=4.5,
-            linewidth=1.4,
-            elinewidth=1.0,
-            capsize=2.5,
-            label=name,
-        )
-    axes.set_xscale("log")
-    epsilons = sorted({row.epsilon for row in comparison.records})
-    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-    axes.minorticks_off()
-    axes.set_xlabel("ε of one draw (the whole data set)")
-    axes.set_ylabel(_METRICS[metric].format(level=100 * comparison.level))
-    axes.grid(color="#e8e8e8", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    if metric == "coverage":
-        axes.axhline(comparison.level, color="0.4", linewidth=0.8, linestyle=":")
-    legend(axes)
-    return axes
+    losses: tuple[float, ...] = field(default=(), repr=False)
 
 
 def compare_samplers(
@@ -241,7 +84,7 @@ def compare_samplers(
     progress: bool = False,
     store: str | Path | None = None,
     seed: int = 0,
-) -> SamplerComparison:
+) -> Study[SamplerRecord]:
     """Study how well samplers keep a known distribution, against epsilon.
 
     Every repeat makes a target, draws one person's records from it, fits each sampler on them at
@@ -281,8 +124,9 @@ def compare_samplers(
 
     Returns
     -------
-    SamplerComparison
-        Records, tables and a picture.
+    Study
+        A :class:`SamplerRecord` for each sampler and epsilon; ``settings`` has ``n_records``,
+        ``n_fresh``, ``level``, ``bounds``, ``seed`` and ``repeats``.
 
     Raises
     ------
@@ -333,21 +177,28 @@ def compare_samplers(
         for epsilon in levels:
             rows = np.array([done[name, epsilon, repeat] for repeat in range(repeats)])
             with np.errstate(invalid="ignore"):
-                mean, deviation = rows.mean(axis=0), rows.std(axis=0, ddof=1)
+                mean, error = rows.mean(axis=0), rows.std(axis=0, ddof=1) / math.sqrt(repeats)
             records.append(
                 SamplerRecord(
                     name,
                     epsilon,
                     nll=float(mean[0]),
-                    nll_deviation=float(deviation[0]),
+                    nll_error=float(error[0]),
                     coverage=float(mean[1]),
-                    coverage_deviation=float(deviation[1]),
+                    coverage_error=float(error[1]),
                     seconds=float(mean[2]),
                     repeats=repeats,
                     losses=tuple(rows[:, 0].tolist()),
                 )
             )
-    return SamplerComparison(tuple(records), setting["n_records"], repeats, setting["level"])
+    curves = [
+        curve_of(name, rows, "epsilon", metric, words.format(level=100 * setting["level"]))
+        for metric, words in _METRICS.items()
+        for name, rows in grouped(records, "sampler")
+        if metric == "nll" or bounds is not None
+    ]
+    picture = Picture(tuple(curves), "ε of one draw (the whole data set)", log="x")
+    return Study(tuple(records), {**setting, "repeats": repeats}, picture)
 
 
 def _worked(tasks: Iterator[Any], n_jobs: int | None) -> Iterator[Any]:
@@ -446,12 +297,3 @@ def _append(path: Path, setting: dict[str, Any], key: Key, result: list[float]) 
     entry = json.dumps({"key": list(key), "result": values, "setting": setting}, allow_nan=False)
     with naming(path), path.open("a", encoding="utf-8") as file:
         file.write(f"{entry}\n")
-
-
-def _cell(row: SamplerRecord | None, metric: str) -> str:
-    if row is None:
-        return "-"
-    value, deviation = getattr(row, metric), getattr(row, f"{metric}_deviation")
-    if not math.isfinite(value):
-        return "inf" if value == math.inf else "-"
-    return f"{value:.3f} ± {deviation:.3f}"

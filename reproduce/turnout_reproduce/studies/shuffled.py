@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from turnout import _arguments
-from turnout._tables import Listing
-from turnout._types import Axes
 from turnout.accounting.calibration import calibrate_noise
 from turnout.accounting.participation import GaussianMechanism
 from turnout.accounting.shuffling import Shuffled
@@ -20,8 +18,8 @@ from turnout.frequency.estimation.estimators import ESTIMATORS, estimator_varian
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.participation import Participation, taking_part_in
-from turnout_reproduce.studies.collection_pictures import plot_shuffled
 from turnout_reproduce.studies.oracles import population
+from turnout_reproduce.studies.study import Picture, Study, curve_of, grouped
 
 
 @dataclass(frozen=True)
@@ -30,6 +28,10 @@ class ShuffledRecord:
 
     Attributes
     ----------
+    oracle
+        The word for the oracle in plans.
+    report_bits
+        The size of a report.
     local_epsilon
         What a report protects by itself.
     central_epsilon
@@ -42,102 +44,20 @@ class ShuffledRecord:
     local_rmse
         The same for the oracle without a shuffler, with the central epsilon as its local one;
         infinite where that is too small for it.
-    oracle
-        The word for the oracle in plans.
-    report_bits
-        The size of a report.
     """
 
+    oracle: str
+    report_bits: int
     local_epsilon: float
     central_epsilon: float
     shuffled_rmse: float
     gaussian_rmse: float
     local_rmse: float
-    oracle: str
-    report_bits: int
 
     @property
     def variance_ratio(self) -> float:
         """The variance of the shuffled reports over that of the trusted curator's noise."""
         return (self.shuffled_rmse / self.gaussian_rmse) ** 2
-
-
-@dataclass(frozen=True)
-class ShuffledComparison(Listing):
-    """The result of :func:`compare_shuffled`.
-
-    Attributes
-    ----------
-    records
-        One for each oracle and each local epsilon.
-    nodes, domain_size, delta
-        What was studied.
-    """
-
-    records: tuple[ShuffledRecord, ...]
-    nodes: int
-    domain_size: int
-    delta: float
-
-    _columns = (
-        "oracle",
-        "report_bits",
-        "local_epsilon",
-        "central_epsilon",
-        "shuffled_rmse",
-        "gaussian_rmse",
-        "local_rmse",
-        "variance_ratio",
-    )
-
-    @property
-    def oracles(self) -> tuple[str, ...]:
-        """The words for the oracles, in the order in which they were given."""
-        return tuple(dict.fromkeys(row.oracle for row in self.records))
-
-    def table(self) -> str:
-        """Format the records as a plain-text table.
-
-        Returns
-        -------
-        str
-            One line for each oracle and each local epsilon; ``ratio`` is that of the errors.
-        """
-        several = len(self.oracles) > 1
-        width = max(len(name) for name in ("oracle", *self.oracles))
-        header = (
-            f"{'local eps':>9} {'central eps':>12} {'shuffled rmse':>14} {'gaussian rmse':>14} "
-            f"{'ratio':>7} {'local rmse':>11}"
-        )
-        lines = [f"{'oracle':<{width}} {header}" if several else header]
-        for row in self.records:
-            line = (
-                f"{row.local_epsilon:>9g} {row.central_epsilon:>12.5g} {row.shuffled_rmse:>14.3e} "
-                f"{row.gaussian_rmse:>14.3e} {row.shuffled_rmse / row.gaussian_rmse:>7.2f} "
-                f"{row.local_rmse:>11.3e}"
-            )
-            lines.append(f"{row.oracle:<{width}} {line}" if several else line)
-        return "\n".join(lines)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the errors against the central epsilon; of several oracles shuffled ones only.
-
-        Parameters
-        ----------
-        ax
-            Matplotlib axes to draw on; new ones by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        return plot_shuffled(self, ax)
 
 
 def compare_shuffled(
@@ -149,7 +69,7 @@ def compare_shuffled(
     method: str = "hajek",
     oracle: Callable[[float, Domain], FrequencyOracle] = DirectEncoding,
     oracles: Iterable[Callable[[float, Domain], FrequencyOracle]] | None = None,
-) -> ShuffledComparison:
+) -> Study[ShuffledRecord]:
     """Compare shuffled reports with the central Gaussian mechanism at equal epsilon and delta.
 
     An open question of Biswas, Cormode, Maple, "Impact of sampling on locally differentially
@@ -176,8 +96,9 @@ def compare_shuffled(
 
     Returns
     -------
-    ShuffledComparison
-        Records, a table and a picture.
+    Study
+        A :class:`ShuffledRecord` for each oracle and each local epsilon; ``settings`` has
+        ``nodes``, ``domain_size`` and ``delta``.
 
     Raises
     ------
@@ -227,7 +148,31 @@ def compare_shuffled(
                 report_bits=chosen.report_bits,
             )
         )
-    return ShuffledComparison(tuple(records), nodes, domain.size, level)
+    studied = {"nodes": nodes, "domain_size": domain.size, "delta": level}
+    return Study(tuple(records), studied, _picture(records, studied))
+
+
+def _picture(records: list[ShuffledRecord], studied: dict[str, Any]) -> Picture:
+    """Set errors against the central epsilon; of several oracles shuffled ones only."""
+    drawn = [row for row in records if row.central_epsilon > 0.0]
+    of_oracles = list(grouped(drawn, "oracle"))
+    curves = [
+        curve_of(f"{name.replace('_', ' ')}, shuffled", rows, "central_epsilon", "shuffled_rmse")
+        for name, rows in of_oracles
+    ]
+    if len(of_oracles) == 1:
+        label = "local reports, no shuffler"
+        curves.append(curve_of(label, drawn, "central_epsilon", "local_rmse"))
+    label = "trusted curator, Gaussian noise"
+    curves.append(curve_of(label, drawn, "central_epsilon", "gaussian_rmse"))
+    nodes, size = studied["nodes"], studied["domain_size"]
+    return Picture(
+        tuple(curves),
+        f"central ε at δ = {studied['delta']:g}",
+        "rmse of an answer's frequency",
+        log="xy",
+        title=f"{nodes:,} nodes, {size} answers, equal (ε, δ)",
+    )
 
 
 def _makers(oracle: Any, oracles: Any) -> list[Callable[[float, Domain], FrequencyOracle]]:

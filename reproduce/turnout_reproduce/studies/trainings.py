@@ -10,6 +10,7 @@ import dataclasses
 import json
 import math
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -21,13 +22,12 @@ from turnout._atomic import atomic_write
 from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout._progress import track
-from turnout._tables import Tabular
 from turnout._types import Array, Integers
-from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError
+from turnout.errors import CorruptDataError, PlanMismatchError
 from turnout.federated.engine import InProcessEngine
 from turnout.federated.optimizers import SGD
 from turnout.federated.plan import RandomParticipationSGD
-from turnout_reproduce.studies.training_pictures import Line, Panel, plot_study
+from turnout_reproduce.studies.study import Picture, Study, curve_of
 from turnout_reproduce.training.scenarios import Arm, Scenario
 
 if TYPE_CHECKING:
@@ -54,145 +54,33 @@ class Model(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Curve:
-    """Test accuracy of one training.
+class TrainingRecord:
+    """Test accuracy under one arm after so many rounds.
 
     Attributes
     ----------
-    scenario, arm
-        Their names.
-    seed
-        Of everything random in it.
+    scenario, arm, noise_multiplier, keeps_target
+        The setting: see :class:`~turnout_reproduce.training.Arm`.
+    proven_delta
+        The delta of a round that is proven for this noise at the epsilon of the study; None
+        without noise.
+    rounds
+        How many had passed.
+    accuracy, accuracy_error
+        Mean over the seeds, and its standard error: NaN for one seed.
     accuracies
-        After how many rounds, and how much.
+        That of each seed.
     """
 
     scenario: str
     arm: str
-    seed: int
-    accuracies: dict[int, float]
-
-
-@dataclasses.dataclass(frozen=True)
-class ParticipationStudy(Tabular):
-    """Accuracies of all arms in all scenarios.
-
-    Attributes
-    ----------
-    epsilon, delta
-        What a round costs in the arms that keep it.
-    scenarios
-        Each scenario with its arms.
-    curves
-        One for each scenario, arm and seed.
-    """
-
-    epsilon: float
-    delta: float
-    scenarios: tuple[tuple[Scenario, tuple[Arm, ...]], ...]
-    curves: tuple[Curve, ...]
-
-    _columns = ("scenario", "arm", "seed", "rounds", "accuracy")
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """List one dictionary for each measurement of each training, for tables and programs.
-
-        Returns
-        -------
-        list of dict
-            With ``scenario``, ``arm``, ``seed``, ``rounds`` (that had passed) and ``accuracy``.
-        """
-        rows = (
-            (curve.scenario, curve.arm, curve.seed, *measured)
-            for curve in self.curves
-            for measured in curve.accuracies.items()
-        )
-        return [dict(zip(self._columns, row, strict=True)) for row in rows]
-
-    def table(self, scenario: str, arm: str) -> tuple[list[int], Any, Any]:
-        """Give rounds, mean accuracies over the seeds, and their standard errors.
-
-        Parameters
-        ----------
-        scenario, arm
-            Names.
-
-        Returns
-        -------
-        tuple
-            A list of rounds and two arrays of float64; standard errors are NaN for one seed.
-
-        Raises
-        ------
-        InvalidValueError
-            If there is no such curve.
-        """
-        chosen = [curve for curve in self.curves if (curve.scenario, curve.arm) == (scenario, arm)]
-        if not chosen:
-            raise InvalidValueError(f"the study has no curve of {arm!r} in {scenario!r}")
-        rounds = sorted(set.intersection(*(set(curve.accuracies) for curve in chosen)))
-        values = np.array([[curve.accuracies[after] for after in rounds] for curve in chosen])
-        errors = np.full(len(rounds), np.nan)
-        if len(values) > 1:
-            errors = values.std(axis=0, ddof=1) / math.sqrt(len(values))
-        return rounds, values.mean(axis=0), errors
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe everything in terms of JSON, with the delta that is proven for each arm."""
-        scenarios = []
-        for scenario, arms in self.scenarios:
-            described = []
-            for arm in arms:
-                rounds, means, errors = self.table(scenario.name, arm.name)
-                noise = arm.noise_multiplier
-                described.append(
-                    {
-                        **dataclasses.asdict(arm),
-                        "proven_delta": scenario.delta(self.epsilon, noise) if noise else None,
-                        "rounds": rounds,
-                        "mean_accuracy": means.tolist(),
-                        "standard_error": [
-                            None if math.isnan(error) else error for error in errors.tolist()
-                        ],
-                        "accuracies": {
-                            str(curve.seed): list(curve.accuracies.values())
-                            for curve in self.curves
-                            if (curve.scenario, curve.arm) == (scenario.name, arm.name)
-                        },
-                    }
-                )
-            scenarios.append({**dataclasses.asdict(scenario), "arms": described})
-        return {
-            "format": _FORMAT,
-            "version": 1,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "scenarios": scenarios,
-        }
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw accuracy against rounds, a panel for each scenario.
-
-        What keeps no guarantee is labelled with the delta that is proven for its noise.
-        """
-        return plot_study([self._panel(*each) for each in self.scenarios], axes)
-
-    def _panel(self, scenario: Scenario, arms: tuple[Arm, ...]) -> Panel:
-        title = (
-            f"{scenario.name}: {scenario.clients:,} clients with {scenario.local_size:,} examples\n"
-            f"p = {scenario.client_rate:g}, q = {scenario.sample_rate:g}; "
-            f"ε = {self.epsilon:g}, δ = {self.delta:g} a round"
-        )
-        return Panel(title, [self._line(scenario, arm) for arm in arms])
-
-    def _line(self, scenario: Scenario, arm: Arm) -> Line:
-        label, noise = arm.label, arm.noise_multiplier
-        if noise:
-            label += f", σ = {noise:.2f}"
-            if not arm.keeps_target:
-                label += f" (proven: δ = {scenario.delta(self.epsilon, noise):.1e})"
-        broken = bool(noise) and not arm.keeps_target
-        return Line(arm.name, label, *self.table(scenario.name, arm.name), broken)
+    noise_multiplier: float
+    keeps_target: bool
+    proven_delta: float | None
+    rounds: int
+    accuracy: float
+    accuracy_error: float
+    accuracies: tuple[float, ...] = dataclasses.field(repr=False)
 
 
 def compare_trainings(
@@ -209,7 +97,7 @@ def compare_trainings(
     momentum: float = 0.9,
     folder: str | os.PathLike[str] | None = None,
     progress: bool = True,
-) -> ParticipationStudy:
+) -> Study[TrainingRecord]:
     """Train under every arm, and look at the test accuracy on the way.
 
     With the same seed all arms start from the same model, split the examples among clients in the
@@ -245,8 +133,9 @@ def compare_trainings(
 
     Returns
     -------
-    ParticipationStudy
-        All curves.
+    Study
+        A :class:`TrainingRecord` for each scenario, arm and number of rounds at which accuracy was
+        looked at; ``settings`` has ``epsilon``, ``delta``, ``seeds``, ``clip`` and ``momentum``.
 
     Raises
     ------
@@ -274,11 +163,62 @@ def compare_trainings(
     work = [(training, after) for training in trainings for after in training.missing(stops)]
     for training, after in track(work, "participation study", wanted=progress):
         training.reach(after)
-    return ParticipationStudy(
-        epsilon,
-        delta,
-        tuple((scenario, tuple(arms)) for scenario, arms in scenarios),
-        tuple(training.curve(stops) for training in trainings),
+    found: defaultdict[tuple[Scenario, Arm], list[list[float]]] = defaultdict(list)
+    for training in trainings:
+        found[training.scenario, training.arm].append(training.accuracies(stops))
+    records: list[TrainingRecord] = []
+    curves = []
+    for (scenario, arm), accuracies in found.items():
+        rows = [
+            _record(scenario, arm, epsilon, after, values)
+            for after, values in zip(stops, zip(*accuracies, strict=True), strict=True)
+        ]
+        records += rows
+        title = _title(scenario, epsilon, delta)
+        curves.append(curve_of(_label(arm, rows[0]), rows, "rounds", "accuracy", title))
+    studied = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "seeds": chosen,
+        "clip": clip,
+        "momentum": momentum,
+    }
+    return Study(tuple(records), studied, Picture(tuple(curves), "rounds", "test accuracy"))
+
+
+def _record(
+    scenario: Scenario, arm: Arm, epsilon: float, after: int, accuracies: tuple[float, ...]
+) -> TrainingRecord:
+    noise = arm.noise_multiplier
+    spread = math.nan
+    if len(accuracies) > 1:
+        spread = float(np.std(accuracies, ddof=1)) / math.sqrt(len(accuracies))
+    return TrainingRecord(
+        scenario.name,
+        arm.name,
+        noise,
+        arm.keeps_target,
+        scenario.delta(epsilon, noise) if noise else None,
+        after,
+        float(np.mean(accuracies)),
+        spread,
+        accuracies,
+    )
+
+
+def _label(arm: Arm, record: TrainingRecord) -> str:
+    """Say what the noise is; of what keeps no guarantee the delta that is proven for it."""
+    if record.proven_delta is None:
+        return arm.label
+    proven = "" if arm.keeps_target else f" (proven: δ = {record.proven_delta:.1e})"
+    return f"{arm.label}, σ = {arm.noise_multiplier:.4g}{proven}"
+
+
+def _title(scenario: Scenario, epsilon: float, delta: float) -> str:
+    return (
+        f"{scenario.name}: {scenario.clients:,} clients with {scenario.local_size:,} examples\n"
+        f"p = {scenario.client_rate:g}, q = {scenario.sample_rate:g}; "
+        f"ε = {epsilon:g}, δ = {delta:g} a round"
     )
 
 
@@ -302,7 +242,7 @@ class _Training:
             raise _arguments.invalid(
                 f"scenarios: {scenario.name!r} needs {needed} examples", len(common.data.train)
             )
-        self._scenario, self._arm, self._seed, self._common = scenario, arm, seed, common
+        self.scenario, self.arm, self._seed, self._common = scenario, arm, seed, common
         self._engine: InProcessEngine | None = None
         self._model: Any = None
         stem = f"{scenario.name}-{arm.name}-{seed}".replace(" ", "_")
@@ -339,14 +279,13 @@ class _Training:
         self._accuracies[after] = self._model.accuracy(parameters, test.images, test.labels)
         self._write()
 
-    def curve(self, stops: Sequence[int]) -> Curve:
+    def accuracies(self, stops: Sequence[int]) -> list[float]:
         """Give the accuracies, and let go of the rest."""
         self._engine = self._model = None
-        found = {after: self._accuracies[after] for after in stops}
-        return Curve(self._scenario.name, self._arm.name, self._seed, found)
+        return [self._accuracies[after] for after in stops]
 
     def _begin(self) -> None:
-        scenario, arm, train = self._scenario, self._arm, self._common.data.train
+        scenario, arm, train = self.scenario, self.arm, self._common.data.train
         model = self._model = self._common.model(_seeds.derived(self._seed, _MODEL))
         shares = self._shares(train)
 
@@ -381,14 +320,14 @@ class _Training:
 
     def _shares(self, train: Images) -> Integers:
         """Split the examples among clients: at random, and the same in all arms."""
-        scenario = self._scenario
+        scenario = self.scenario
         order = np.random.default_rng(_seeds.derived(self._seed, _SHARES)).permutation(len(train))
         return order[: scenario.clients * scenario.local_size].reshape(scenario.clients, -1)
 
     def _settings(self) -> dict[str, Any]:
         return {
-            "scenario": dataclasses.asdict(self._scenario),
-            "arm": dataclasses.asdict(self._arm),
+            "scenario": dataclasses.asdict(self.scenario),
+            "arm": dataclasses.asdict(self.arm),
             "seed": self._seed,
             "clip": self._common.clip,
             "momentum": self._common.momentum,

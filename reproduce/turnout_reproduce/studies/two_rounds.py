@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout._drawing import new_axes
-from turnout._extras import require
 from turnout._seeds import derived
-from turnout._tables import Listing
-from turnout._types import Axes
 from turnout.domain import Domain
 from turnout.frequency.adaptive.collection import TwoRoundCollection
 from turnout.frequency.choice import make_oracle
@@ -21,6 +17,8 @@ from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.participation import Bernoulli
+from turnout_reproduce.curves import Curve
+from turnout_reproduce.studies.study import Picture, Study, curve_of
 
 
 @dataclass(frozen=True)
@@ -51,79 +49,6 @@ class TwoRoundRecord:
         return self.two_rounds / self.one_round
 
 
-@dataclass(frozen=True)
-class TwoRoundComparison(Listing):
-    """The result of :func:`compare_two_rounds`.
-
-    Attributes
-    ----------
-    records
-        One for each answer.
-    epsilon, repeats
-        What was studied.
-    one_round_reports, two_round_reports
-        The expected number of reports of the one round, and the mean number of the two.
-    spent
-        The largest total budget that the two rounds spent.
-    """
-
-    records: tuple[TwoRoundRecord, ...]
-    epsilon: float
-    repeats: int
-    one_round_reports: float
-    two_round_reports: float
-    spent: float
-
-    _columns = (
-        "label",
-        "frequency",
-        "one_round",
-        "two_rounds",
-        "bias",
-        "ratio",
-    )
-
-    def table(self) -> str:
-        """Format the records as a plain-text table.
-
-        Returns
-        -------
-        str
-            One line for each answer.
-        """
-        lines = [
-            f"{'answer':>10} {'frequency':>10} {'one round':>10} {'two rounds':>10} {'ratio':>6}"
-        ]
-        lines.extend(
-            f"{row.label!s:>10.10} {row.frequency:>10.3g} {row.one_round:>10.3g} "
-            f"{row.two_rounds:>10.3g} {row.ratio:>6.2f}"
-            for row in self.records
-        )
-        return "\n".join(lines)
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the ratio of the errors against the frequency.
-
-        Parameters
-        ----------
-        ax
-            Matplotlib axes to draw on; new ones by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        InvalidTypeError
-            If ``ax`` is not matplotlib axes.
-        """
-        return plot_two_rounds([self], ax)
-
-
 def compare_two_rounds(
     true_counts: Any,
     *,
@@ -137,7 +62,7 @@ def compare_two_rounds(
     once: bool = True,
     share: float = 0.5,
     oracle: Callable[[float, Domain], FrequencyOracle] | None = None,
-) -> TwoRoundComparison:
+) -> Study[TwoRoundRecord]:
     """Compare two rounds with one at equal total epsilon and equal expected number of reports.
 
     Parameters
@@ -157,8 +82,10 @@ def compare_two_rounds(
 
     Returns
     -------
-    TwoRoundComparison
-        Records, a table and a picture.
+    Study
+        A :class:`TwoRoundRecord` for each answer; ``settings`` has ``epsilon``, ``repeats``, the
+        expected number of reports of the one round, ``one_round_reports``, the mean number of the
+        two, ``two_round_reports``, and in ``spent`` the largest total budget that these spent.
 
     Raises
     ------
@@ -209,51 +136,25 @@ def compare_two_rounds(
             strict=True,
         )
     )
-    return TwoRoundComparison(
-        records,
-        collection.epsilon,
-        number,
-        nodes * total,
-        float(np.mean([run.received for run in runs])),
-        max(run.spent.total for run in runs),
+    ratios = curve_of(
+        f"ε = {collection.epsilon:g}",
+        [row for row in records if row.frequency > 0],
+        "frequency",
+        "ratio",
     )
-
-
-def plot_two_rounds(studies: Any, ax: Axes | None = None) -> Axes:
-    """Draw the ratios of the errors of several studies against the frequency.
-
-    Parameters
-    ----------
-    studies
-        Results of :func:`compare_two_rounds`.
-    ax
-        Matplotlib axes to draw on; new ones by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    InvalidTypeError
-        If ``ax`` is not matplotlib axes.
-    """
-    cycle = require("matplotlib", "plot").colormaps["viridis"]
-    axes = new_axes(ax)
-    studies = list(studies)
-    for position, study in enumerate(studies):
-        rows = sorted((row.frequency, row.ratio) for row in study.records if row.frequency > 0)
-        colour = cycle(position / max(len(studies), 2))
-        axes.plot(*zip(*rows, strict=True), "o-", ms=4, color=colour, label=f"{study.epsilon:g}")
-    axes.axhline(1.0, color="0.4", linewidth=0.8)
-    axes.set(
-        xscale="log",
-        xlabel="true frequency of the answer",
-        ylabel="error of two rounds / error of one",
+    even = Curve("one round", (min(ratios.x), max(ratios.x)), (1.0, 1.0))
+    picture = Picture(
+        (ratios, even),
+        "true frequency of the answer",
+        "error of two rounds / error of one",
+        log="x",
         title="below the line two rounds are better",
     )
-    axes.legend(title="total epsilon", frameon=False)
-    return axes
+    studied = {
+        "epsilon": collection.epsilon,
+        "repeats": number,
+        "one_round_reports": nodes * total,
+        "two_round_reports": float(np.mean([run.received for run in runs])),
+        "spent": max(run.spent.total for run in runs),
+    }
+    return Study(records, studied, picture)

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._tables import Listing, fields_of
 from turnout._types import Floats
 from turnout.errors import InvalidValueError
 from turnout.weighting.weights import (
@@ -21,6 +20,8 @@ from turnout.weighting.weights import (
     weights,
     whole,
 )
+from turnout_reproduce.curves import Curve
+from turnout_reproduce.studies.study import Picture, Study
 
 #: The settings of the fair paper's Table 2, and the errors that it prints for uniform data.
 PRINTED = {
@@ -61,58 +62,6 @@ class WeightingRecord:
     simulated_error: float | None = None
 
 
-@dataclass(frozen=True)
-class WeightingComparison(Listing):
-    """The result of :func:`compare_weightings`.
-
-    Attributes
-    ----------
-    epsilons, sizes
-        The privacy level and the number of users of each group.
-    records
-        One for each way to aggregate.
-    """
-
-    epsilons: tuple[float, ...]
-    sizes: tuple[int, ...]
-    records: tuple[WeightingRecord, ...]
-
-    _columns = fields_of(WeightingRecord)
-
-    def __getitem__(self, method: str) -> WeightingRecord:
-        """Find the record of a method.
-
-        Raises
-        ------
-        InvalidValueError
-            If there is none.
-        """
-        methods = [record.method for record in self.records]
-        return self.records[methods.index(_arguments.choice("method", method, methods))]
-
-    def table(self) -> str:
-        """Format the records as a plain-text table.
-
-        Returns
-        -------
-        str
-            One line for each way to aggregate.
-        """
-        width = max(7 * len(self.epsilons), 8)
-        head = f"{'method':<17} {'weights':<{width}}"
-        lines = [f"{head} {'trace':>10} {'with users':>11} {'simulated':>20}"]
-        for row in self.records:
-            shown = " ".join(f"{weight:.4f}" for weight in row.weights)
-            simulated = "-"
-            if row.simulated is not None:
-                simulated = f"{row.simulated:.4g} ± {row.simulated_error:.2g}"
-            lines.append(
-                f"{row.method:<17} {shown:<{width}} {row.trace:>10.4g} "
-                f"{row.population_trace:>11.4g} {simulated:>20}"
-            )
-        return "\n".join(lines)
-
-
 def compare_weightings(
     epsilons: npt.ArrayLike,
     sizes: npt.ArrayLike,
@@ -121,7 +70,7 @@ def compare_weightings(
     frequencies: npt.ArrayLike | None = None,
     repeats: int = 0,
     seed: int | None = None,
-) -> WeightingComparison:
+) -> Study[WeightingRecord]:
     """Compare the errors of weighted, unweighted and consistent-privacy aggregation.
 
     Parameters
@@ -140,8 +89,9 @@ def compare_weightings(
 
     Returns
     -------
-    WeightingComparison
-        Records and a table.
+    Study
+        A :class:`WeightingRecord` for each way to aggregate; ``settings`` has ``epsilons`` and
+        ``sizes``. The picture shows the weights.
 
     Raises
     ------
@@ -155,12 +105,12 @@ def compare_weightings(
     --------
     >>> study = compare_weightings([0.1, 0.4, 0.7, 1.0], [250] * 4)
     >>> print(study.table())
-    method            weights                           trace  with users            simulated
-    inverse_variance  0.0316 0.1477 0.3045 0.5162    0.001202    0.002678                    -
-    numerical         0.0316 0.1477 0.3045 0.5162    0.001202    0.002678                    -
-    population        0.0602 0.2101 0.3227 0.4070    0.001293    0.002521                    -
-    unweighted        0.2500 0.2500 0.2500 0.2500    0.003277    0.004244                    -
-    consistent        0.2500 0.2500 0.2500 0.2500    0.009508     0.01047                    -
+    method            weights                          trace  population trace
+    inverse_variance  0.03159 0.1477 0.3045 0.5162  0.001202          0.002678
+    numerical         0.03159 0.1477 0.3045 0.5162  0.001202          0.002678
+    population        0.06017 0.2101 0.3227 0.407   0.001293          0.002521
+    unweighted        0.25 0.25 0.25 0.25           0.003277          0.004244
+    consistent        0.25 0.25 0.25 0.25           0.009508           0.01047
     """
     levels = positive("epsilons", epsilons, finite=True)
     users = whole("sizes", sizes, levels.size)
@@ -203,8 +153,11 @@ def compare_weightings(
                 *simulated,
             )
         )
-    sizes_kept = tuple(int(size) for size in users)
-    return WeightingComparison(tuple(levels.tolist()), sizes_kept, tuple(records))
+    epsilons_kept = tuple(levels.tolist())
+    curves = tuple(Curve(row.method, epsilons_kept, row.weights) for row in records)
+    picture = Picture(curves, "ε of the group", "weight of a user")
+    studied = {"epsilons": epsilons_kept, "sizes": tuple(int(size) for size in users)}
+    return Study(tuple(records), studied, picture)
 
 
 def _simulate(
@@ -235,34 +188,3 @@ def _distribution(frequencies: Any) -> Floats:
         raise InvalidValueError(f"frequencies must add up to 1, got {given.sum()}")
     result: Floats = given / given.sum()
     return result
-
-
-def table_2() -> str:
-    """Compute the fair paper's Table 2 again, beside what it prints for uniform data.
-
-    The weights follow exactly. The printed "MSE" are traces (sums over the 30 items, not averages)
-    of the sampling's variance alone, for 1000 users in four groups of 250; they come from one
-    experiment each. That of s3 does not fit the formula (printed 9.52e-4, computed 1.97e-3).
-
-    Returns
-    -------
-    str
-        A plain-text table.
-
-    Examples
-    --------
-    >>> print(table_2().splitlines()[1])
-    s1   weighted    0.0316 0.1477 0.3045 0.5162     0.001202  0.001124
-    """
-    lines = [f"{'':<4} {'method':<11} {'weights':<29} {'trace':>10} {'printed':>9}"]
-    for name, (epsilons, weighted, unweighted) in PRINTED.items():
-        study = compare_weightings(epsilons, [250] * 4)
-        for label, method, printed in (
-            ("weighted", "inverse_variance", f"{weighted:.4g}"),
-            ("unweighted", "unweighted", f"{unweighted:.4g}"),
-            ("consistent", "consistent", "-"),
-        ):
-            record = study[method]
-            shown = " ".join(f"{weight:.4f}" for weight in record.weights)
-            lines.append(f"{name:<4} {label:<11} {shown:<29} {record.trace:>10.4g} {printed:>9}")
-    return "\n".join(lines)

@@ -29,8 +29,9 @@ def test_every_oracle_meets_its_prediction() -> None:
         # A quarter is more than six standard errors of 40 repeats over five answers.
         assert abs(row.rmse / row.rmse_predicted - 1) < max(0.25, 6 * row.rmse_error / row.rmse)
         assert row.realized_epsilon <= row.epsilon
-    assert study.refused == {}
-    assert (study.nodes, study.domain_size, study.repeats, study.rate) == (10_000, 5, 40, 1.0)
+    assert study.settings["refused"] == {}
+    sizes = [study.settings[name] for name in ("nodes", "domain_size", "repeats", "rate")]
+    assert sizes == [10_000, 5, 40, 1.0]
 
 
 def test_a_seed_makes_it_reproducible_and_participation_costs_precision() -> None:
@@ -47,7 +48,7 @@ def test_a_seed_makes_it_reproducible_and_participation_costs_precision() -> Non
 
 def test_large_populations_are_simulated() -> None:
     study = compare_oracles([10**9, 10**9], epsilons=[1.0], oracles=[tn.DirectEncoding], seed=2)
-    assert study.nodes == 2 * 10**9
+    assert study.settings["nodes"] == 2 * 10**9
     assert study.records[0].rmse < 1e-4
 
 
@@ -56,7 +57,10 @@ def test_what_cannot_be_made_is_named() -> None:
         COUNTS, epsilons=[1.0, 43.0], oracles=["direct_encoding", "hadamard_response"], seed=3
     )
     assert {row.epsilon for row in study.records} == {1.0}
-    assert set(study.refused) == {("direct_encoding", 43.0), ("hadamard_response", 43.0)}
+    assert set(study.settings["refused"]) == {
+        ("direct_encoding", 43.0),
+        ("hadamard_response", 43.0),
+    }
     with pytest.raises(InvalidValueError, match="no oracle can be studied: epsilon"):
         compare_oracles(COUNTS, epsilons=[-1.0])
 
@@ -65,13 +69,16 @@ def test_table_and_picture_show_every_record() -> None:
     study = compare_oracles(COUNTS, repeats=2, seed=4)
     lines = study.table().splitlines()
     assert len(lines) == 1 + len(study.records)
-    assert re.search(r"SubsetSelection +\d+ ", study.table())
-    axes = study.plot()
-    assert "rmse" in axes.get_xlabel()
-    shown = [label.get_text().split("\n")[0] for label in axes.get_yticklabels()]
-    assert set(shown) == {row.oracle for row in study.records}
+    assert re.search(r"SubsetSelection +0.5 ", study.table())
+    assert study.to_arrow().num_rows == len(study.records)
+    (axes,) = study.plot()
+    assert "rmse" in axes.get_ylabel()
+    curves = {each.get_label(): each.lines[0].get_ydata() for each in axes.containers}
+    assert set(curves) == {row.oracle for row in study.records}
+    rows = [row.rmse for row in study.records if row.oracle == "SubsetSelection"]
+    assert list(curves["SubsetSelection"]) == rows
     with pytest.raises(InvalidTypeError, match="ax must be matplotlib axes"):
-        study.plot(ax=3)  # type: ignore[arg-type]
+        study.plot(ax=3)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,7 @@ def test_by_default_all_that_need_nothing_else_are_compared() -> None:
     # Padded and memoized oracles are registered too, once their modules are there.
     assert {PaddedOracle, tn.Memoized}.isdisjoint(registered().values())
     study = compare_oracles(COUNTS, epsilons=[1.0], repeats=2, seed=1)
-    assert not study.refused
+    assert not study.settings["refused"]
     assert {each.oracle for each in study.records} == {
         found.__name__ for found in registered().values()
     }
@@ -113,7 +120,7 @@ def test_what_an_oracle_refuses_is_left_out_and_said() -> None:
         COUNTS, epsilons=[1.0, 50.0], oracles=[tn.DirectEncoding], repeats=2, seed=1
     )
     assert [each.epsilon for each in study.records] == [1.0]
-    assert "at most 42" in study.refused["direct_encoding", 50.0]
+    assert "at most 42" in study.settings["refused"]["direct_encoding", 50.0]
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,18 @@ from dataclasses import astuple
 from types import ModuleType
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
-from turnout_reproduce.studies.oracles import Comparison, compare_rates
+from turnout_reproduce.studies import compare_rates
+from turnout_reproduce.studies.study import Study
+
+mpl.use("agg")
+
+from matplotlib import pyplot as plt
 
 SMALL: dict[str, Any] = {
     "true_counts": [5, 5],
@@ -34,19 +40,19 @@ def binomial_counts() -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def paper() -> Comparison:
+def paper() -> Study[Any]:
     return compare_rates(
         binomial_counts(), epsilons=[1.0, 4.0], participations=RATES, repeats=400, seed=11
     )
 
 
-def of_epsilon(study: Comparison, epsilon: float) -> list[Any]:
+def of_epsilon(study: Study[Any], epsilon: float) -> list[Any]:
     return [record for record in study.records if record.epsilon == epsilon]
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_total_variation_falls_at_every_step_of_participation_with_falling_gains(
-    paper: Comparison, epsilon: float
+    paper: Study[Any], epsilon: float
 ) -> None:
     """Figure 3: the cost rises in proportion, the error falls ever more slowly."""
     records = of_epsilon(paper, epsilon)
@@ -60,7 +66,7 @@ def test_total_variation_falls_at_every_step_of_participation_with_falling_gains
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_the_mean_total_variation_is_that_of_normal_errors_with_the_exact_variances(
-    paper: Comparison, epsilon: float, statistical: ModuleType
+    paper: Study[Any], epsilon: float, statistical: ModuleType
 ) -> None:
     """E|N(0, v)| = sqrt(2 v / pi); the skewness of a thousand reports costs less than 1 %."""
     counts = binomial_counts()
@@ -73,7 +79,7 @@ def test_the_mean_total_variation_is_that_of_normal_errors_with_the_exact_varian
 
 
 def test_the_error_is_the_one_that_the_exact_variance_predicts(
-    paper: Comparison, statistical: ModuleType
+    paper: Study[Any], statistical: ModuleType
 ) -> None:
     """Squared errors of 101 answers in 400 repeats; a wrong constant would stand out."""
     for record in paper.records:
@@ -82,15 +88,15 @@ def test_the_error_is_the_one_that_the_exact_variance_predicts(
     assert by_rate[0.1] > by_rate[0.4] * 1.9
 
 
-def test_a_larger_epsilon_gives_the_smaller_error_at_every_rate(paper: Comparison) -> None:
+def test_a_larger_epsilon_gives_the_smaller_error_at_every_rate(paper: Study[Any]) -> None:
     pairs = zip(of_epsilon(paper, 1.0), of_epsilon(paper, 4.0), strict=True)
     assert all(weak.total_variation < 0.5 * strong.total_variation for strong, weak in pairs)
 
 
-def test_the_cost_is_that_of_the_expected_reports(paper: Comparison) -> None:
+def test_the_cost_is_that_of_the_expected_reports(paper: Study[Any]) -> None:
     for record in paper.records:
         assert record.expected_bytes == record.expected_reports * 7 / 8  # 101 answers: 7 bits
-    assert (paper.nodes, paper.repeats) == (50_000, 400)
+    assert (paper.settings["nodes"], paper.settings["repeats"]) == (50_000, 400)
 
 
 def test_there_is_one_record_for_each_combination_in_their_order() -> None:
@@ -145,7 +151,7 @@ def test_every_unbiased_method_meets_its_predicted_error(method: str) -> None:
         seed=3,
     )
     (record,) = study.records
-    assert study.method == method
+    assert study.settings["method"] == method
     assert record.rmse == pytest.approx(record.rmse_predicted, rel=0.03)
 
 
@@ -157,7 +163,7 @@ def test_the_predicted_error_of_the_biased_c_holds_its_bias() -> None:
 
 
 def test_post_processing_lowers_the_error_of_a_study_and_is_named_by_it() -> None:
-    def study(postprocessing: str) -> Comparison:
+    def study(postprocessing: str) -> Study[Any]:
         return compare_rates(
             binomial_counts(),
             epsilons=[1.0],
@@ -168,16 +174,27 @@ def test_post_processing_lowers_the_error_of_a_study_and_is_named_by_it() -> Non
         )
 
     raw, projected = study("none"), study("simplex")
-    assert projected.postprocessing == "simplex"
+    assert projected.settings["postprocessing"] == "simplex"
     assert projected.records[0].total_variation < 0.5 * raw.records[0].total_variation
 
 
-def test_the_table_has_a_heading_and_a_line_for_each_setting(paper: Comparison) -> None:
+def test_the_table_has_a_heading_and_a_line_for_each_setting(paper: Study[Any]) -> None:
     lines = paper.table().splitlines()
     assert len(lines) == 1 + len(paper.records)
-    assert lines[0].split()[:3] == ["epsilon", "rate", "reports"]
+    assert lines[0].split()[:4] == ["epsilon", "rate", "expected", "reports"]
     first = paper.records[0]
-    assert lines[1].split()[:4] == ["1", "0.1", "5,000", f"{first.total_variation:.4f}"]
+    assert lines[1].split()[:3] == ["1", "0.1", "5,000"]
+    assert f"{first.total_variation:.4g} ± {first.total_variation_error:.1g}" in lines[1]
+
+
+def test_the_picture_has_a_curve_for_each_epsilon_and_the_cost(paper: Study[Any]) -> None:
+    (axes,) = paper.plot()
+    assert [each.get_label() for each in axes.containers] == ["ε = 1", "ε = 4"]
+    drawn = axes.containers[1].lines[0]
+    assert tuple(drawn.get_xdata()) == RATES
+    assert list(drawn.get_ydata()) == [row.total_variation for row in of_epsilon(paper, 4.0)]
+    assert "cost" in axes.child_axes[0].get_xlabel()
+    plt.close(axes.figure)
 
 
 def _at_five(_: float, domain: Any) -> tn.FrequencyOracle:

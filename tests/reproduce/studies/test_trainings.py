@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from turnout.accounting import paper
-from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, PlanMismatchError
 from turnout.federated import load_checkpoint
 from turnout_reproduce.datasets import ImageSplit
-from turnout_reproduce.studies.trainings import ParticipationStudy
+from turnout_reproduce.studies.study import Study
+from turnout_reproduce.studies.trainings import TrainingRecord
 from turnout_reproduce.training.scenarios import Arm, Scenario, arms_of
 
 PAPER = Scenario("many clients", 23264, 30, client_rate=0.001, sample_rate=0.1)
@@ -69,9 +70,11 @@ def images(number, seed):
     return Images(pixels.astype(np.uint8), labels)
 
 
-def study(folder, rounds=40, data=ImageSplit(images(400, 1), images(200, 2)), **options):
+ARMS = [Arm("none", "no privacy", 0.0, 0.5, False), Arm("sound", "sound", 1.0, 0.5, True)]
+
+
+def study(folder, rounds=40, data=ImageSplit(images(400, 1), images(200, 2)), arms=ARMS, **options):
     scenario = Scenario("small", 40, 10, client_rate=0.5, sample_rate=0.5)
-    arms = [Arm("none", "no privacy", 0.0, 0.5, False), Arm("sound", "sound", 1.0, 0.5, True)]
     settings = dict(epsilon=1.0, delta=1e-6, rounds=rounds, every=4, seeds=[7, 8], progress=False)
     return compare_trainings(
         [(scenario, arms)], data, Linear, **{**settings, **options}, folder=folder
@@ -140,20 +143,20 @@ def test_unknown_arms_and_impossible_scenarios_are_refused(small: dict[str, Any]
 
 
 def test_a_study_learns_and_noise_costs_accuracy(small: dict[str, Any], tmp_path: Path) -> None:
-    study: ParticipationStudy = small["study"](tmp_path)
-    rounds, free, errors = study.table("small", "none")
-    assert rounds == list(range(4, 41, 4))
-    assert free[-1] > 0.8
-    assert errors.shape == free.shape
-    values = [curve.accuracies[40] for curve in study.curves if curve.arm == "none"]
-    assert free[-1] == pytest.approx(np.mean(values))
-    assert errors[-1] == pytest.approx(abs(values[0] - values[1]) / 2)
-    assert not np.array_equal(study.table("small", "sound")[1], free)
-    with pytest.raises(InvalidValueError, match="no curve of 'ols' in 'small'"):
-        study.table("small", "ols")
-    described = json.loads(json.dumps(study.to_dict()))
-    assert described["scenarios"][0]["arms"][1]["proven_delta"] > 0
-    assert described["scenarios"][0]["arms"][0]["accuracies"]["7"][-1] == values[0]
+    study: Study[TrainingRecord] = small["study"](tmp_path)
+    free, noisy = ([row for row in study.records if row.arm == arm] for arm in ("none", "sound"))
+    assert [row.rounds for row in free] == list(range(4, 41, 4))
+    last = free[-1]
+    assert last.accuracy > 0.8
+    assert last.accuracy == pytest.approx(np.mean(last.accuracies))
+    assert last.accuracy_error == pytest.approx(abs(np.diff(last.accuracies)[0]) / 2)
+    assert [row.accuracy for row in noisy] != [row.accuracy for row in free]
+    assert last.proven_delta is None
+    assert noisy[0].proven_delta > 0
+    with pytest.raises(InvalidValueError, match=r"no record with .*'ols'"):
+        study.find(arm="ols")
+    assert study.settings["seeds"] == [7, 8]
+    json.dumps([study.settings, study.to_records()])
 
 
 def test_what_was_done_is_not_done_again(small: dict[str, Any], tmp_path: Path) -> None:
@@ -167,11 +170,11 @@ def test_what_was_done_is_not_done_again(small: dict[str, Any], tmp_path: Path) 
     assert half + 75 <= model.calls <= half + 80
     done = model.calls
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    assert small["study"](tmp_path).curves == first.curves
+    assert small["study"](tmp_path).records == first.records
     assert model.calls == done
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
     # Without a folder, and at one go, it is the same.
-    assert small["study"](None).curves == first.curves
+    assert small["study"](None).records == first.records
 
 
 @pytest.mark.parametrize("lost", ["file", "line", "checkpoint"])
@@ -186,7 +189,7 @@ def test_what_is_lost_is_done_again(small: dict[str, Any], tmp_path: Path, lost:
         path.write_text(json.dumps(content))
     if lost == "checkpoint":
         (tmp_path / "small-sound-7.checkpoint").unlink()
-    assert small["study"](tmp_path).curves == first.curves
+    assert small["study"](tmp_path).records == first.records
 
 
 def test_a_folder_of_another_study_is_refused(small: dict[str, Any], tmp_path: Path) -> None:
@@ -221,7 +224,7 @@ def test_a_killed_run_ends_with_the_same_bits(small: dict[str, Any], tmp_path: P
     assert kills == 3
     resumed = small["study"](folder)
     whole = small["study"](tmp_path / "whole")
-    assert resumed.curves == whole.curves
+    assert resumed.records == whole.records
     for arm in ("none", "sound"):
         for seed in (7, 8):
             name = f"small-{arm}-{seed}.checkpoint"
@@ -242,36 +245,32 @@ def test_the_picture_shows_what_is_unsound(small: dict[str, Any]) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib import pyplot
 
-    study: ParticipationStudy = small["study"](None, rounds=8)
-    ((scenario, (none, _)),) = study.scenarios
-    unsound = Arm("sound", "unsound: Theorem 4.1", 1.0, 0.5, False)
-    shown = ParticipationStudy(1.0, 1e-6, ((scenario, (none, unsound)),), study.curves)
-    (axes,) = shown.plot()
+    arms = [small["ARMS"][0], Arm("unsound", "unsound: Theorem 4.1", 1.0, 0.5, False)]
+    study: Study[TrainingRecord] = small["study"](None, rounds=8, arms=arms)
+    (axes,) = study.plot()
     try:
         assert axes.get_xlabel() == "rounds"
         assert axes.get_ylabel() == "test accuracy"
-        free, dashed = axes.get_lines()
+        assert axes.get_title(loc="left").startswith("small: 40 clients with 10 examples")
+        free, broken = axes.containers
         assert free.get_label() == "no privacy"
-        assert free.get_linestyle() == "-"
-        assert dashed.get_label().startswith("unsound: Theorem 4.1, σ = 1.00 (proven: δ = ")
-        assert dashed.get_linestyle() == "--"
-        np.testing.assert_array_equal(free.get_ydata(), study.table("small", "none")[1])
-        assert len(axes.collections) == 2
-        with pytest.raises(InvalidValueError, match="axes must be one for each of 1 scenarios"):
-            shown.plot([axes, axes])
+        assert broken.get_label().startswith("unsound: Theorem 4.1, σ = 1 (proven: δ = ")
+        rows = [row.accuracy for row in study.records if row.arm == "none"]
+        assert list(free.lines[0].get_ydata()) == rows
+        with pytest.raises(InvalidTypeError, match="ax must be matplotlib axes, one for each of 1"):
+            study.plot([axes, axes])
     finally:
         pyplot.close(axes.figure)
 
 
-def test_bands_need_two_seeds(small: dict[str, Any]) -> None:
+def test_errors_need_two_seeds(small: dict[str, Any]) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib import pyplot
 
-    study: ParticipationStudy = small["study"](None, rounds=4, seeds=[1])
-    assert np.isnan(study.table("small", "none")[2]).all()
-    assert study.to_dict()["scenarios"][0]["arms"][0]["standard_error"] == [None]
+    study: Study[TrainingRecord] = small["study"](None, rounds=4, seeds=[1])
+    assert all(np.isnan(row.accuracy_error) for row in study.records)
+    assert "±" not in study.table()
     (axes,) = study.plot()
-    assert not axes.collections
     pyplot.close(axes.figure)
 
 
@@ -305,11 +304,15 @@ def test_the_script_trains_on_mnist_and_says_what_came_out(tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     assert "unsound: Theorem 4.1" in done.stdout
     assert (tmp_path / "accuracy.png").stat().st_size > 10_000
-    many, few = json.loads((tmp_path / "results.json").read_text())["scenarios"]
-    noise = {arm["name"]: arm["noise_multiplier"] for arm in many["arms"]}
+    rows = json.loads((tmp_path / "results.json").read_text())["records"]
+    many, few = (
+        {row["arm"]: row for row in rows if row["scenario"] == name and row["rounds"] == 2}
+        for name in ("many clients", "few clients")
+    )
+    noise = {name: row["noise_multiplier"] for name, row in many.items()}
     assert noise["none"] == 0 < noise["unsound"] < noise["sound"] < noise["wcs"] < noise["ols"]
-    assert all(arm["proven_delta"] <= 1e-6 for arm in many["arms"] if arm["keeps_target"])
-    assert [arm["name"] for arm in few["arms"]] == ["none", "sound", "wcs", "ols"]
+    assert all(row["proven_delta"] <= 1e-6 for row in many.values() if row["keeps_target"])
+    assert list(few) == ["none", "sound", "wcs", "ols"]
     missing = subprocess.run(
         [sys.executable, script, "--data", str(tmp_path), "--output", str(tmp_path)],
         capture_output=True,

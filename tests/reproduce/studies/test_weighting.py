@@ -10,7 +10,7 @@ import pytest
 
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout_reproduce.studies import compare_weightings
-from turnout_reproduce.studies.weighting import PRINTED, table_2
+from turnout_reproduce.studies.weighting import PRINTED
 
 TABLE_2 = {
     (0.1, 0.4, 0.7, 1.0): (0.0316, 0.1477, 0.3045, 0.5162),
@@ -33,26 +33,25 @@ def test_the_study_simulates_what_it_computes(statistical: ModuleType) -> None:
     errors = {record.method: record.population_trace for record in made.records}
     assert errors["population"] < errors["inverse_variance"] < errors["unweighted"]
     assert errors["unweighted"] < errors["consistent"]
-    assert made["numerical"].trace == pytest.approx(made["inverse_variance"].trace, rel=1e-9)
+    assert made.find(method="numerical").trace == pytest.approx(
+        made.find(method="inverse_variance").trace, rel=1e-9
+    )
 
 
 def test_table_2_of_the_paper() -> None:
-    rows = [line.split() for line in table_2().splitlines()[1:]]
-    assert len(rows) == 12
-    for name, (epsilons, weighted, unweighted) in PRINTED.items():
-        printed = TABLE_2[epsilons]
-        own = [row for row in rows if row[0] == name]
-        assert own[0][2:6] == [f"{weight:.4f}" for weight in printed]
-        assert [float(row[-1]) for row in own[:2]] == [weighted, unweighted]
-        computed = [float(row[6]) for row in own]
-        assert computed[0] < computed[1] < computed[2]
+    for name, (epsilons, weighted, _) in PRINTED.items():
+        study = compare_weightings(epsilons, [250] * 4)
+        best, even, least = (
+            study.find(method=method) for method in ("inverse_variance", "unweighted", "consistent")
+        )
+        assert tuple(round(weight, 4) for weight in best.weights) == TABLE_2[epsilons]
+        assert best.trace < even.trace < least.trace
         if name != "s3":  # its printed error does not fit the formula
-            assert computed[0] == pytest.approx(weighted, rel=0.3)
+            assert best.trace == pytest.approx(weighted, rel=0.3)
     # With Fractions of nothing but the definition: s1.
     trace = 1 / sum(250 * float(np.expm1(eps)) for eps in (0.1, 0.4, 0.7, 1.0))
-    assert compare_weightings([0.1, 0.4, 0.7, 1.0], [250] * 4)["inverse_variance"].trace == (
-        pytest.approx(trace, rel=1e-12)
-    )
+    found = compare_weightings([0.1, 0.4, 0.7, 1.0], [250] * 4).find(method="inverse_variance")
+    assert found.trace == pytest.approx(trace, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -78,5 +77,5 @@ def test_groups_and_methods_are_refused_by_name() -> None:
     for sizes, message in (([1, 2], "one number for each of the 1 groups"), (["x"], "sizes must")):
         with pytest.raises((InvalidValueError, InvalidTypeError), match=message):
             compare_weightings([1.0], sizes)
-    with pytest.raises(InvalidValueError, match="method must be one of"):
-        compare_weightings([1.0], [1])["best"]
+    with pytest.raises(InvalidValueError, match=r"the study has no record with .*'best'"):
+        compare_weightings([1.0], [1]).find(method="best")
