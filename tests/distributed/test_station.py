@@ -356,7 +356,7 @@ def test_the_server_names_the_aggregator_that_is_missing(sockets: ModuleType) ->
             server: Any = found[sockets.SERVER].roles[0]
             with pytest.raises(MissingPartyError):
                 server.estimate()
-            assert not server._sums
+            assert not server._found
 
     sockets.run(main())
 

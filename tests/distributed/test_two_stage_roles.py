@@ -464,7 +464,7 @@ def test_sums_for_other_items_than_elected_for_are_refused(harness: ModuleType) 
                     np.array(items, np.int64), field, field.elements([1] * len(items))
                 )
                 data = harness.forged(network.round_, Kind.SUM, Party(USER, user), SERVER, payload)
-                refused(harness, server, data, "not elected")
+                refused(harness, server, data, "other items than the election says")
     network.deliver(elections[:-1])
     assert server.sums.tolist() == [1, 2, 3]
 

@@ -7,14 +7,9 @@ import enum
 from collections.abc import Collection, Iterable, Mapping
 from typing import NoReturn
 
-import numpy as np
-
-from turnout._types import Array, Integers
 from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.costs import Costs
-from turnout.distributed.elections import Election
 from turnout.distributed.messages import Kind, Message, Party, Role, in_words
-from turnout.distributed.two_stage import TwoStageSampling
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
 
 _SHOWN = 5
@@ -189,30 +184,6 @@ class Participant(abc.ABC):
         if sender.index in seen:
             raise ProtocolError(f"{self._party} already has the message of {sender}")
         return sender.index
-
-    def _opened(
-        self,
-        message: Message,
-        mechanism: TwoStageSampling,
-        state: State,
-        known: bool,
-        user: int | None,
-    ) -> Election:
-        """Read the election, which comes once; of duties it has those of one user."""
-        self._sender(message, Role.REPORTING_SERVER, 1, (0,) if known else (), state)
-        users, size = mechanism.users, mechanism.domain.size
-        election = Election.unpack(message.payload, users, size, user)
-        election.check(mechanism)
-        return election
-
-    def _total(self, bundles: Iterable[tuple[Integers, Array]]) -> Array:
-        """Add up elements of some items each: one sum for every item."""
-        mechanism = self._mechanism
-        totals = np.zeros(mechanism.domain.size, mechanism.field.dtype)
-        for items, elements in bundles:
-            totals[items] = mechanism.field.add(totals[items], elements)
-            self._costs.additions += len(items)
-        return totals
 
     def _check_open(self) -> None:
         if self._state is not State.COLLECTING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from turnout.distributed import elections, payloads
 from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import Kind, Message, Party, Role
+from turnout.distributed.roles.adding import Adding
 from turnout.distributed.roles.base import Participant, State, absent, listed
 from turnout.distributed.two_stage import TwoStageSampling
 from turnout.errors import (
@@ -301,7 +302,7 @@ class ReportingServer(Participant):
         return messages
 
 
-class AggregatingServer(Participant):
+class AggregatingServer(Adding):
     """Receives the sums of all that add up, and learns their total, which is published.
 
     With aggregators, or with users as parties, it waits for a sum of each. In two-stage sampling it
@@ -322,24 +323,25 @@ class AggregatingServer(Participant):
     ['aggregator 0', 'aggregator 1']
     """
 
+    _step: ClassVar[State] = State.COLLECTING
+
     def __init__(self, mechanism: AggregationMechanism, round_id: bytes) -> None:
         super().__init__(mechanism, round_id, Party(Role.SERVER))
-        self._election: elections.Election | None = None
-        self._duties: dict[int, list[int]] = {}
-        self._sums: dict[int, Any] = {}
         self._published: tuple[Integers, int] | None = None
 
     @property
     def missing(self) -> tuple[Party, ...]:
         """The parties whose sum, or election, did not come."""
-        if self._state is not State.COLLECTING:
-            return ()
+        mechanism = self._mechanism
+        if isinstance(mechanism, Deployed) and self._state is self._step:
+            return absent(Role.AGGREGATOR, mechanism.number_of_parties, self._found)
+        return super().missing
+
+    @property
+    def _all_found(self) -> bool:
         if isinstance(self._mechanism, Deployed):
-            return absent(Role.AGGREGATOR, self._mechanism.number_of_parties, self._sums)
-        if self._election is None:
-            return (Party(Role.REPORTING_SERVER),)
-        waited = sorted(self._duties.keys() - self._sums.keys())
-        return tuple(Party(Role.USER, user) for user in waited)
+            return len(self._found) == self._mechanism.number_of_parties
+        return super()._all_found
 
     @property
     def takes(self) -> Mapping[Kind, int]:
@@ -353,30 +355,21 @@ class AggregatingServer(Participant):
             }
         return {Kind.SUM: payloads.party_sum_size(mechanism.field, size)}
 
-    def _forget(self) -> None:
-        self._sums.clear()
-        self._duties.clear()
-        self._election = None
-
     def _accept(self, message: Message) -> list[Message]:
-        if isinstance(self._mechanism, Deployed):
+        if message.kind is Kind.ELECTION:
+            election = self._read_election(message, None)
+            self._await(election, election.duties_of_all())
+        elif isinstance(self._mechanism, Deployed):
             self._take_party_sum(message, self._mechanism)
-            expected = self._mechanism.number_of_parties
         else:
-            if message.kind is Kind.ELECTION:
-                self._take_election(message)
-            else:
-                self._take_elected_sum(message)
-            if self._election is None:
-                return []
-            expected = len(self._duties)
-        if len(self._sums) == expected:
+            self._take_items(message)
+        if self._all_found:
             self._publish()
         return []
 
     def _take_party_sum(self, message: Message, mechanism: Deployed) -> None:
         count = mechanism.number_of_parties
-        party = self._sender(message, Role.AGGREGATOR, count, self._sums, State.COLLECTING)
+        party = self._sender(message, Role.AGGREGATOR, count, self._found, State.COLLECTING)
         found = payloads.unpack_party_sum(message.payload, mechanism.field, mechanism.domain.size)
         if not mechanism.users - mechanism.max_missing_users <= found[0] <= mechanism.users:
             raise MalformedMessageError(
@@ -384,48 +377,24 @@ class AggregatingServer(Participant):
                 f"most {mechanism.max_missing_users}"
             )
         # All that are here agree, so one of them is enough.
-        for other, known in itertools.islice(self._sums.items(), 1):
+        for other, known in itertools.islice(self._found.items(), 1):
             if found[:2] != known[:2]:
                 raise ProtocolError(
                     f"{message.sender} added up other users than aggregator {other}: "
                     f"{found[0]} and {known[0]}"
                 )
-        self._sums[party] = found
-
-    def _take_election(self, message: Message) -> None:
-        mechanism = self._mechanism
-        assert isinstance(mechanism, TwoStageSampling)
-        self._election = election = self._opened(
-            message, mechanism, State.COLLECTING, self._election is not None, None
-        )
-        # What came before the election and does not fit is as if it had never come.
-        self._duties = election.duties_of_all()
-        self._sums = {
-            user: found
-            for user, found in self._sums.items()
-            if found[0].tolist() == self._duties.get(user)
-        }
-
-    def _take_elected_sum(self, message: Message) -> None:
-        mechanism = self._mechanism
-        user = self._sender(message, Role.USER, mechanism.users, self._sums, State.COLLECTING)
-        found = payloads.unpack_item_shares(message.payload, mechanism.field, mechanism.domain.size)
-        if self._election is not None and found[0].tolist() != self._duties.get(user):
-            raise ProtocolError(
-                f"{self._party} got a sum of {message.sender} for items that it was not elected for"
-            )
-        self._sums[user] = found
+        self._found[party] = found
 
     def _publish(self) -> None:
         mechanism = self._mechanism
         if isinstance(mechanism, Deployed):
-            received = next(iter(self._sums.values()))[0]
-            total = mechanism.field.sum([elements for _, _, elements in self._sums.values()])
-            self._costs.additions += mechanism.domain.size * (len(self._sums) - 1)
+            received = next(iter(self._found.values()))[0]
+            total = mechanism.field.sum([elements for _, _, elements in self._found.values()])
+            self._costs.additions += mechanism.domain.size * (len(self._found) - 1)
         else:
             assert self._election is not None
             received = self._election.received
-            total = self._total(self._sums.values())
+            total = self._total()
         self._published = (mechanism.decode(total), received)
         self._forget()
         self._state = State.DONE

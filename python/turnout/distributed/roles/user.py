@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from turnout.distributed import elections, payloads
 from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import Kind, Message, Party, Role
-from turnout.distributed.roles.base import Participant, State
+from turnout.distributed.roles.adding import Adding
+from turnout.distributed.roles.base import State
 from turnout.distributed.two_stage import TwoStageSampling
 from turnout.errors import ProtocolError
 
 
-class User(Participant):
+class User(Adding):
     """One person's device: it holds one item, and sends what looks random.
 
     Call :meth:`report` once. With aggregators that is all. In two-stage sampling the user then
@@ -42,25 +43,13 @@ class User(Participant):
     ['aggregator 0', 'aggregator 1']
     """
 
+    _step: ClassVar[State] = State.WAITING
+
     def __init__(self, mechanism: AggregationMechanism, round_id: bytes, index: int) -> None:
         super().__init__(mechanism, round_id, Party(Role.USER, index))
         # Of two-stage sampling:
         self._set: Integers = np.empty(0, np.int64)
         self._bits: Integers = np.empty(0, np.int64)
-        self._duties: dict[int, Integers] | None = None
-        self._elected: tuple[Integers, ...] = ()
-        self._shares: dict[int, tuple[Integers, Any]] = {}
-        self._expected: dict[int, list[int]] = {}
-        self._waited: set[int] = set()
-
-    @property
-    def missing(self) -> tuple[Party, ...]:
-        """The parties that this one waits for; nobody before it has reported."""
-        if self._state is not State.WAITING:
-            return ()
-        if self._duties is None:
-            return (Party(Role.REPORTING_SERVER),)
-        return tuple(Party(Role.USER, user) for user in sorted(self._waited))
 
     @property
     def takes(self) -> Mapping[Kind, int]:
@@ -74,11 +63,7 @@ class User(Participant):
         }
 
     def _forget(self) -> None:
-        self._shares.clear()
-        self._waited.clear()
-        self._expected.clear()
-        self._duties = None
-        self._elected = ()
+        super()._forget()
         self._set = self._bits = np.empty(0, np.int64)
 
     def report(self, value: Any) -> list[Message]:
@@ -154,13 +139,13 @@ class User(Participant):
     def _accept(self, message: Message) -> list[Message]:
         if message.kind is Kind.ELECTION:
             return self._take_election(message)
-        self._take_shares(message)
+        if message.sender == self._party:
+            raise ProtocolError(f"{self._party} got shares that claim to be its own")
+        self._take_items(message)
         return self._finish()
 
     def _take_election(self, message: Message) -> list[Message]:
-        mechanism, known = self._mechanism, self._duties is not None
-        assert isinstance(mechanism, TwoStageSampling)
-        election = self._opened(message, mechanism, State.WAITING, known, self._party.index)
+        election = self._read_election(message, self._party.index)
         if (election.reporters[self._set] == 0).any():
             raise ProtocolError(f"{self._party} is not counted among the reporters of its items")
         own = set(self._set.tolist())
@@ -169,21 +154,12 @@ class User(Participant):
                 raise ProtocolError(
                     f"{self._party} is wrongly listed among the reporters of item {item}"
                 )
-        self._duties = election.duties
-        for item in sorted(self._duties):
-            for user in self._duties[item].tolist():
-                self._expected.setdefault(user, []).append(item)
-        self._waited = set(self._expected)
-        self._elected = election.elected
-        # What came before the election and does not fit is as if it had never come.
-        self._shares = {
-            sender: found
-            for sender, found in self._shares.items()
-            if found[0].tolist() == self._expected.get(sender)
-        }
-        messages = self._share_items(election)
-        self._waited -= self._shares.keys()
-        return messages + self._finish()
+        expected: dict[int, list[int]] = {}
+        for item, users in sorted(election.duties.items()):
+            for user in users.tolist():
+                expected.setdefault(user, []).append(item)
+        self._await(election, expected)
+        return self._share_items(election) + self._finish()
 
     def _share_items(self, election: elections.Election) -> list[Message]:
         field = self._mechanism.field
@@ -202,42 +178,27 @@ class User(Participant):
             items, elements = bundles[user]
             listed, packed = np.array(items, np.int64), field.elements(elements)
             if user == self._party.index:
-                self._shares[user] = (listed, packed)
+                self._found[user] = (listed, packed)
                 continue
             payload = payloads.pack_item_shares(listed, field, packed)
             messages.append(self._send(Kind.ITEM_SHARES, Party(Role.USER, user), payload))
         self._bits = np.empty(0, np.int64)
         return messages
 
-    def _take_shares(self, message: Message) -> None:
-        mechanism = self._mechanism
-        if message.sender == self._party:
-            raise ProtocolError(f"{self._party} got shares that claim to be its own")
-        sender = self._sender(message, Role.USER, mechanism.users, self._shares, State.WAITING)
-        items, elements = payloads.unpack_item_shares(
-            message.payload, mechanism.field, mechanism.domain.size
-        )
-        if self._duties is not None and items.tolist() != self._expected.get(sender):
-            raise ProtocolError(
-                f"{self._party} got shares of {message.sender} for other items than it reports and "
-                "this user is elected for"
-            )
-        self._shares[sender] = (items, elements)
-        self._waited.discard(sender)
-
     def _finish(self) -> list[Message]:
-        if self._duties is None or self._waited:
+        election = self._election
+        if election is None or not self._all_found:
             return []
         self._state = State.DONE
-        if not self._duties:
+        if not election.duties:
             self._forget()
             return []
         mechanism, field = self._mechanism, self._mechanism.field
-        duties = np.array(sorted(self._duties), np.int64)
-        sums = self._total(self._shares.values())[duties]
+        duties = np.array(sorted(election.duties), np.int64)
+        sums = self._total()[duties]
         contributes = np.array(
             [
-                self._party.index in self._elected[item][: mechanism.contributors]
+                self._party.index in election.elected[item][: mechanism.contributors]
                 for item in duties.tolist()
             ]
         )
