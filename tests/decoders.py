@@ -148,11 +148,13 @@ def after_header(data: bytes, read: Callable[[bytes], object]) -> Decoder:
 
 
 def in_client(data: bytes, memoized: Memoized) -> Decoder:
-    def sealed(body: bytes) -> bytes:
-        return b"turnout-client\0" + hashlib.sha256(body).digest() + body
-
+    description = json.loads(data)
+    del description["sha256"]
     return Decoder(
-        data[47:], sealed, lambda data: MemoizedClient.from_bytes(memoized, data), in_bytes
+        canonical(description),
+        in_ledger,
+        lambda data: MemoizedClient.from_bytes(memoized, data),
+        in_bytes,
     )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
@@ -14,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._documents import object_schema
-from turnout._types import Array
+from turnout._documents import digest, object_schema
+from turnout._types import Array, Self
 from turnout.domain import Domain, domain_of
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
@@ -34,6 +32,16 @@ class _Columns:
     def columns(self) -> Mapping[str, Domain]:
         """For each question its answers."""
         return MappingProxyType(self._columns)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the names of the questions, and their answers, with their order."""
+        if not isinstance(other, (_Columns, Domain)):
+            return NotImplemented
+        return (
+            isinstance(other, _Columns)
+            and type(self) is type(other)
+            and list(self._columns.items()) == list(other._columns.items())
+        )
 
     def __hash__(self) -> int:
         """Hash the questions."""
@@ -63,6 +71,29 @@ class _Columns:
         """
         columns = self._columns.items()
         return {"columns": [{"name": name, "domain": each.to_dict()} for name, each in columns]}
+
+    @classmethod
+    def from_dict(cls, description: Any) -> Self:
+        """Rebuild a domain from :meth:`to_dict`.
+
+        Raises
+        ------
+        CorruptDataError
+            If the description is not one of such a domain.
+
+        Examples
+        --------
+        >>> domain = ProductDomain({"a": 2, "b": 3})
+        >>> ProductDomain.from_dict(domain.to_dict()) == domain
+        True
+        """
+        kind: Any = cls
+        try:
+            made: Self = kind(_columns_of(description))
+        except (InvalidTypeError, InvalidValueError) as error:
+            message = f"not the description of a domain of columns: {error}"
+            raise CorruptDataError(message) from error
+        return made
 
     @staticmethod
     def schema() -> dict[str, Any]:
@@ -126,12 +157,8 @@ class ProductDomain(_Columns, Domain):
             A mapping from names to columns, a pandas, polars or pyarrow table; or a list of tuples
             in the order of the questions, or of mappings from their names to answers.
         """
-        if isinstance(values, (list, tuple)):
-            if values and all(isinstance(value, Mapping) for value in values):
-                values = {name: [_answer(row, name) for row in values] for name in self._columns}
-            else:
-                return super().to_codes(values)
-        elif isinstance(values, np.ndarray) and values.dtype.names is None:
+        listed = isinstance(values, (list, tuple)) and not (values and _are_rows(values))
+        if listed or (isinstance(values, np.ndarray) and values.dtype.names is None):
             return super().to_codes(values)
         return self.combined(list(encoded(values, self._columns).values()))
 
@@ -142,41 +169,12 @@ class ProductDomain(_Columns, Domain):
             whole = whole * size + one.astype(np.int64)
         return whole.astype(self.code_dtype)
 
-    def __eq__(self, other: object) -> bool:
-        """Compare the names of the questions, and their answers."""
-        if not isinstance(other, Domain):
-            return NotImplemented
-        return isinstance(other, ProductDomain) and list(self._columns.items()) == list(
-            other._columns.items()
-        )
-
+    __eq__ = _Columns.__eq__
     __hash__ = _Columns.__hash__
 
     def __repr__(self) -> str:
         """Show the questions."""
         return f"ProductDomain({self._columns!r})"
-
-    @classmethod
-    def from_dict(cls, description: Any) -> ProductDomain:
-        """Rebuild a domain from :meth:`to_dict`.
-
-        Raises
-        ------
-        CorruptDataError
-            If the description is not one of such a domain.
-
-        Examples
-        --------
-        >>> domain = ProductDomain({"a": 2, "b": 3})
-        >>> ProductDomain.from_dict(domain.to_dict()) == domain
-        True
-        """
-        columns = _columns_of(description)
-        try:
-            return cls(columns)
-        except (InvalidTypeError, InvalidValueError) as error:
-            message = f"not the description of a domain of columns: {error}"
-            raise CorruptDataError(message) from error
 
 
 class Questions(_Columns):
@@ -204,10 +202,8 @@ class Questions(_Columns):
 
     __slots__ = ("_columns",)
 
-    def __init__(self, columns: Mapping[str, Domain]) -> None:
-        if len(columns) < 2:
-            raise InvalidValueError(f"columns must name at least 2 questions, got {len(columns)}")
-        self._columns = dict(columns)
+    def __init__(self, columns: Mapping[str, Domain | Sequence[Hashable] | int]) -> None:
+        self._columns = domains_of("columns", columns)
 
     @property
     def size(self) -> int:
@@ -237,8 +233,6 @@ class Questions(_Columns):
         UnknownLabelError, CodeOutsideDomainError
             If an answer is not in its domain; the message names the question.
         """
-        if isinstance(values, (list, tuple)) and all(isinstance(row, Mapping) for row in values):
-            values = {name: [_answer(row, name) for row in values] for name in self._columns}
         return self.combined(list(encoded(values, self._columns).values()))
 
     def to_codes(self, values: Any) -> npt.NDArray[np.uint32]:
@@ -263,27 +257,7 @@ class Questions(_Columns):
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the description, in hexadecimal."""
-        text = json.dumps(self.to_dict(), separators=(",", ":"), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    @classmethod
-    def from_dict(cls, description: Any) -> Questions:
-        """Rebuild the answers from :meth:`to_dict`.
-
-        Raises
-        ------
-        CorruptDataError
-            If it is the description of anything else.
-        """
-        return cls(_columns_of(description))
-
-    def __eq__(self, other: object) -> bool:
-        """Compare names and answers with their order."""
-        if not isinstance(other, Questions):
-            return NotImplemented
-        return list(self._columns.items()) == list(other._columns.items())
-
-    __hash__ = _Columns.__hash__
+        return digest(self.to_dict())
 
     def __repr__(self) -> str:
         """Show the names and how many answers each has."""
@@ -352,10 +326,8 @@ def domains_of(argument: str, columns: Any) -> dict[str, Domain]:
     return found
 
 
-def _answer(row: Mapping[str, Any], name: str) -> Any:
-    if name not in row:
-        raise _arguments.invalid(f"values must have an answer to {name!r} in each entry", row)
-    return row[name]
+def _are_rows(table: Any) -> bool:
+    return isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table)
 
 
 def encoded(table: Any, domains: Mapping[str, Domain]) -> dict[str, Array]:
@@ -396,6 +368,13 @@ def encoded(table: Any, domains: Mapping[str, Domain]) -> dict[str, Array]:
 
 
 def _column(table: Any, name: str) -> Any:
+    if _are_rows(table):
+        without = [row for row in table if name not in row]
+        if without:
+            raise _arguments.invalid(
+                f"values must have an answer to {name!r} in each entry", without[0]
+            )
+        return [row[name] for row in table]
     if isinstance(table, (str, bytes)) or not hasattr(table, "__getitem__"):
         raise _arguments.mistyped(
             "table must be a mapping from names to columns or a data frame", table

@@ -320,11 +320,6 @@ class Round(CodesOracle):
         return found
 
     @property
-    def values(self) -> Values:
-        """The kind of values."""
-        return self.domain.values
-
-    @property
     def number(self) -> int:
         """Which round this is, counted from 0: the group of nodes that answers it."""
         return self._number
@@ -335,19 +330,9 @@ class Round(CodesOracle):
         return self._groups
 
     @property
-    def bits(self) -> int:
-        """How many bits the prefixes have."""
-        return self.domain.bits
-
-    @property
     def candidates(self) -> tuple[Any, ...]:
         """The prefixes, shown as text, in the order of their codes; at last the values."""
         return self.domain.labels[:-1]
-
-    @property
-    def rows(self) -> Rows:
-        """The prefixes as rows of bits."""
-        return self.domain.rows
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""

@@ -368,7 +368,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
         self._record(tally, kept.size, level, cut)
         if following is None:
             confirmed = current.number == protocol.extensions
-            ended = current.bits == protocol.values.bits
+            ended = current.domain.bits == protocol.values.bits
             self._finish(tally, kept if ended else kept[:0], confirmed)
         return following
 
@@ -376,7 +376,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
         """Say which candidates are kept, above which frequency, and how many were cut."""
         current, protocol = self.current, self.protocol
         if current.number == protocol.extensions:
-            return np.arange(len(current.rows)), 0.0, 0
+            return np.arange(len(current.domain.rows)), 0.0, 0
         estimate = tally.estimate()
         kept, level = outstanding(estimate, protocol.family_wise_error)
         cut = max(0, kept.size - protocol.keep)
@@ -393,7 +393,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
         most = protocol.values.bits
         if kept.size == 0 or current.number + 1 == protocol.groups:
             return None
-        bits = current.bits if current.bits == most else min(current.bits + protocol.step, most)
+        bits = min(current.domain.bits + protocol.step, most)
         try:
             domain = PrefixDomain(protocol.values, current.domain.digits(kept), bits)
         except InvalidValueError:
@@ -410,8 +410,8 @@ class Search(Rounds[Round, HeavyHitterResult]):
         self._records.append(
             RoundRecord(
                 number=current.number,
-                bits=current.bits,
-                candidates=len(current.rows),
+                bits=current.domain.bits,
+                candidates=len(current.domain.rows),
                 kept=kept,
                 nodes=tally.nodes,
                 received=tally.received,
@@ -429,7 +429,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
         if kept.size:
             estimate = among_all(tally, self._nodes)
             kept = kept[np.argsort(-estimate.frequencies[kept], kind="stable")]
-        found = tuple(current.values.decode(current.rows[code]) for code in kept)
+        found = tuple(current.domain.values.decode(current.domain.rows[code]) for code in kept)
         self._result = HeavyHitterResult(
             found, self._nodes, tuple(self._records), confirmed, estimate, kept
         )

@@ -364,28 +364,6 @@ class HeavyHitterResult(Tabular):
         numbers = (self.counts, self.frequencies, self.standard_errors, limits.low, limits.high)
         return records_of(self._columns, self.values, *numbers)
 
-    def table(self, level: float = 0.95) -> str:
-        """Format the values as a plain-text table.
-
-        Parameters
-        ----------
-        level
-            The confidence level of the intervals.
-
-        Returns
-        -------
-        str
-            One line for each value.
-        """
-        limits = self.interval(level)
-        lines = [f"{'value':<24} {'frequency':>10} {'error':>10} {'low':>10} {'high':>10}"]
-        columns = (self.values, self.frequencies, self.standard_errors, limits.low, limits.high)
-        lines.extend(
-            f"{value!s:<24} {frequency:>10.5f} {error:>10.5f} {low:>10.5f} {high:>10.5f}"
-            for value, frequency, error, low, high in zip(*columns, strict=True)
-        )
-        return "\n".join(lines)
-
     def __len__(self) -> int:
         """Return the number of values."""
         return len(self.values)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import secrets
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._atomic import atomic_write
-from turnout._documents import check_version, parsed
+from turnout._documents import SealedDocument
 from turnout._files import read_bytes
 from turnout._secrets import HiddenBytes
 from turnout._turns import turn
@@ -37,8 +35,7 @@ if TYPE_CHECKING:
     from turnout.collecting.reports import Reports
 
 
-_MAGIC = b"turnout-client\x00"
-_VERSION = 1
+_STATE: Final = SealedDocument("state of a client", "turnout-client", 1)
 _SECRET = re.compile("[0-9a-f]{64}")
 
 
@@ -330,14 +327,14 @@ class MemoizedClient:
             To be kept as secret as the answers.
         """
         state = {
-            "version": _VERSION,
+            "format": _STATE.format,
+            "version": _STATE.version,
             "context": self._memoized.context.hex(),
             "secret": self._secret.hex(),
             "max_values": self._most,
             "given": list(self._past.given),
         }
-        body = json.dumps(state, sort_keys=True, separators=(",", ":")).encode()
-        return _MAGIC + hashlib.sha256(body).digest() + body
+        return _STATE.text(state).encode("ascii")
 
     @classmethod
     def from_bytes(cls, memoized: PermanentAnswers, data: bytes) -> MemoizedClient:
@@ -377,18 +374,9 @@ class MemoizedClient:
         _arguments.instance("memoized", memoized, PermanentAnswers, "a Memoized oracle")
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
-        data = bytes(data)
-        head, digest = data[: len(_MAGIC)], data[len(_MAGIC) : len(_MAGIC) + 32]
-        body = data[len(_MAGIC) + 32 :]
-        if head != _MAGIC or hashlib.sha256(body).digest() != digest:
-            raise CorruptDataError("not the state of a client, or it was altered or cut")
-        try:
-            state = parsed(body)
-        except (ValueError, RecursionError) as error:
-            raise CorruptDataError(f"not the state of a client: {error}") from error
-        check_version("state", state, None, _VERSION)
-        match state:
+        match _STATE.read(bytes(data)):
             case {
+                "format": _STATE.format,
                 "version": int(),
                 "context": str(context),
                 "secret": str(secret),
