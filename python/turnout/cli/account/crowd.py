@@ -7,15 +7,22 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from turnout import Bernoulli, DirectEncoding, Everyone
+from turnout import DirectEncoding
 from turnout._progress import doing
-from turnout._search import first_at_most
 from turnout.accounting import CountSampling, GaussianMechanism, Shuffled, calibrate_noise
-from turnout.cli.account.shared import Delta, Epsilon, down, given_of, one_of, up
-from turnout.cli.account.training import checked
+from turnout.cli.account.shared import (
+    Delta,
+    Epsilon,
+    Question,
+    calibrated,
+    down,
+    refuse_unsettled,
+    up,
+)
 from turnout.cli.options import AsJson, print_json
 from turnout.cli.running import check_positive, check_rate, refusing
 from turnout.cli.tables import table, tell
+from turnout.participation import taking_part_in
 from turnout.reporting.words import number, percent
 
 Neighbours = Literal["replace", "remove", "add", "add_or_remove"]
@@ -72,26 +79,32 @@ def counts(
     adjacency
         The neighbours that --calibrate protects.
     """
-    mechanism = _mechanism({"rate": rate, "floor": floor}, epsilon, delta, parameter, adjacency)
-    target = None
-    if parameter is not None:
+    given: dict[str, Any] = {"rate": rate, "floor": floor}
+    target: dict[str, Any] | None = None
+    if parameter is None:
+        question = Question(delta, epsilon)
+        if None in given.values():
+            raise typer.BadParameter(
+                "give --rate and --floor, or say with --calibrate which one to find"
+            )
+    elif epsilon is None or delta is None:
+        raise typer.BadParameter("--calibrate needs --epsilon and --delta")
+    else:
+        question = Question(None, epsilon)
         target = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
-    records: dict[str, dict[str, Any]] = {}
+        refuse_unsettled(given, parameter, "rate", "floor")
+        # What is searched for has no value yet; any will do.
+        trial = CountSampling(rate=rate or 0.5, floor=floor or 0)
+        with doing(f"looking for the {parameter}"):
+            given[parameter], _ = calibrated(trial, parameter, **target)
+    mechanism = CountSampling(**given)
+    records = {}
     for word in _WORDS:
-        if epsilon is not None:
-            records[word] = {"epsilon": epsilon, "delta": mechanism.delta(epsilon, word)}
-        elif delta is not None:
-            records[word] = {"epsilon": mechanism.epsilon(delta, word), "delta": delta}
+        answer = question.answered(mechanism.compose(1, word))
+        records[word] = {name: answer[name] for name in ("epsilon", "delta")}
     if as_json:
-        print_json(
-            {
-                "rate": mechanism.rate,
-                "floor": mechanism.floor,
-                "calibrated": parameter,
-                "target": target,
-                "neighbours": records,
-            }
-        )
+        found = {"calibrated": parameter, "target": target, "neighbours": records}
+        print_json({**given, **found})
         return
     largest = ": the largest, rounded down" if parameter == "rate" else ""
     smallest = ": the smallest" if parameter == "floor" else ""
@@ -99,46 +112,16 @@ def counts(
         ("rate", f"{number(mechanism.rate)}{largest}"),
         ("floor", f"{mechanism.floor:,} people on every item{smallest}"),
     ]
-    if parameter is not None:
-        asked = f"epsilon {number(epsilon or 0.0)} at delta {number(delta or 0.0)}"
+    if target is not None:
+        asked = f"epsilon {number(target['epsilon'])} at delta {number(target['delta'])}"
         rows.append(("target", f"{asked}, {_MEANINGS[adjacency]}"))
     rows += [
-        given_of(delta if epsilon is None else None, epsilon),
+        question.given,
         ("guarantee", "only where every item has as many people as the floor, whoever changes"),
     ]
-    wanted = "epsilon" if epsilon is None else "delta"
+    wanted = question.wanted
     cells = [[word, up(records[word][wanted]), _MEANINGS[word]] for word in _WORDS]
     tell("Counts of sampled people", rows, table(["neighbours", wanted, ""], cells, right=(1,)))
-
-
-def _mechanism(
-    given: dict[str, Any],
-    epsilon: float | None,
-    delta: float | None,
-    parameter: str | None,
-    adjacency: str,
-) -> CountSampling:
-    """Check what is given, and calibrate what is not."""
-    left_out = [name for name, value in given.items() if value is None]
-    if parameter is None:
-        one_of(delta, epsilon)
-        if left_out:
-            raise typer.BadParameter(
-                "give --rate and --floor, or say with --calibrate which one to find"
-            )
-        return CountSampling(**given)
-    if epsilon is None or delta is None:
-        raise typer.BadParameter("--calibrate needs --epsilon and --delta")
-    if parameter not in left_out:
-        raise typer.BadParameter(f"leave out --{parameter}: it is what --calibrate looks for")
-    if len(left_out) > 1:
-        other = "floor" if parameter == "rate" else "rate"
-        raise typer.BadParameter(f"--{other} is needed to calibrate the {parameter}")
-    # What is searched for has no value yet; any will do.
-    mechanism = CountSampling(**given | {parameter: 0.5 if parameter == "rate" else 0})
-    with doing(f"looking for the {parameter}"):
-        value, _ = checked(mechanism, parameter, epsilon=epsilon, delta=delta, adjacency=adjacency)
-    return mechanism.replace(**{parameter: value})
 
 
 @refusing
@@ -185,22 +168,17 @@ def shuffle(
     participation
         Probability that a person reports, hidden by the shuffler.
     """
-    one_of(delta, epsilon)
+    question = Question(delta, epsilon)
     oracle = DirectEncoding(local_epsilon, domain_size)
-    who = Everyone() if participation == 1 else Bernoulli(participation)
-    mechanism = Shuffled(oracle, nodes, who)
-    lower_epsilon = lower_delta = None
+    mechanism = Shuffled(oracle, nodes, taking_part_in(participation))
     with doing("shuffling"):
-        if delta is not None:
-            upper_epsilon, upper_delta = mechanism.epsilon(delta), delta
-            lower_epsilon = _lower_epsilon(mechanism, delta, upper_epsilon)
-        else:
-            upper_epsilon = epsilon or 0.0
-            upper_delta = mechanism.delta(upper_epsilon)
-            lower_delta = float(mechanism.lower_delta(upper_epsilon))
-        noise = _gaussian(upper_epsilon, upper_delta)
+        found = question.answered(mechanism.compose(1))
+        noise = math.inf
+        if found["delta"] > 0.0:
+            noise = calibrate_noise(GaussianMechanism(1.0), found["epsilon"], found["delta"])
     deviation = math.sqrt(2.0) * noise
     if as_json:
+        del found["reached"]
         print_json(
             {
                 "local_epsilon": local_epsilon,
@@ -208,55 +186,26 @@ def shuffle(
                 "domain_size": domain_size,
                 "nodes": nodes,
                 "participation": participation,
-                "epsilon": upper_epsilon,
-                "delta": upper_delta,
-                "lower_epsilon": lower_epsilon,
-                "lower_delta": lower_delta,
+                **found,
                 "gaussian": {"noise_multiplier": noise, "standard_deviation": deviation},
             }
         )
         return
-    if lower_epsilon is not None:
-        found = [
-            ("delta", number(upper_delta)),
-            ("epsilon", f"{up(upper_epsilon)}, and at least {down(lower_epsilon)}"),
-        ]
-    else:
-        found = [
-            ("epsilon", number(upper_epsilon)),
-            ("delta", f"{up(upper_delta)}, and at least {down(lower_delta or 0.0)}"),
-        ]
     gaussian = (
         "none reaches a delta of 0"
         if math.isinf(deviation)
         else f"standard deviation {up(deviation)} on each count, by a trusted curator"
     )
     hidden = "everyone" if participation == 1 else f"{percent(participation)}, hidden"
+    wanted = question.wanted
     rows = [
         ("nodes", f"{nodes:,}"),
         ("participation", hidden),
         ("domain", f"{domain_size:,} labels"),
         ("one report", f"epsilon {number(local_epsilon)}, without the shuffler"),
         ("neighbours", "the answer of one person is another"),
-        *found,
+        question.given,
+        (wanted, f"{up(found[wanted])}, and at least {down(found[f'lower_{wanted}'])}"),
         ("equal Gaussian", gaussian),
     ]
     tell("Shuffled reports of direct encoding", rows)
-
-
-def _lower_epsilon(mechanism: Shuffled, delta: float, upper: float) -> float:
-    """Find where the lower bound of delta falls to delta, rounded down."""
-
-    def lower(epsilon: float) -> float:
-        return float(mechanism.lower_delta(epsilon))
-
-    if lower(0.0) <= delta or math.isinf(upper):
-        return 0.0
-    return first_at_most(lower, delta, 0.0, upper, 1e-9) * (1.0 - 1e-9)
-
-
-def _gaussian(epsilon: float, delta: float) -> float:
-    """Give the noise multiplier of the Gaussian mechanism; infinite where none will do."""
-    if delta <= 0.0:
-        return math.inf
-    return calibrate_noise(GaussianMechanism(1.0), epsilon, delta)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Annotated, Any, Literal
@@ -14,16 +14,19 @@ from rich.table import Table
 from turnout._progress import doing
 from turnout.accounting import (
     CentralShuffling,
+    Composition,
     LocalSampling,
     Mechanism,
     RandomParticipation,
     WeakClientSampling,
+    calibrate,
 )
 from turnout.cli.running import check_positive
 from turnout.cli.tables import table
 from turnout.reporting.words import number
 
-_DIGITS = 5
+#: So many digits are written, and so many of a value that is typed in again.
+_DIGITS, _MORE_DIGITS = 5, 6
 
 
 def check_delta(value: float | None) -> float | None:
@@ -97,6 +100,54 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class Question:
+    """Which epsilon at a delta, or which delta at an epsilon: the other of the two is None."""
+
+    delta: float | None
+    epsilon: float | None
+
+    def __post_init__(self) -> None:
+        """Refuse anything but exactly one of the two."""
+        if (self.delta is None) == (self.epsilon is None):
+            raise typer.BadParameter(
+                "give exactly one of --delta and --epsilon; the other is computed"
+            )
+
+    @property
+    def wanted(self) -> str:
+        """Which of the two is computed."""
+        return "epsilon" if self.epsilon is None else "delta"
+
+    @property
+    def given(self) -> tuple[str, str]:
+        """Show which of the two was given.
+
+        Examples
+        --------
+        >>> Question(1e-6, None).given
+        ('delta', '1e-06')
+        """
+        if self.epsilon is None:
+            return "delta", number(self.delta or 0.0)
+        return "epsilon", number(self.epsilon)
+
+    def answered(self, composition: Composition) -> dict[str, Any]:
+        """Compute epsilon and delta, a lower value of what is wanted, and what has it."""
+        if self.epsilon is None:
+            found = composition.epsilon_bounds(self.delta or 0.0)
+        else:
+            found = composition.delta_bounds(self.epsilon)
+        answer = {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "lower_epsilon": None,
+            "lower_delta": None,
+            "reached": found.reached,
+        }
+        return answer | {self.wanted: found.upper, f"lower_{self.wanted}": found.lower}
+
+
+@dataclass(frozen=True)
 class Scheme:
     """A way to account for what is done in rounds.
 
@@ -118,24 +169,10 @@ class Scheme:
     remark: str
     guarantee: bool = True
 
-    def bounds(
-        self, rounds: int, adjacency: str, delta: float | None, epsilon: float | None
-    ) -> dict[str, Any]:
-        """Compute epsilon at a delta, or delta at an epsilon, and lower values and what has them.
-
-        One of the two is None.
-        """
+    def answer(self, question: Question, rounds: int, adjacency: str) -> dict[str, Any]:
+        """Answer a question of so many rounds."""
         with doing(f"{self.name}: {rounds:,} times"):
-            composition = self.mechanism.compose(rounds, adjacency)
-            found: Any
-            lower: dict[str, float | None] = {"lower_epsilon": None, "lower_delta": None}
-            if epsilon is None:
-                found = composition.epsilon_bounds(delta or 0.0)
-                lower["lower_epsilon"], epsilon = found
-            else:
-                found = composition.delta_bounds(epsilon)
-                lower["lower_delta"], delta = found
-        return {"epsilon": epsilon, "delta": delta, **lower, "reached": found.reached}
+            return question.answered(self.mechanism.compose(rounds, adjacency))
 
 
 def schemes(
@@ -176,15 +213,40 @@ def bounds_table(
     return table([first, wanted, "at least", last], rows, right=(1, 2))
 
 
-def given_of(delta: float | None, epsilon: float | None) -> tuple[str, str]:
-    """Show which of the two was given."""
-    return ("epsilon", number(epsilon or 0.0)) if delta is None else ("delta", number(delta))
+def calibrated(
+    mechanism: Mechanism,
+    parameter: str,
+    epsilon: float,
+    delta: float,
+    *,
+    rounds: int = 1,
+    adjacency: str,
+) -> tuple[float | int, float]:
+    """Calibrate, round to the safe side and give delta at the rounded value."""
+    found = calibrate(mechanism, parameter, epsilon, delta, rounds=rounds, adjacency=adjacency)
+
+    def there(value: float | int) -> float:
+        if parameter == "rounds":
+            return mechanism.compose(int(value), adjacency).delta(epsilon)
+        changed = mechanism.replace(**{parameter: value})
+        return changed.compose(rounds, adjacency).delta(epsilon)
+
+    if isinstance(found, float):
+        rounding = ROUND_CEILING if mechanism.calibrated[parameter] else ROUND_FLOOR
+        rounded = _rounded(found, _MORE_DIGITS, rounding)
+        reached = there(rounded)
+        if reached <= delta:
+            return rounded, reached
+    return found, there(found)
 
 
-def one_of(delta: float | None, epsilon: float | None) -> None:
-    """Refuse anything but exactly one of the two."""
-    if (delta is None) == (epsilon is None):
-        raise typer.BadParameter("give exactly one of --delta and --epsilon; the other is computed")
+def refuse_unsettled(given: Mapping[str, Any], sought: str, *needed: str) -> None:
+    """Refuse a value of the option that is looked for, and ask for the others that are needed."""
+    if given[sought] is not None:
+        raise typer.BadParameter(f"leave out --{sought}: it is what --calibrate looks for")
+    for name in needed:
+        if given[name] is None and name != sought:
+            raise typer.BadParameter(f"--{name} is needed to calibrate {sought}")
 
 
 def up(value: float, digits: int = _DIGITS) -> str:
@@ -210,8 +272,9 @@ def down(value: float, digits: int = _DIGITS) -> str:
 
 
 def _written(value: float, digits: int, rounding: str) -> str:
-    if math.isinf(value):
-        return "none"
+    return "none" if math.isinf(value) else f"{_rounded(value, digits, rounding):.{digits}g}"
+
+
+def _rounded(value: float, digits: int, rounding: str) -> float:
     # The shortest text of the number is what people read and type.
-    rounded = Context(prec=digits, rounding=rounding).plus(Decimal(repr(float(value))))
-    return f"{float(rounded):.{digits}g}"
+    return float(Context(prec=digits, rounding=rounding).plus(Decimal(repr(float(value)))))

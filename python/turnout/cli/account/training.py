@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -19,7 +18,6 @@ from turnout.accounting import (
     RandomCheckIns,
     ShuffledBatches,
 )
-from turnout.accounting import calibrate as calibrated_value
 from turnout.accounting.batches import MOST_SLOTS, share_of
 from turnout.accounting.pictures import plot as plot_mechanisms
 from turnout.cli.account.shared import (
@@ -27,12 +25,13 @@ from turnout.cli.account.shared import (
     Delta,
     Epsilon,
     LocalSize,
+    Question,
     Scheme,
     Setting,
     bounds_table,
+    calibrated,
     check_delta,
-    given_of,
-    one_of,
+    refuse_unsettled,
     schemes,
     up,
 )
@@ -56,7 +55,6 @@ _FIELDS = {
     "rounds": "rounds",
 }
 _MOST = {"client-rate": 1.0, "sample-rate": 1.0, "local-size": 2**53, "rounds": 10**9}
-_DIGITS = 6
 
 _RECORDS = {"replace": "one record is another", "add_or_remove": "one record more or less"}
 _SHORT = {"replace": "another", "add_or_remove": "more or less"}
@@ -114,13 +112,13 @@ def participation(
     adjacency
         What neighbouring data sets are.
     """
-    one_of(delta, epsilon)
+    question = Question(delta, epsilon)
     listed = schemes(client_rate, sample_rate, local_size, noise)
     records = [
         {
             "scheme": scheme.key,
             "guarantee": scheme.guarantee,
-            **scheme.bounds(rounds, adjacency, delta, epsilon),
+            **scheme.answer(question, rounds, adjacency),
         }
         for scheme in listed
     ]
@@ -130,12 +128,11 @@ def participation(
     if as_json:
         print_json({**vars(setting), "bound": first[1], **dict(bound), "schemes": records})
         return
-    wanted = "epsilon" if epsilon is None else "delta"
     reached = records[0]["reached"]
     tell(
         "Random participation",
-        [*setting.rows(), given_of(delta, epsilon)],
-        bounds_table(listed, records, wanted, "scheme", "guarantee"),
+        [*setting.rows(), question.given],
+        bounds_table(listed, records, question.wanted, "scheme", "guarantee"),
         *([f"At least: {reached}."] if reached else []),
         picture=plot,
     )
@@ -216,20 +213,17 @@ def calibrate(
         "rounds": rounds,
     }
     wanted = _wanted(given, parameter)
+    field = _FIELDS[wanted]
     times = 1 if rounds is None else rounds
     size = 0 if wanted == "local-size" else local_size
     # What is searched for has no value yet; any will do.
     listed = schemes(client_rate or 0.5, sample_rate or 0.5, size, noise or 1.0)
     with doing(f"looking for the {wanted}"):
-        value, there = checked(
-            listed[0].mechanism,
-            _FIELDS[wanted],
-            epsilon=epsilon,
-            delta=delta,
-            rounds=times,
-            adjacency=adjacency,
+        value, there = calibrated(
+            listed[0].mechanism, field, epsilon, delta, rounds=times, adjacency=adjacency
         )
-    _note_extremes(wanted, value)
+    if wanted in _MOST and value >= _MOST[wanted]:
+        note(f"the target is met by every {wanted.replace('-', ' ')} up to {value:,}")
     known = None if wanted == "rounds" else times
     setting = Setting(client_rate, sample_rate, local_size, noise, known, adjacency)
     compared = None
@@ -237,60 +231,33 @@ def calibrate(
         compared = _compared(listed, value, epsilon, delta, adjacency)
     if as_json:
         answer = {
-            "calibrated": _FIELDS[wanted],
+            "calibrated": field,
             "value": value,
             "epsilon": epsilon,
             "delta": delta,
             "delta_there": there,
             "bound": listed[0].key,
             **vars(setting),
-            _FIELDS[wanted]: value,
+            field: value,
         }
         print_json(answer if compared is None else {**answer, "schemes": compared})
         return
     written = f"{value:,}" if isinstance(value, int) else number(value)
+    direction = "the least, rounded up" if wanted == "noise" else "the largest, rounded down"
     rows = [
         *(row for row in setting.rows() if (wanted, row[0]) != ("local-size", "local size")),
         ("target", f"epsilon {number(epsilon)} at delta {number(delta)}"),
-        (wanted.replace("-", " "), f"{written}: {_direction(wanted)}"),
+        (wanted.replace("-", " "), f"{written}: {direction}"),
         ("delta there", up(there)),
     ]
     below = []
     if compared is not None:
         cells = [
-            [scheme.name, up(record["noise_multiplier"], _DIGITS), scheme.remark]
+            [scheme.name, up(record["noise_multiplier"], 6), scheme.remark]
             for scheme, record in zip(listed, compared, strict=True)
         ]
         below.append(table(["scheme", "noise", "guarantee"], cells, right=(1,)))
     tell("Random participation, calibrated", rows, *below)
-
-
-def checked(
-    mechanism: Mechanism,
-    field: str,
-    *,
-    epsilon: float,
-    delta: float,
-    rounds: int = 1,
-    adjacency: str | None = None,
-) -> tuple[float | int, float]:
-    """Calibrate, round to the safe side and give delta at the rounded value."""
-    found = calibrated_value(mechanism, field, epsilon, delta, rounds=rounds, adjacency=adjacency)
-
-    def there(value: float | int) -> float:
-        if field == "rounds":
-            return mechanism.compose(int(value), adjacency).delta(epsilon)
-        changed = mechanism.replace(**{field: value})
-        return changed.compose(rounds, adjacency).delta(epsilon)
-
-    if isinstance(found, float):
-        protects = mechanism.calibrated[field]
-        context = Context(prec=_DIGITS, rounding=ROUND_CEILING if protects else ROUND_FLOOR)
-        rounded = float(context.plus(Decimal(repr(found))))
-        reached = there(rounded)
-        if reached <= delta:
-            return rounded, reached
-    return found, there(found)
 
 
 def _wanted(given: dict[str, Any], parameter: str | None) -> str:
@@ -304,21 +271,8 @@ def _wanted(given: dict[str, Any], parameter: str | None) -> str:
                 "name what to find with --calibrate"
             )
         return missing[0]
-    if given[parameter] is not None:
-        raise typer.BadParameter(f"leave out --{parameter}: it is what --calibrate looks for")
-    for name in ("client-rate", "sample-rate", "noise"):
-        if given[name] is None and name != parameter:
-            raise typer.BadParameter(f"--{name} is needed to calibrate {parameter}")
+    refuse_unsettled(given, parameter, "client-rate", "sample-rate", "noise")
     return parameter
-
-
-def _direction(wanted: str) -> str:
-    return "the least, rounded up" if wanted in ("noise", "floor") else "the largest, rounded down"
-
-
-def _note_extremes(wanted: str, value: float | int) -> None:
-    if wanted in _MOST and value >= _MOST[wanted]:
-        note(f"the target is met by every {wanted.replace('-', ' ')} up to {value:,}")
 
 
 def _compared(
@@ -330,12 +284,8 @@ def _compared(
         noise: float = value
         if scheme is not listed[0]:
             try:
-                noise, _ = checked(
-                    scheme.mechanism,
-                    "noise_multiplier",
-                    epsilon=epsilon,
-                    delta=delta,
-                    adjacency=adjacency,
+                noise, _ = calibrated(
+                    scheme.mechanism, "noise_multiplier", epsilon, delta, adjacency=adjacency
                 )
             except InvalidValueError:
                 noise = math.inf
@@ -391,7 +341,7 @@ def batches(
     passes
         How many times all records are gone through.
     """
-    one_of(delta, epsilon)
+    question = Question(delta, epsilon)
     if batch_size >= records:
         raise typer.BadParameter(
             f"must be less than the {records} records", param_hint="--batch-size"
@@ -404,12 +354,11 @@ def batches(
         )
     listed = _ways(records, batch_size, noise, passes, count)
     found = [
-        {"way": way.key, "neighbours": neighbours, **way.bounds(times, neighbours, delta, epsilon)}
+        {"way": way.key, "neighbours": neighbours, **way.answer(question, times, neighbours)}
         for way, times, neighbours in listed
     ]
     ways = [way for way, _, _ in listed]
-    wanted = "epsilon" if epsilon is None else "delta"
-    save_picture(plot, lambda: _draw_batches(listed, found, wanted, given_of(delta, epsilon)))
+    save_picture(plot, lambda: _draw_batches(listed, found, question))
     if as_json:
         setting = {
             "records": records,
@@ -424,9 +373,9 @@ def batches(
         ("records", f"{records:,}, in {count:,} batches of {batch_size:,}"),
         ("passes", f"{passes:,}"),
         ("noise", f"{number(noise)} times the clipping norm, on the sum of a batch"),
-        given_of(delta, epsilon),
+        question.given,
     ]
-    drawn = bounds_table(ways, found, wanted, "batches", "neighbours")
+    drawn = bounds_table(ways, found, question.wanted, "batches", "neighbours")
     tell("Batches", rows, drawn, picture=plot)
 
 
@@ -457,14 +406,14 @@ def _ways(
 def _draw_batches(
     listed: Sequence[tuple[Scheme, int, str]],
     found: Sequence[dict[str, Any]],
-    wanted: str,
-    given: tuple[str, str],
+    question: Question,
 ) -> Any:
     """Draw the values of all ways as far down as what is known to be lost."""
+    wanted = question.wanted
     upper = np.array([record[wanted] for record in found], np.float64)
     lower = np.array([record[f"lower_{wanted}"] for record in found], np.float64)
     # Longer names are cut: the title says what it is that is more, less or another.
     names = [f"{way.name}, {_SHORT[neighbours]}" for way, _, neighbours in listed]
-    title = f"{wanted} at {' '.join(given)}, of one record more or less, or another"
+    title = f"{wanted} at {' '.join(question.given)}, of one record more or less, or another"
     below = "guarantee, and down to what data can lose"
     return draw_means(names, upper, (lower, upper), title=title, note=below, quantity=wanted)
