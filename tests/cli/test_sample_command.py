@@ -401,7 +401,7 @@ def test_missing_values_are_refused_with_count_and_rows(tmp_path: Path, turnout:
     for column, owner, message in [
         ("x", (), "column 'x': 1 of 4 answers are missing (row 2); --missing says"),
         ("k", (), "column 'k': 1 answers are missing (row 3); --missing says what they are"),
-        ("k", ("--rows-are", "who", "--missing", "p"), "'who': 1 of 4 values are missing (row 3)"),
+        ("k", ("--rows-are", "who", "--missing", "p"), "1 rows have no group in 'who' (row 3)"),
     ]:
         result = turnout("sample", path, "-c", column, "-e", 1, *owner)
         assert result.exit_code == 1

@@ -372,6 +372,7 @@ class Answers(AskedColumns):
             self._probabilities(rows),
             groups,
             self._pseudonyms(rows),
+            rows.numbers,
             rows=block.rows,
             dropped=dropped,
             duplicates=0 if block.left_out is None else int(block.left_out.size),

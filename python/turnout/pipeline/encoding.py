@@ -262,6 +262,8 @@ class EncodedBlock:
         The group of each, or None.
     pseudonyms
         The pseudonym of each, 16 bytes a row, or None.
+    places
+        The place of each in the block; None if all count.
     rows
         How many rows the block has.
     dropped
@@ -275,6 +277,7 @@ class EncodedBlock:
     probabilities: Floats | None = field(repr=False)
     groups: GroupIndex | None = field(repr=False)
     pseudonyms: Bytes | None = field(repr=False)
+    places: Array | None = field(repr=False)
     rows: int
     dropped: int
     duplicates: int

@@ -27,6 +27,8 @@ class Columns:
         The groups: one empty tuple if there are none.
     groups
         For each row that counts the position of its group in ``keys``.
+    rows
+        The number of each row that counts in the source, from 0.
     dropped
         How many rows were left out because an answer or a group is missing.
     """
@@ -34,6 +36,7 @@ class Columns:
     codes: tuple[Array, ...]
     keys: tuple[tuple[Any, ...], ...]
     groups: Integers
+    rows: Integers
     dropped: int
 
 
@@ -59,12 +62,16 @@ def read_columns(answers: Answers, domains: Mapping[str, Domain | Bounds]) -> Co
     pieces: list[list[Array]] = [[] for _ in domains]
     places: list[Integers] = [np.empty(0, np.int64)]
     keys: dict[tuple[Any, ...], int] = {} if answers.group_by else {(): 0}
+    rows: list[Integers] = [np.empty(0, np.int64)]
     dropped = 0
     for block in answers.blocks(domains):
         encoded = answers.encoded(block, domains)
         dropped += encoded.dropped
         for piece, codes in zip(pieces, encoded.codes, strict=True):
             piece.append(codes)
+        rows.append(
+            block.start + (np.arange(block.rows) if encoded.places is None else encoded.places)
+        )
         if encoded.groups is None:
             places.append(np.zeros(encoded.nodes, np.int64))
         else:
@@ -75,5 +82,6 @@ def read_columns(answers: Answers, domains: Mapping[str, Domain | Bounds]) -> Co
         tuple(np.concatenate(piece) if piece else empty for piece in pieces),
         tuple(keys),
         np.concatenate(places),
+        np.concatenate(rows),
         dropped,
     )

@@ -14,14 +14,15 @@ import numpy as np
 from turnout import Bounds, Domain
 from turnout._label_texts import Value, label_text, missing_texts, parse_label, typed_values
 from turnout._progress import doing
-from turnout._types import Array, Integers
+from turnout._types import Array
 from turnout.cli.answers import settled
 from turnout.cli.running import note, refuse_if
 from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Wanted
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, open_source, scan
-from turnout.pipeline.columns import factors, groups_of
-from turnout.pipeline.encoding import is_missing, without_group
+from turnout.pipeline.columns import factors
+from turnout.pipeline.encoding import is_missing
+from turnout.pipeline.in_memory import Columns, read_columns
 
 #: The largest product of label sets: all probabilities of a user are held in memory.
 _LARGEST_DOMAIN = 2**24
@@ -99,7 +100,7 @@ class Records:
         source = open_source(path)
         answers = replace(self.answers, source=source, missing="drop", group_by=())
         source.check(answers.columns)
-        return _joined(_encoded(answers, self.parts, drop=True)[0], self.parts)
+        return _joined(read_columns(answers, self.parts).codes, self.parts)
 
 
 def read_records(source: Path, wanted: Wanted) -> Records:
@@ -122,21 +123,21 @@ def read_records(source: Path, wanted: Wanted) -> Records:
         max_groups=_MOST_USERS,
     )
     given: Mapping[str, Any] = wanted.labels
-    drop = wanted.missing == "drop"
     with doing(f"reading {source.name}"):
         numbers = _are_numbers(answers, wanted)
         if numbers:
-            never = wanted.missing is not None and not drop
+            never = wanted.missing not in (None, "drop")
             refuse_if((never, "--missing", "can only be drop: the columns are numbers"))
             given = wanted.bounds or dict.fromkeys(wanted.columns, _WIDEST)
         answers, parts = settled(answers, given, say=False)
-        columns, users, rows = _encoded(answers, parts, drop=drop)
-    if not users.size:
+        read = read_columns(answers, parts)
+    if not read.rows.size:
         raise InvalidValueError(f"{source}: there is no row to draw a record for")
     if not numbers:
         _tell_of_labels(parts, wanted)
     domain = None if numbers else _product(parts)
-    return Records(answers, parts, _joined(columns, parts), users, domain, rows - users.size)
+    values = _joined(read.codes, parts)
+    return Records(answers, parts, values, _users(answers, read), domain, read.dropped)
 
 
 def _rule(wanted: Wanted, column: str) -> str | None:
@@ -147,51 +148,12 @@ def _rule(wanted: Wanted, column: str) -> str | None:
     return None
 
 
-def _encoded(
-    answers: Answers, parts: Mapping[str, Any], *, drop: bool
-) -> tuple[list[Array], Array, int]:
-    """Read numbers or codes of each column, whose they are, and how many rows there are."""
-    encodings = answers.encodings(parts)
-    pieces: list[list[Array]] = [[np.empty(0)] for _ in parts]
-    owners: list[Integers] = [np.empty(0, np.int64)]
-    users: dict[Any, int] = {}
-    total = 0
-    for block in answers.blocks(parts):
-        rows = answers.rows_of(block)
-        found = [
-            encoding(rows.table.column(name), rows)
-            for name, encoding in zip(parts, encodings, strict=True)
-        ]
-        gone = np.zeros(block.rows, bool)
-        for _, gaps in found:
-            if gaps is not None:
-                gone |= gaps
-        owner = np.arange(total + 1, total + 1 + block.rows)
-        if answers.group_by:
-            texts = missing_texts(more=answers.missing_values)
-            column = dict.fromkeys(answers.group_by)
-            groups = groups_of(rows.table, column, answers.max_groups, answers.source.name, texts)
-            nobody = without_group(groups, [True])
-            if nobody is not None and not drop:
-                raise InvalidValueError(
-                    f"column {answers.group_by[0]!r}: {int(nobody.sum()):,} of {nobody.size:,} "
-                    f"values are missing ({rows.text(np.flatnonzero(nobody))}); drop those rows "
-                    "with --missing drop"
-                )
-            gone |= False if nobody is None else nobody
-            numbers = [
-                -1 if key is None else users.setdefault(key, len(users)) for (key,) in groups.keys
-            ]
-            owner = np.array(numbers, np.int64)[groups.index]
-        for piece, (values, _) in zip(pieces, found, strict=True):
-            piece.append(values[~gone])
-        owners.append(owner[~gone])
-        total += block.rows
-    whose: Array = np.concatenate(owners)
-    if answers.group_by:
-        names = [name if isinstance(name, Value) else label_text(name) for name in users]
-        whose = _array_of(typed_values(names, texts=answers.source.texts))[whose]
-    return [np.concatenate(piece) for piece in pieces], whose, total
+def _users(answers: Answers, read: Columns) -> Array:
+    """Say whose each row is: by the column of users, or a user of its own."""
+    if not answers.group_by:
+        return read.rows + 1
+    names = [name if isinstance(name, Value) else label_text(name) for (name,) in read.keys]
+    return _array_of(typed_values(names, texts=answers.source.texts))[read.groups]
 
 
 def _joined(columns: Sequence[Array], parts: Mapping[str, Any]) -> Array:
