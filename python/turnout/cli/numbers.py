@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from turnout import Bernoulli, Bounds, Everyone, Plan, SquareWave, _kinds, mean
+from turnout import Bounds, Plan, SquareWave, _kinds, mean
 from turnout.cli.answers import oracle_names
 from turnout.cli.running import check_positive
 from turnout.cli.showing.shown import describe_participation
@@ -16,31 +15,35 @@ from turnout.distribution import BinnedBounds
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.reporting.words import number, span
 
+N = TypeVar("N", bound=Bounds)
+
 
 def read_bounds(text: str) -> Bounds:
     """Read LOW:HIGH."""
-    try:
-        low, high = (float(part) for part in text.split(":"))
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is not LOW:HIGH, two numbers such as 0:24") from error
-    try:
-        return Bounds(low, high)
-    except (InvalidValueError, InvalidTypeError) as error:
-        raise typer.BadParameter(str(error)) from error
+    return _read(Bounds, "LOW:HIGH, two numbers such as 0:24", text, float, float)
 
 
 def _bins(text: str) -> BinnedBounds:
     """Read LOW:HIGH or LOW:HIGH:BINS."""
+    expected = "LOW:HIGH or LOW:HIGH:BINS, numbers such as 0:24 or 0:24:48"
+
+    def make(low: float, high: float, bins: int = BinnedBounds.bins) -> BinnedBounds:
+        return BinnedBounds(low, high, bins=bins)
+
+    return _read(make, expected, text, float, float, int)
+
+
+def _read(make: Callable[..., N], expected: str, text: str, *kinds: Callable[[str], Any]) -> N:
+    """Read numbers with colons between them, of which all after the second may be left out."""
     parts = text.split(":")
     try:
-        low, high = (float(part) for part in parts[:2])
-        (bins,) = (int(part) for part in parts[2:]) if len(parts) > 2 else (BinnedBounds.bins,)
+        if not 2 <= len(parts) <= len(kinds):
+            raise ValueError
+        values = [kind(part) for kind, part in zip(kinds, parts, strict=False)]
     except ValueError as error:
-        raise typer.BadParameter(
-            f"{text!r} is not LOW:HIGH or LOW:HIGH:BINS, numbers such as 0:24 or 0:24:48"
-        ) from error
+        raise typer.BadParameter(f"{text!r} is not {expected}") from error
     try:
-        return BinnedBounds(low, high, bins=bins)
+        return make(*values)
     except (InvalidValueError, InvalidTypeError) as error:
         raise typer.BadParameter(str(error)) from error
 
@@ -135,82 +138,72 @@ def mechanism_of(name: str, epsilon: float, bounds: Bounds) -> tuple[Any, str]:
     )
 
 
-@dataclass(frozen=True)
-class MeanPlan:
-    """A plan of a mean or of a distribution, and why its mechanism was taken.
+def plan_of_numbers(
+    bounds: Bounds, epsilon: str, names: list[str] | None, **more: Any
+) -> tuple[Plan, str]:
+    """Make the plan of a mean or of a distribution that options ask for.
 
-    Attributes
+    Parameters
     ----------
-    plan
-        The plan.
-    reason
-        Why this mechanism; none where it was named.
+    bounds
+        The numbers.
+    epsilon, names
+        What the options say.
+    more
+        Further arguments of :class:`turnout.Plan`.
+
+    Returns
+    -------
+    plan, reason
+        It, and why its mechanism was taken; no reason where it was named.
+
+    Raises
+    ------
+    typer.BadParameter
+        If an option is out of range.
     """
+    option = option_of(bounds)
+    try:
+        level = check_positive(float(epsilon))
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{epsilon!r} is not a number, as {option} takes", param_hint="--epsilon"
+        ) from error
+    wanted = names or ["auto"]
+    if len(wanted) != 1:
+        raise typer.BadParameter(f"is named once with {option}", param_hint="--oracle")
+    (name,) = oracle_names(wanted, ("auto", *mechanisms(bounds)), f", which {option} takes")
+    mechanism, reason = mechanism_of(name, level, bounds)
+    return Plan(mechanism, **more), reason
 
-    plan: Plan
-    reason: str
 
-    @classmethod
-    def of(
-        cls,
-        bounds: Bounds,
-        epsilon: str,
-        participation: float | None,
-        names: list[str] | None,
-        *,
-        serial: int | None,
-        expires: datetime | None,
-    ) -> MeanPlan:
-        """Make the plan that options ask for.
+def rows_of_plan(plan: Plan, reason: str) -> list[tuple[str, str]]:
+    """Say what the plan of numbers is, one name and value an entry."""
+    oracle: Any = plan.oracle
+    rows = [
+        ("oracle", f"{oracle.name}, {oracle.report_bits:,} bits a report"),
+        ("numbers", span(oracle.domain)),
+        ("epsilon", number(oracle.epsilon)),
+        ("participation", describe_participation(plan)),
+    ]
+    if isinstance(oracle.domain, BinnedBounds):
+        cells = f"one of {oracle.cells:,} cells, {oracle.window:,} of them around the own bin"
+        return [*rows, ("bins", f"{oracle.bins:,}"), ("one report", cells)]
+    error = f"standard error of at most {oracle.worst_variance**0.5:.4g}"
+    rows.append(("one report", error))
+    return [*rows, ("why", reason)] if reason else rows
 
-        Raises
-        ------
-        typer.BadParameter
-            If one of them is out of range.
-        """
-        try:
-            level = check_positive(float(epsilon))
-        except ValueError as error:
-            raise typer.BadParameter(
-                f"{epsilon!r} is not a number, as {option_of(bounds)} takes", param_hint="--epsilon"
-            ) from error
-        wanted = names or ["auto"]
-        known = ("auto", *mechanisms(bounds))
-        if len(wanted) != 1:
-            raise typer.BadParameter(
-                f"is named once with {option_of(bounds)}", param_hint="--oracle"
-            )
-        (name,) = oracle_names(wanted, known, f", which {option_of(bounds)} takes")
-        mechanism, reason = mechanism_of(name, level, bounds)
-        taking_part = Everyone() if participation in (None, 1.0) else Bernoulli(participation)
-        return cls(Plan(mechanism, taking_part, serial=serial, expires=expires), reason)
 
-    def rows(self) -> list[tuple[str, str]]:
-        """Say what the plan is, one name and value an entry."""
-        oracle: Any = self.plan.oracle
-        rows = [
-            ("oracle", f"{oracle.name}, {oracle.report_bits:,} bits a report"),
-            ("numbers", span(oracle.domain)),
-            ("epsilon", number(oracle.epsilon)),
-            ("participation", describe_participation(self.plan)),
-        ]
-        if isinstance(oracle.domain, BinnedBounds):
-            cells = f"one of {oracle.cells:,} cells, {oracle.window:,} of them around the own bin"
-            return [*rows, ("bins", f"{oracle.bins:,}"), ("one report", cells)]
-        error = f"standard error of at most {oracle.worst_variance**0.5:.4g}"
-        rows.append(("one report", error))
-        return [*rows, ("why", self.reason)] if self.reason else rows
-
-    def to_dict(self) -> dict[str, Any]:
-        """Say it in terms of JSON."""
-        oracle: Any = self.plan.oracle
-        record = {
-            "oracle": oracle.name,
-            "epsilon": oracle.epsilon,
-            "report_bits": oracle.report_bits,
-            "participation": self.plan.participation.uniform_rate,
-            "bounds": [oracle.domain.low, oracle.domain.high],
-        }
-        if isinstance(oracle.domain, BinnedBounds):
-            return {**record, "bins": oracle.bins, "window": oracle.window}
-        return {**record, "report_standard_error": oracle.worst_variance**0.5}
+def record_of_plan(plan: Plan) -> dict[str, Any]:
+    """Say it in terms of JSON."""
+    oracle: Any = plan.oracle
+    record = {
+        "oracle": oracle.name,
+        "epsilon": oracle.epsilon,
+        "report_bits": oracle.report_bits,
+        "participation": plan.participation.uniform_rate,
+        "bounds": [oracle.domain.low, oracle.domain.high],
+    }
+    if isinstance(oracle.domain, BinnedBounds):
+        return {**record, "bins": oracle.bins, "window": oracle.window}
+    return {**record, "report_standard_error": oracle.worst_variance**0.5}

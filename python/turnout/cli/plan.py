@@ -13,18 +13,27 @@ from rich.console import Console
 from turnout import Plan
 from turnout._progress import doing
 from turnout.cli.answers import Labels, LabelsFile, asked_domain, oracle_names
-from turnout.cli.numbers import Distribution, Mean, MeanPlan, numbers_of, option_of
+from turnout.cli.numbers import (
+    Distribution,
+    Mean,
+    numbers_of,
+    option_of,
+    plan_of_numbers,
+    record_of_plan,
+    rows_of_plan,
+)
 from turnout.cli.options import AsJson, PictureFile, Sign, print_json, save_picture
 from turnout.cli.running import (
     check_level,
     check_rate,
     moment,
+    refuse_given,
     refuse_overwriting_inputs,
     refusing,
-    was_given,
 )
 from turnout.cli.tables import table, tell
 from turnout.frequency.choice import registered
+from turnout.participation import taking_part_in
 from turnout.planning import PlanCandidate, PlanCheck, PlanProposal
 from turnout.planning import plan as make_plan
 from turnout.planning.laws import WORDS
@@ -176,14 +185,18 @@ def plan(
         )
     numbers = numbers_of(mean, distribution)
     if numbers is not None:
-        _refuse_others(context, option_of(numbers))
-        made = MeanPlan.of(numbers, epsilon, participation, oracle, serial=serial, expires=expires)
+        others = {*context.params} - _OF_A_MEAN
+        refuse_given(context, others, f"does not apply with {option_of(numbers)}")
+        who = taking_part_in(participation)
+        made, reason = plan_of_numbers(
+            numbers, epsilon, oracle, participation=who, serial=serial, expires=expires
+        )
         if target_file is not None:
-            made.plan.write(target_file, signing_key=key)
+            made.write(target_file, signing_key=key)
         if as_json:
-            print_json({**made.to_dict(), "plan_file": _written(made.plan, target_file, key)})
-            return
-        tell("Plan", made.rows(), **_file(target_file, key))
+            print_json({**record_of_plan(made), "plan_file": _written(made, target_file, key)})
+        else:
+            tell("Plan", rows_of_plan(made, reason), **_file(target_file, key))
         return
     if participation is not None:
         raise typer.BadParameter(
@@ -234,14 +247,6 @@ def _file(target: Path | None, key: SigningKey | None) -> dict[str, Any]:
     """Say where the plan file is, and who signed it."""
     by = "" if key is None else f", signed by {key.public_key}"
     return {"plan file": None if target is None else f"{target}{by}"}
-
-
-def _refuse_others(context: typer.Context, option: str) -> None:
-    """Refuse what a plan of numbers does not ask for."""
-    for parameter in context.command.params:
-        given = was_given(context, str(parameter.name))
-        if given and parameter.name not in _OF_A_MEAN:
-            raise typer.BadParameter(f"does not apply with {option}", param_hint=parameter.opts[0])
 
 
 def _signing_key(sign: Path | None, target: Path | None) -> SigningKey | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from turnout import Bernoulli, Bounds, Everyone, Participation, Plan, _arguments
+from turnout import Bounds, Plan, _arguments
 from turnout.cli.answers import (
     Duplicates,
     GroupBy,
@@ -42,6 +42,7 @@ from turnout.cli.running import (
     check_rate,
     note,
     refuse_drawing_again,
+    refuse_given,
     refuse_if,
     refuse_overwriting_inputs,
     refusing,
@@ -52,6 +53,7 @@ from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
 from turnout.frequency.choice import registered
 from turnout.frequency.joint import JointTable
+from turnout.participation import taking_part_in
 from turnout.pipeline import Answers, Job, Totals
 from turnout.pipeline.processing import plan_of
 from turnout.pipeline.running import randomize as run_job
@@ -77,57 +79,21 @@ _RATE = (
 _SILENCE = "Nor is it to send none: who reports depends on the answer, and epsilon counts that too."
 
 
-@dataclass(frozen=True)
-class _Wish:
-    """What the options say about the plan."""
-
-    epsilon: float | None
-    rate: float | None
-    oracle: str | None
-    numbers: Bounds | None
-    labels: list[str] | None
-    labels_file: Path | None
-    plan_file: Path | None
-    public_key: str | None
-    joint: bool
-
-    def check(self) -> None:
-        check_labels(self.labels, self.labels_file)
-        numbers = "--mean" if self.numbers is None else option_of(self.numbers)
-        labels = {"--labels": self.labels, "--labels-file": self.labels_file}
-        if self.plan_file is not None:
-            in_plan = {
-                "--epsilon": self.epsilon,
-                "--participation": self.rate,
-                "--oracle": self.oracle,
-                numbers: self.numbers,
-                **labels,
-            }
-            refuse_if(
-                *(
-                    (value is not None, option, "stands in the plan already")
-                    for option, value in in_plan.items()
-                )
-            )
-            return
-        asked = self.numbers is not None
-        refuse_if(
-            (self.epsilon is None, "--epsilon", "give --epsilon, or --plan"),
-            (self.public_key is not None, "--public-key", "needs --plan"),
-            (self.joint and asked, numbers, "is for one question: --joint"),
-            *(
-                (asked and value is not None, option, f"are not for numbers: {numbers}")
-                for option, value in labels.items()
-            ),
-        )
-
-    @property
-    def participation(self) -> Participation:
-        return Everyone() if self.rate in (None, 1.0) else Bernoulli(self.rate)
+#: The options that say what a plan says.
+_IN_PLAN = (
+    "epsilon",
+    "participation",
+    "oracle_name",
+    "mean",
+    "distribution",
+    "labels",
+    "labels_file",
+)
 
 
 @refusing
 def randomize(
+    context: typer.Context,
     sources: Sources,
     *,
     column: Annotated[str | None, typer.Option("--column", "-c", metavar="COLUMN")] = None,
@@ -232,11 +198,8 @@ def randomize(
         Files worked on at once; default: processors.
     """
     numbers = numbers_of(mean, distribution)
-    wish = _Wish(
-        epsilon, participation, oracle_name, numbers, labels, labels_file, plan_file, public_key,
-        joint=bool(joint),
-    )  # fmt: skip
-    wish.check()
+    check_labels(labels, labels_file)
+    _check_options(context, numbers)
     name = _checked_name(oracle_name, numbers)
     single = _is_file(target)
     plan = None if plan_file is None else Plan.read(plan_file, public_key=public_key)
@@ -266,7 +229,23 @@ def randomize(
         group_by=group_by,
         probability_column=probability_column,
     )
-    answers, plan = _settled(answers, plan, wish, name)
+    if plan_file is not None and plan is not None:
+        _check_plan(plan, plan_file, answers)
+        answers = in_domain(answers, plan.domain)
+    else:
+        refuse_if(
+            (
+                probability_column is not None and participation is not None,
+                "--participation",
+                "is each person's own with --probability-column",
+            )
+        )
+        stated = stated_labels(labels, labels_file, columns)
+        answers, oracle = _settled(
+            answers, epsilon or 0.0, name, numbers or stated, chosen=oracle_name is None
+        )
+        rate = taking_part_in(participation) if probability_column is None else None
+        plan = plan_of(answers, oracle, rate)
     _warn_of_size(plan, answers)
     who = None if probability_column is not None else plan.participation
     if single:
@@ -296,6 +275,22 @@ def randomize(
     tell(f"Reports in {target}", rows)
 
 
+def _check_options(context: typer.Context, numbers: Bounds | None) -> None:
+    """Refuse what does not go together, of the options that say what is asked."""
+    given = context.params
+    if given["plan_file"] is not None:
+        refuse_given(context, _IN_PLAN, "stands in the plan already")
+    else:
+        refuse_if(
+            (given["epsilon"] is None, "--epsilon", "give --epsilon, or --plan"),
+            (given["public_key"] is not None, "--public-key", "needs --plan"),
+        )
+    if numbers is not None:
+        option = option_of(numbers)
+        refuse_if((bool(given["joint"]), option, "is for one question: --joint"))
+        refuse_given(context, ("labels", "labels_file"), f"are not for numbers: {option}")
+
+
 def _is_file(target: Path) -> bool:
     """Tell whether the output is one file; refuse what is neither a report file nor a folder."""
     if target.is_dir() or not target.suffix:
@@ -319,39 +314,33 @@ def _questions(plan: Plan | None) -> list[str]:
     return [] if plan is None else list(getattr(plan.domain, "columns", ()))
 
 
-def _settled(answers: Answers, plan: Plan | None, wish: _Wish, name: str) -> tuple[Answers, Plan]:
-    """Settle the plan, and what answers mean under it."""
-    if wish.plan_file is not None and plan is not None:
-        _check_plan(plan, wish.plan_file, answers)
-        return in_domain(answers, plan.domain), plan
-    assert wish.epsilon is not None
-    given = answers.probability_column is None
-    if not given and wish.rate is not None:
-        raise typer.BadParameter(
-            "is each person's own with --probability-column", param_hint="--participation"
-        )
-    rate = wish.participation if given else None
-    oracle: Any
-    if wish.numbers is not None:
-        oracle, reason = mechanism_of(name, wish.epsilon, wish.numbers)
+def _settled(
+    answers: Answers,
+    epsilon: float,
+    name: str,
+    asked: Bounds | Mapping[str, Sequence[str]],
+    *,
+    chosen: bool,
+) -> tuple[Answers, Any]:
+    """Settle what is asked, by numbers or labels that are stated, and make what randomizes it.
+
+    A note says why an oracle was taken, unless ``auto`` was ``chosen`` by nobody.
+    """
+    if isinstance(asked, Bounds):
+        oracle, reason = mechanism_of(name, epsilon, asked)
         if reason:
             note(f"--oracle auto: {reason}")
-        plan = plan_of(answers, oracle, rate)
-        return in_domain(answers, plan.domain), plan
-    stated = stated_labels(wish.labels, wish.labels_file, answers.asked)
-    answers, domains = settled(answers, stated)
-    if wish.joint:
-        oracle = JointTable(wish.epsilon, domains, oracle=name)
-        return answers, plan_of(answers, oracle, rate)
+        return in_domain(answers, oracle.domain), oracle
+    answers, domains = settled(answers, asked)
+    if answers.joint:
+        return answers, JointTable(epsilon, domains, oracle=name)
     domain = domains[answers.column]
-    if name == "auto":
-        choice = choose_oracle(wish.epsilon, domain)
-        if wish.oracle is not None:
-            note(f"--oracle auto: {choice.explain()}")
-        oracle = choice.oracle
-    else:
-        oracle = registered()[name](wish.epsilon, domain)
-    return answers, plan_of(answers, oracle, rate)
+    if name != "auto":
+        return answers, registered()[name](epsilon, domain)
+    choice = choose_oracle(epsilon, domain)
+    if not chosen:
+        note(f"--oracle auto: {choice.explain()}")
+    return answers, choice.oracle
 
 
 def _check_plan(plan: Plan, file: Path, answers: Answers) -> None:

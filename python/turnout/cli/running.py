@@ -7,7 +7,7 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast, get_type_hints
@@ -191,6 +191,13 @@ def refuse_if(*rules: tuple[bool, str, str]) -> None:
     for wrong, option, reason in rules:
         if wrong:
             raise typer.BadParameter(reason, param_hint=option)
+
+
+def refuse_given(context: typer.Context, names: Container[str], reason: str) -> None:
+    """Refuse the first of some parameters that was written, even if it is what the default is."""
+    for parameter in context.command.params:
+        if parameter.name in names and was_given(context, parameter.name):
+            raise typer.BadParameter(reason, param_hint=max(parameter.opts, key=len))
 
 
 def ending_in(*known: str) -> Callable[[Path | None], Path | None]:

@@ -7,11 +7,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from turnout import Domain
 from turnout._progress import doing
-from turnout._types import Array
 from turnout.cli.account.shared import check_delta
-from turnout.cli.aggregate.mechanisms import COMMON, OWN, Name, Wanted, check_parties
+from turnout.cli.aggregate.mechanisms import (
+    Name,
+    arguments_of,
+    below_floor,
+    check_parties,
+    mechanism_of,
+)
 from turnout.cli.aggregate.results import (
     comparison_records,
     comparison_table,
@@ -41,13 +45,13 @@ from turnout.cli.running import (
     check_positive,
     note,
     output,
+    refuse_given,
     refuse_overwriting_inputs,
     refusing,
-    was_given,
 )
 from turnout.cli.showing.estimates import show_all
 from turnout.cli.showing.shown import Clip, Order, Projection, Simultaneous, Wish
-from turnout.distributed import Recommendation
+from turnout.distributed import Recommendation, recommend
 from turnout.frequency.estimation.estimate import SHRUNK
 from turnout.pipeline.in_memory import read_columns
 from turnout.reporting.kinds import SHARES
@@ -61,15 +65,6 @@ _ESTIMATES = "Estimates"
 
 #: Options that are of a round, and not of a comparison.
 _OF_A_ROUND = ("seed", "level", "simultaneous", "project", "shrink", "clip", "order")
-
-
-def _check_floor(wanted: Wanted, domain: Domain, codes: Array) -> bool | None:
-    """Whether the answers keep the floor, if the guarantee rests on one; note it if they do not."""
-    below = wanted.below_floor(domain, codes)
-    if below:
-        compared = wanted.name == "recommend"
-        note(floor_note(wanted.own["floor"], below, domain.size, compared=compared))
-    return None if below is None else not below
 
 
 @refusing
@@ -200,26 +195,17 @@ def aggregate(
         Order of the labels.
     """
     check_labels(labels, labels_file)
-    given = context.params
-    wanted = Wanted(
-        mechanism,
-        {name: given[name] for name in COMMON},
-        {name: given[name] for name in OWN},
-    )
-    wanted.check()
+    arguments = arguments_of(context, mechanism)
     if run and mechanism != "recommend":
         raise typer.BadParameter("belongs to --mechanism recommend", param_hint="--run")
     if shrink and project != "none":
         raise typer.BadParameter(
             f"--project {project} makes another distribution", param_hint="--shrink"
         )
-    for parameter in context.command.params if mechanism == "recommend" and not run else ():
+    if mechanism == "recommend" and not run:
         # They would do nothing, because nothing is run.
-        if parameter.name in _OF_A_ROUND and was_given(context, parameter.name):
-            raise typer.BadParameter(
-                "belongs to a round: with --mechanism recommend it needs --run",
-                param_hint=parameter.opts[0],
-            )
+        reason = "belongs to a round: with --mechanism recommend it needs --run"
+        refuse_given(context, _OF_A_ROUND, reason)
     if plot is not None:
         refuse_overwriting_inputs(plot, files_of(sources))
     answers = scanned(sources, [column], missing=missing, missing_values=missing_value)
@@ -229,12 +215,15 @@ def aggregate(
     comparison: Recommendation | None = None
     if mechanism == "recommend":
         with doing("comparing mechanisms"):
-            comparison = wanted.recommendation(domain, users)
+            comparison = recommend(users, domain, **arguments)
         chosen = comparison.best
     else:
         with doing("calibrating"):
-            chosen = wanted.mechanism(domain, users)
-    floor_holds = _check_floor(wanted, domain, codes)
+            chosen = mechanism_of(mechanism, domain, users, arguments)
+    below = below_floor(arguments, domain, codes)
+    floor_holds = None if below is None else not below
+    if below:
+        note(floor_note(arguments["floor"], below, domain.size, compared=comparison is not None))
     if comparison is not None and not run:
         show_comparison(comparison, floor_holds=floor_holds, plot=plot, as_json=as_json)
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -12,14 +11,12 @@ import typer
 from turnout import Domain
 from turnout._types import Array
 from turnout.cli.account.shared import down, up
-from turnout.cli.running import refuse_if
+from turnout.cli.running import refuse_given, refuse_if
 from turnout.distributed import (
     AggregationMechanism,
     NoisyAggregation,
-    Recommendation,
     SamplingAggregation,
     TwoStageSampling,
-    recommend,
 )
 from turnout.reporting.words import number
 
@@ -52,125 +49,103 @@ _BELONGS: dict[str, tuple[str, ...]] = {
 }
 
 
-#: The arguments that all mechanisms have, and those that some have.
-COMMON = (
+#: The arguments of mechanisms: those that all have, and those that some have.
+_ARGUMENTS = (
     "epsilon",
     "delta",
     "honest_aggregators",
     "max_colluding_users",
     "max_missing_users",
     "adjacency",
+    *_BELONGS,
 )
-OWN = tuple(_BELONGS)
 
 
-def check_parties(value: str | None) -> str | None:
+def check_parties(value: str | None) -> Any:
     """Accept ``users`` or a number of at least two."""
-    if value is None or value == "users" or (value.isdecimal() and int(value) >= 2):
+    if value is None or value == "users":
         return value
+    if value.isdecimal() and int(value) >= 2:
+        return int(value)
     raise typer.BadParameter(f"{value!r} is not users, and not a number of at least 2")
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What was asked for.
+def arguments_of(context: typer.Context, name: Name) -> dict[str, Any]:
+    """Take the arguments of a mechanism from the options, those that are not None.
 
-    Attributes
-    ----------
-    name
-        The mechanism.
-    common
-        Arguments that all mechanisms have.
-    own
-        Arguments that some have; None where an option was not given.
+    Raises
+    ------
+    typer.BadParameter
+        If the mechanism does not have one, or needs another.
     """
+    for argument, names in _BELONGS.items():
+        if name not in names:
+            belongs = f"belongs to --mechanism {', '.join(names)}; not to {name}"
+            refuse_given(context, (argument,), belongs)
+    given = {each: context.params[each] for each in _ARGUMENTS}
+    given = {each: value for each, value in given.items() if value is not None}
+    protecting = [each for each in _PROTECTING if name in _BELONGS[each] and name != "recommend"]
+    listed = " or ".join(f"--{each}" for each in protecting)
+    adaptive = given.get("reporting") == "adaptive"
+    refuse_if(
+        (
+            name not in _WITHOUT_DELTA and "delta" not in given,
+            "--mechanism",
+            f"{name} needs --delta",
+        ),
+        (
+            name == "two-stage" and "reported" not in given,
+            "--mechanism",
+            "two-stage needs --reported",
+        ),
+        (
+            bool(protecting) and given.keys().isdisjoint(protecting),
+            "--mechanism",
+            f"{name} needs {listed}: without noise, only hidden coins of other holders of the same "
+            "item protect a person",
+        ),
+        *(
+            ({"threshold", each} <= given.keys(), f"--{each}", "is not needed with --threshold")
+            for each in ("floor", "dummies")
+        ),
+        (
+            name == "two-stage" and "gamma" in given and not adaptive,
+            "--gamma",
+            "belongs to --reporting adaptive",
+        ),
+        (adaptive and "gamma" not in given, "--gamma", "--reporting adaptive needs --gamma"),
+        (
+            {"elected", "collusion_bound"} <= given.keys(),
+            "--elected",
+            "give --elected or --collusion-bound, not both",
+        ),
+    )
+    return given
 
-    name: Name
-    common: dict[str, Any]
-    own: dict[str, Any]
 
-    def check(self) -> None:
-        """Refuse options that the mechanism does not have, and ask for those that it needs."""
-        own = self.own
-        given = {name for name, value in own.items() if value is not None}
-        protecting = [name for name in _PROTECTING if self.name in _BELONGS[name]]
-        listed = " or ".join(f"--{name}" for name in protecting)
-        unprotected = bool(protecting) and self.name != "recommend" and given.isdisjoint(protecting)
-        adaptive = own["reporting"] == "adaptive"
-        refuse_if(
-            *(
-                (
-                    argument in given and self.name not in names,
-                    f"--{argument.replace('_', '-')}",
-                    f"belongs to --mechanism {', '.join(names)}; not to {self.name}",
-                )
-                for argument, names in _BELONGS.items()
-            ),
-            (
-                self.name not in _WITHOUT_DELTA and self.common["delta"] is None,
-                "--mechanism",
-                f"{self.name} needs --delta",
-            ),
-            (
-                self.name == "two-stage" and "reported" not in given,
-                "--mechanism",
-                "two-stage needs --reported",
-            ),
-            (
-                unprotected,
-                "--mechanism",
-                f"{self.name} needs {listed}: without noise, only hidden coins of other holders "
-                "of the same item protect a person",
-            ),
-            *(
-                ({"threshold", name} <= given, f"--{name}", "is not needed with --threshold")
-                for name in ("floor", "dummies")
-            ),
-            (
-                self.name == "two-stage" and "gamma" in given and not adaptive,
-                "--gamma",
-                "belongs to --reporting adaptive",
-            ),
-            (adaptive and "gamma" not in given, "--gamma", "--reporting adaptive needs --gamma"),
-            (
-                {"elected", "collusion_bound"} <= given,
-                "--elected",
-                "give --elected or --collusion-bound, not both",
-            ),
-        )
+def mechanism_of(
+    name: Name, domain: Domain, users: int, arguments: dict[str, Any]
+) -> AggregationMechanism:
+    """Make a mechanism; its rate or noise is calibrated."""
+    if name == "sampling":
+        return SamplingAggregation(domain, users, **arguments)
+    if name == "two-stage":
+        return TwoStageSampling(domain, users, **arguments)
+    return NoisyAggregation(domain, users, noise=name.replace("-", "_"), **arguments)
 
-    def below_floor(self, domain: Domain, codes: Array) -> list[Any] | None:
-        """Give the labels that fewer people hold than the floor promises, the rarest first.
 
-        None if nothing rests on a floor: none was given, or nothing of it is hidden from those who
-        collude.
-        """
-        floor = self.own["floor"] or 0
-        if floor <= self.common["max_colluding_users"] + self.common["max_missing_users"]:
-            return None
-        held = np.bincount(codes, minlength=domain.size)
-        rarest = np.argsort(held, kind="stable")
-        return [domain.labels[code] for code in rarest if held[code] < floor]
+def below_floor(arguments: dict[str, Any], domain: Domain, codes: Array) -> list[Any] | None:
+    """Give the labels that fewer people hold than the floor promises, the rarest first.
 
-    @property
-    def _given(self) -> dict[str, Any]:
-        given = {name: value for name, value in self.own.items() if value is not None}
-        if "parties" in given and given["parties"] != "users":
-            given["parties"] = int(given["parties"])
-        return given
-
-    def mechanism(self, domain: Domain, users: int) -> AggregationMechanism:
-        """Make the mechanism; its rate or noise is calibrated."""
-        if self.name == "sampling":
-            return SamplingAggregation(domain, users, **self.common, **self._given)
-        if self.name == "two-stage":
-            return TwoStageSampling(domain, users, **self.common, **self._given)
-        noise = self.name.replace("-", "_")
-        return NoisyAggregation(domain, users, noise=noise, **self.common, **self._given)
-
-    def recommendation(self, domain: Domain, users: int) -> Recommendation:
-        """Compare all mechanisms."""
-        return recommend(users, domain, **self.common, **self._given)
+    None if nothing rests on a floor: none was given, or nothing of it is hidden from those who
+    collude.
+    """
+    floor = arguments.get("floor", 0)
+    if floor <= arguments["max_colluding_users"] + arguments["max_missing_users"]:
+        return None
+    held = np.bincount(codes, minlength=domain.size)
+    rarest = np.argsort(held, kind="stable")
+    return [domain.labels[code] for code in rarest if held[code] < floor]
 
 
 def parameters(mechanism: AggregationMechanism) -> dict[str, Any]:

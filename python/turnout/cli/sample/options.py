@@ -86,7 +86,9 @@ class Wanted:
                 f"is not for --method {method}",
             ),
             (
-                (self.missing or "").startswith(tuple(f"{name}=" for name in self.columns)),
+                (self.missing or "").startswith(
+                    tuple(f"{name}=" for name in (*self.columns, self.user_column))
+                ),
                 "--missing",
                 "is for all columns: a label, or drop",
             ),
