@@ -15,7 +15,6 @@ from mpmath import mpf
 
 import turnout as tn
 import turnout.accounting as ta
-from turnout.accounting import paper
 from turnout.accounting.reached import Client, clients
 from turnout.accounting.values import Bracket
 
@@ -40,8 +39,6 @@ def test_a_round_has_the_lower_value_that_its_configuration_has() -> None:
     assert (low, high) == (pytest.approx(7.10e-7, rel=2e-3), pytest.approx(7.1226e-7, rel=1e-4))
     assert bounds.reached == "30 other gradients aligned with the new one"
     assert not bounds.exact
-    # That of equal shares, which was once taken for attained.
-    assert paper.equal_shares_delta(0.015, *MANY) == pytest.approx(1e-6, rel=1e-5)
     bounds = ta.RandomParticipation(*FEW[:3], 0.80866).compose(1).delta_bounds(0.015)
     assert 0.46e-6 < bounds.lower < bounds.upper < 1.001e-6
     assert bounds.reached == "1,000 other gradients at 75 degrees to the new one"

@@ -10,7 +10,6 @@ import pytest
 from scipy import special, stats
 
 import turnout.accounting as ta
-from turnout.accounting import paper
 
 WAYS = ("remove", "add")
 
@@ -27,13 +26,37 @@ TABLE = [
 ]
 
 
+def excess(single: float, near: float, far: np.ndarray, places: np.ndarray, step: float):  # type: ignore[no-untyped-def]
+    """Integrate [single N(0) - near N(step) - far N(place)]_+ by crossings found by bisection."""
+    low, high = np.full(places.shape, -60.0), np.full(places.shape, 60.0)
+    for _ in range(80):
+        z = (low + high) / 2
+        ratio = near * np.exp(step * z - step**2 / 2) + far * np.exp(places * z - places**2 / 2)
+        low, high = np.where(ratio < single, z, low), np.where(ratio < single, high, z)
+    tails = single * special.ndtr(low) - near * special.ndtr(low - step)
+    tails = tails - far * special.ndtr(low - places)
+    return np.maximum(tails, 0.0), special.ndtr(low - places)
+
+
+def equal_shares_delta(epsilon: float, p: float, q: float, size: int, sigma: float) -> float:
+    """Bound delta by convexity alone: each set of samples against all of the absent client."""
+    gain, step, counts = math.expm1(epsilon), 1 / sigma, np.arange(size + 1)
+    weights = stats.binom.pmf(counts, size, q)
+    remove = excess(p * q, p * (gain + q), gain * (1 - p), (counts + 1) * step, step)[0]
+    single = p * (q - gain * (1 - q))
+    add = [0.0]
+    if single > 0:
+        add = excess(single, p * q * (1 + gain), gain * (1 - p), counts * step, step)[0]
+    return float(max(weights @ remove, weights @ np.broadcast_to(add, counts.shape)))
+
+
 @pytest.mark.parametrize(("client", "epsilon", "delta", "equal", "best"), TABLE)
 def test_the_best_shares_need_less_noise_than_equal_ones(
     client: tuple[float, float, int], epsilon: float, delta: float, equal: float, best: float
 ) -> None:
     mechanism = ta.RandomParticipation(*client, 1.0)
     assert ta.calibrate_noise(mechanism, epsilon, delta) == pytest.approx(best, abs=6e-6)
-    around = [paper.equal_shares_delta(epsilon, *client, equal + off) for off in (-6e-6, 6e-6)]
+    around = [equal_shares_delta(epsilon, *client, equal + off) for off in (-6e-6, 6e-6)]
     assert around[0] > delta > around[1]
 
 
@@ -56,25 +79,13 @@ def test_equal_shares_are_never_below_the_best(references: ModuleType) -> None:
     smaller = 0
     for *client, epsilon in settings(60):
         best = ta.RandomParticipation(*client).delta(epsilon)
-        equal = paper.equal_shares_delta(epsilon, *client)
+        equal = equal_shares_delta(epsilon, *client)
         assert best <= equal * (1 + 1e-11) + 1e-15
         smaller += best < 0.99 * equal
     assert smaller > 20
     for *client, epsilon in settings(3):
         exact = references.mixture_delta(epsilon, tuple(client), "add_or_remove")
-        assert paper.equal_shares_delta(epsilon, *client) == pytest.approx(float(exact), rel=1e-9)
-
-
-def excess(single: float, near: float, far: np.ndarray, places: np.ndarray, step: float):  # type: ignore[no-untyped-def]
-    """Integrate [single N(0) - near N(step) - far N(place)]_+ by crossings found by bisection."""
-    low, high = np.full(places.shape, -60.0), np.full(places.shape, 60.0)
-    for _ in range(80):
-        z = (low + high) / 2
-        ratio = near * np.exp(step * z - step**2 / 2) + far * np.exp(places * z - places**2 / 2)
-        low, high = np.where(ratio < single, z, low), np.where(ratio < single, high, z)
-    tails = single * special.ndtr(low) - near * special.ndtr(low - step)
-    tails = tails - far * special.ndtr(low - places)
-    return np.maximum(tails, 0.0), special.ndtr(low - places)
+        assert equal_shares_delta(epsilon, *client) == pytest.approx(float(exact), rel=1e-9)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1,7 +1,6 @@
 """Deltas as the papers print them, for reproductions only.
 
 None of these is a bound of what is published: each docstring says what is wrong and by how much.
-The one exception, :func:`equal_shares_delta`, is a bound that reproductions compare with.
 The bounds are :class:`turnout.accounting.RandomParticipation`,
 :class:`turnout.accounting.CountSampling`, :class:`turnout.accounting.TwoStageCountSampling` and
 :class:`turnout.accounting.GaussianMechanism`; nothing in turnout calibrates anything with this
@@ -23,7 +22,6 @@ from turnout.accounting.values import nonnegative, positive, shaped
 
 __all__ = [
     "distributed_gaussian_delta",
-    "equal_shares_delta",
     "theorem_3_1_delta",
     "theorem_3_2_delta",
     "theorem_3_4_delta",
@@ -112,66 +110,6 @@ def theorem_4_1_delta(
     return _evaluated(claimed, levels)
 
 
-def equal_shares_delta(
-    epsilon: npt.ArrayLike,
-    client_rate: float,
-    sample_rate: float,
-    local_size: int,
-    noise_multiplier: float,
-) -> Floats | float:
-    """Compute what is left of Theorem 4.1 when its proof takes convexity before the worst case.
-
-    A bound, unlike the theorem: each set of sampled elements has all of the client that stays away
-    against it, and its own worst gradients. :class:`turnout.accounting.RandomParticipation`
-    gives each set the best share instead, and is never larger. To the nearest, not rounded up.
-
-    Parameters
-    ----------
-    epsilon
-        At least zero: one number or an array.
-    client_rate
-        The probability that a client takes part.
-    sample_rate
-        The probability that an element of a participating client is sampled.
-    local_size
-        How many other elements the client holds.
-    noise_multiplier
-        The standard deviation of the noise over the clipping norm.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        The larger delta of removing and of adding an element, in the shape of ``epsilon``.
-
-    Raises
-    ------
-    InvalidValueError
-        If an argument is out of range.
-    InvalidTypeError
-        If an argument is no number.
-
-    Examples
-    --------
-    >>> from turnout.accounting import RandomParticipation, paper
-    >>> round_ = RandomParticipation(0.001, 0.1, local_size=30, noise_multiplier=2.49029)
-    >>> equal = paper.equal_shares_delta(0.015, 0.001, 0.1, 30, 2.49029)
-    >>> f"{equal:.3g} with equal shares, {round_.delta(0.015):.3g} with the best"
-    '1e-06 with equal shares, 7.12e-07 with the best'
-    """
-    levels = nonnegative("epsilon", epsilon)
-    p, q, step, counts, logs = _round(client_rate, sample_rate, local_size, noise_multiplier)
-    masses = np.exp(logs)
-
-    def bound(level: float) -> float:
-        gain = math.expm1(level)
-        away = gain * (1 - p)
-        remove = _excess(p * q, p * (gain + q), away, (counts + 1) * step, step)
-        add = _excess(p * (q - gain * (1 - q)), p * q * (1 + gain), away, counts * step, step)
-        return min(1.0, float(max(masses @ remove, masses @ add)))
-
-    return _evaluated(bound, levels)
-
-
 def _round(
     client_rate: float, sample_rate: float, local_size: int, noise_multiplier: float
 ) -> tuple[float, float, float, Floats, Floats]:
@@ -192,32 +130,6 @@ def _evaluated(delta: Callable[[float], float], levels: Floats) -> Floats | floa
     # Beyond 700 e^epsilon overflows, and so does nothing else: no delta is left there.
     found = [delta(level) if level < 700 else 0.0 for level in levels.ravel().tolist()]
     return shaped(np.array(found), levels)
-
-
-def _excess(single: float, near: float, far: float, places: Floats, step: float) -> Floats:
-    """Integrate ``[single N(0) - near N(step) - far N(place)]_+`` for every place.
-
-    The logarithm of the ratio rises and is convex: Newton's method from beyond falls towards it.
-    """
-    from scipy import special  # noqa: PLC0415 (slow)
-
-    # A far one at place zero lies on the single one.
-    own = single - np.where(places > 0, 0.0, far)
-    other = np.where(places > 0, far, 0.0)
-    shown = own > 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first = np.log(near / np.where(shown, own, 1.0)) - step**2 / 2
-        second = np.log(other / np.where(shown, own, 1.0)) - places**2 / 2
-        z = np.minimum(-first / step, np.where(other > 0, -second / places, np.inf))
-    for _ in range(100):
-        one, two = first + step * z, second + places * z
-        level = np.logaddexp(one, two)
-        slope = step * np.exp(one - level) + places * np.exp(two - level)
-        z = z - level / slope
-        if np.abs(level[shown]).max(initial=0.0) < 1e-13:
-            break
-    tails = own * special.ndtr(z) - near * special.ndtr(z - step) - other * special.ndtr(z - places)
-    return np.where(shown, np.maximum(tails, 0.0), 0.0)
 
 
 def _binomial_logs(counts: Floats, trials: int, p: float) -> Floats:
