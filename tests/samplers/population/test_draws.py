@@ -336,36 +336,38 @@ def test_a_bar_is_shown_when_work_takes_long(
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_bar_hears_of_work_before_many_users_are_drawn(n_jobs: int) -> None:
+def test_the_bar_hears_of_every_user(n_jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     population = importlib.import_module("turnout.samplers.population.draws")
-    parts = population._parts([np.arange(3)] * 10_000, n_jobs)
-    assert [each for part in parts for each in part] == list(range(10_000))
-    lengths = [len(part) for part in parts]
-    assert lengths[: 3 * n_jobs] == [1] * n_jobs + [2] * n_jobs + [4] * n_jobs
-    assert max(lengths) <= 500
-    assert len(parts) < 60 * n_jobs
+    seen: list[int] = []
 
+    def counted(work: Any, *_: Any, total: int) -> Any:
+        for done, item in enumerate(work):
+            seen.append(done)
+            yield item
+        assert len(seen) == total == 200
 
-def test_work_in_this_process_comes_back_to_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    population = importlib.import_module("turnout.samplers.population.draws")
+    monkeypatch.setattr(population, "track", counted)
     data, users = np.arange(400.0)[:, None], np.arange(400) // 2
-    whole = sample_population(Mean(), data, users, seed=3).draws
-    monkeypatch.setattr(population, "_PATIENCE", 0.0)
-    calls: list[int] = []
-    real = population._draw_part
-
-    def spied(*arguments: Any) -> Any:
-        drawn, failure = real(*arguments)
-        calls.append(len(drawn))
-        return drawn, failure
-
-    monkeypatch.setattr(population, "_draw_part", spied)
-    np.testing.assert_array_equal(sample_population(Mean(), data, users, seed=3).draws, whole)
-    assert calls == [1] * 200
-    # Who is named is still the one whose rows they are.
+    assert len(sample_population(Mean(), data, users, n_jobs=n_jobs, seed=3)) == 200
+    # Who is named is the one whose rows they are.
     data[301] = 2e6
+    seen.clear()
     with pytest.raises(InvalidValueError, match="no draw for user 150: records must be at most"):
-        sample_population(Mean(), data, users)
+        sample_population(Mean(), data, users, n_jobs=n_jobs)
+    assert seen == list(range(151))
+
+
+def test_every_fit_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    info = pytest.importorskip("threadpoolctl").threadpool_info
+    threads: list[set[int]] = []
+
+    class Counting(Mean):
+        def fit(self, X: Any, y: Any = None) -> Any:
+            threads.append({each["num_threads"] for each in info()})
+            return super().fit(X, y)
+
+    sample_population(Counting(), np.zeros((6, 1)), np.arange(6))
+    assert threads == [{1}] * 6
 
 
 def test_rows_beyond_the_reference_are_refused_before_the_first_fit() -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
 import itertools
-import math
-import time
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,20 +25,11 @@ from turnout.samplers.population.answers import FinitePopulationEstimate, estima
 from turnout.samplers.population.points import PopulationEstimate, estimate_of_points
 from turnout.samplers.reference import check_support
 
-#: Parts of the work for each process: enough for a bar that moves and for parts that last longer.
-_PARTS = 16
+#: The sampler, the rows of a user and a seed.
+_Job: TypeAlias = "tuple[PrivateSampler, Array, int | None]"
 
-#: More users than this are never in one part.
-_LARGEST_PART = 500
-
-#: Seconds after which work in this process comes back to the bar.
-_PATIENCE = 0.5
-
-#: The rows of a user and a seed.
-_Job: TypeAlias = "tuple[Array, int | None]"
-
-#: The draws of some users, and why the next one has none.
-_Drawn: TypeAlias = "tuple[list[Array], Exception | None]"
+#: The draw of a user, or why there is none.
+_Drawn: TypeAlias = "Array | Exception"
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,26 +172,13 @@ def sample_population(
     workers = None if n_jobs is None else _workers(n_jobs)
     model = sampler.__sklearn_clone__()
     _check_parameters(model, rows)
-    parts = _parts(places, workers or 1)
-    tasks = ((model, [(rows[places[i]], derived(root, i)) for i in part]) for part in parts)
+    jobs = ((model, rows[own], derived(root, place)) for place, own in enumerate(places))
     draws: list[Array] = []
-    # Once for all users, where their fits would ask for it one by one.
-    alone = getattr(model, "estimator", model) is None
-    with one_thread() if alone else contextlib.nullcontext():
-        work = _one_by_one(_worked(tasks, workers))
-        for drawn, failure in track(work, "drawing", progress, total=len(names)):
-            if failure is not None:
-                _refuse(model, names[len(draws)], failure)
-            draws.append(drawn)
+    for drawn in track(_worked(jobs, workers), "drawing", progress, total=len(names)):
+        if isinstance(drawn, Exception):
+            _refuse(model, names[len(draws)], drawn)
+        draws.append(drawn)
     return PopulationDraws(names, np.concatenate(draws), model)
-
-
-def _one_by_one(results: Iterator[_Drawn]) -> Iterator[tuple[Any, Exception | None]]:
-    """Give the draw of each user, and why the one after the last has none."""
-    for drawn, failure in results:
-        yield from ((each, None) for each in drawn)
-        if failure is not None:
-            yield None, failure
 
 
 def seeded(sampler: Any, seed: int | None) -> Any:
@@ -304,74 +279,39 @@ def _workers(n_jobs: Any) -> int:
     return effective
 
 
-def _parts(places: Sequence[npt.NDArray[np.intp]], workers: int) -> list[range]:
-    """Split the users into consecutive parts of about equally many rows.
-
-    The first parts have few users, so that a bar is seen soon where users take long.
-    """
-    most = max(1, min(_LARGEST_PART, math.ceil(len(places) / (_PARTS * workers))))
-    total = sum(map(len, places))
-    share = total / (_PARTS * workers)
-    parts: list[range] = []
-    first = held = 0
-    for last, rows in enumerate(places, start=1):
-        held += len(rows)
-        enough = last - first >= min(most, 1 << len(parts) // workers)
-        if enough or held >= share or last == len(places):
-            parts.append(range(first, last))
-            first, held = last, 0
-    return parts
-
-
-def _worked(tasks: Iterator[tuple[Any, Any]], workers: int | None) -> Iterator[_Drawn]:
+def _worked(tasks: Iterator[_Job], workers: int | None) -> Iterator[_Drawn]:
+    """Fit and draw for each user, on one thread: for one user's rows more of them only wait."""
     if workers in (None, 1):
-        return itertools.chain.from_iterable(_draw_in_turn(*task) for task in tasks)
+        # What the first fit imports is limited from the second on.
+        for some in (itertools.islice(tasks, 1), tasks):
+            with one_thread():
+                yield from itertools.starmap(_drawn, some)
+        return
     joblib = require("joblib", "samplers")
-    parallel = joblib.Parallel(n_jobs=workers, return_as="generator")
-    results: Iterator[_Drawn] = parallel(joblib.delayed(_draw_part)(*task) for task in tasks)
-    return results
+    with joblib.parallel_config("loky", inner_max_num_threads=1):
+        parallel = joblib.Parallel(n_jobs=workers, return_as="generator")
+    results = parallel(joblib.delayed(_drawn)(*task) for task in tasks)
+    try:
+        for drawn in results:  # noqa: UP028 (closed below, not here)
+            yield drawn
+    finally:
+        # After a failure nobody waits for the others, and joblib need not say so.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results.close()
 
 
-def _draw_in_turn(model: PrivateSampler, jobs: Sequence[_Job]) -> Iterator[_Drawn]:
-    """Fit and draw for some users, and come back every now and then, for the bar."""
-    done = 0
-    failure = None
-    while done < len(jobs) and failure is None:
-        drawn, failure = _draw_part(model, jobs[done:], _PATIENCE)
-        done += len(drawn)
-        yield drawn, failure
+def _drawn(model: PrivateSampler, rows: Array, seed: int | None) -> _Drawn:
+    """Fit a copy and draw from it."""
+    one = seeded(model.__sklearn_clone__(), seed)
+    try:
+        return np.asarray(one.fit(rows).sample(1, seed=seed))
+    except Exception as error:
+        # A learner may raise anything; the caller says whose rows they were.
+        return error
 
 
-def _draw_part(model: PrivateSampler, jobs: Sequence[_Job], patience: float = math.inf) -> _Drawn:
-    """Fit and draw for some users, until one fails or so many seconds have passed."""
-    drawn: list[Array] = []
-    end = time.monotonic() + patience
-    # What the first fit imports is limited from the second on.
-    for some in (jobs[:1], jobs[1:]):
-        with _one_thread():
-            for rows, seed in some:
-                one = seeded(model.__sklearn_clone__(), seed)
-                try:
-                    drawn.append(np.asarray(one.fit(rows).sample(1, seed=seed)))
-                except Exception as error:
-                    # A learner may raise anything; the caller says whose rows they were.
-                    return drawn, error
-                if time.monotonic() >= end:
-                    return drawn, None
-    return drawn, None
-
-
-def _one_thread() -> contextlib.AbstractContextManager[Any]:
-    """Keep numerical libraries to one thread: for one user's rows more of them only wait."""
-    if importlib.util.find_spec("threadpoolctl") is None:
-        return contextlib.nullcontext()
-    limits: contextlib.AbstractContextManager[Any] = importlib.import_module(
-        "threadpoolctl"
-    ).threadpool_limits(1)
-    return limits
-
-
-def _refuse(model: PrivateSampler, user: Any, failure: Exception) -> None:
+def _refuse(model: PrivateSampler, user: Any, failure: Exception) -> NoReturn:
     if _blames_parameter(model, failure):
         raise failure
     kind = next(
