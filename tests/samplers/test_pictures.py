@@ -18,6 +18,7 @@ from turnout.samplers import (
     BernsteinSampler,
     FiniteMollifier,
     MinimaxSampler,
+    Mixture,
     MollifiedDensity,
     Normal,
     PrivacyBudget,
@@ -25,7 +26,6 @@ from turnout.samplers import (
     Uniform,
     plot_density,
     plot_heatmap,
-    ring_of_gaussians,
 )
 from turnout.samplers.population.answers import (
     FinitePopulationEstimate,
@@ -133,8 +133,9 @@ def test_many_draws_are_a_histogram_of_their_density() -> None:
 
 
 def test_maps_share_their_colours() -> None:
-    ring = ring_of_gaussians(4, radius=2.0, deviation=0.5)
-    draws = ring.sample(30, seed=1)
+    places = ((2.0, 0.0), (0.0, 2.0), (-2.0, 0.0), (0.0, -2.0))
+    ring = Mixture([Normal(place, [0.25, 0.25]) for place in places])
+    draws = ring.draw(30, seed=1)
     first, second = plot_heatmap(StandardNormal(2), ring, bounds=[(-3, 3), (-4, 4)], draws=draws)
     images: list[Any] = [axes.images[0] for axes in (first, second)]
     assert images[0].get_clim() == images[1].get_clim()
@@ -144,7 +145,7 @@ def test_maps_share_their_colours() -> None:
     shown = np.asarray(images[1].get_array())
     x = -3 + 6 * (np.arange(161) + 0.5) / 161
     y = -4 + 8 * (np.arange(161) + 0.5) / 161
-    assert shown[3, 100] == pytest.approx(np.exp(ring.log_density([[x[100], y[3]]])[0]))
+    assert shown[3, 100] == pytest.approx(np.exp(ring.log_density(np.array([[x[100], y[3]]]))[0]))
     assert len(first.lines[0].get_xdata()) == 30
     figure: Any = first.figure
     assert figure.axes[-1].get_ylabel() == "density"
@@ -211,7 +212,7 @@ def test_what_cannot_be_drawn_is_told_what_to_use() -> None:
     plane = MollifiedDensity(1.0).fit(np.zeros((3, 2)))
     space = MollifiedDensity(1.0).fit(np.zeros((3, 5)))
     line = fitted()
-    for one in (plane, ring_of_gaussians()):
+    for one in (plane, StandardNormal(2)):
         with pytest.raises(InvalidValueError, match="one feature here, got 2: use plot_heatmap"):
             plot_density(one)
     with pytest.raises(InvalidValueError, match="truth must have one feature here, got 2"):
