@@ -152,10 +152,9 @@ def test_maps_share_their_colours() -> None:
     assert [axes.get_title() for axes in (first, second)] == ["law of a draw", "truth"]
 
 
-@pytest.mark.parametrize("method", ["histogram", "kernel"])
-def test_population_estimates_are_drawn(method: str) -> None:
+def test_population_estimates_are_drawn() -> None:
     estimate = PopulationEstimate(
-        StandardNormal(1).draw(400, seed=1), StandardNormal(1), (-0.5, 0.5), method=method
+        StandardNormal(1).draw(400, seed=1), StandardNormal(1), (-0.5, 0.5)
     )
     axes: Any = estimate.plot(truth=stats.norm(), bounds=(-2, 2))
     x = lines(axes)["mean law of the draws"][:, 0]
@@ -173,7 +172,6 @@ def test_population_estimates_are_drawn(method: str) -> None:
         StandardNormal(2).draw(400, seed=1),
         StandardNormal(2),
         (-0.5, 0.5),
-        method=method,
         epsilon=1.0,
     )
     maps = plane.plot(truth=StandardNormal(2))
