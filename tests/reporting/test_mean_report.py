@@ -10,7 +10,6 @@ import pytest
 import turnout as tn
 from turnout.reporting import report
 from turnout.reporting.contents import Contents
-from turnout.reporting.figures import pictures
 from turnout.reporting.telling import View
 
 pytest.importorskip("matplotlib")
@@ -76,7 +75,7 @@ def test_several_coordinates_are_rows(tmp_path: Path) -> None:
     assert "for all 2 coordinates at once (Bonferroni)" in source
     contents = Contents.of(grouped(points), View("hajek", 0.9))
     # Groups of several numbers have a table, and lines over time.
-    names = [picture.name for picture in pictures(contents)]
+    names = [part.name for part in contents.parts if part.drawn]
     assert names == ["estimate", "series", "series_by_group"]
 
 

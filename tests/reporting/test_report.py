@@ -16,7 +16,7 @@ from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.longitudinal import Memoized
 from turnout.reporting import CollectionFacts, report, save_pictures
 from turnout.reporting.contents import Contents
-from turnout.reporting.figures import pictures
+from turnout.reporting.figures import drawn
 from turnout.reporting.markup import Markup, tag, text
 from turnout.reporting.telling import View
 from turnout.reporting.words import epsilon_together, guarantee, rounded_up
@@ -424,7 +424,8 @@ def test_questions_at_several_times_are_not_called_people() -> None:
     means = tn.GroupedTally(["day"], {day: hours.collect([2.0] * 60) for day in days})
     for tally, said in ((shares, "share of all questions"), (means, "all questions")):
         contents = Contents.of(tally, View("hajek"))
-        (axes,) = pictures(contents)[0].draw().axes
+        with drawn(contents, contents.parts[0]) as figure:
+            (axes,) = figure.axes
         assert axes.get_title("left").startswith("120 questions were answered")
         words = [axes.get_ylabel(), *(name.get_text() for name in axes.get_yticklabels())]
         assert said in words

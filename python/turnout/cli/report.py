@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from turnout import GroupedTally
 from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout.cli.estimate import Top
@@ -125,9 +124,8 @@ def report(
                 param_hint="--given, --of, --marginal or --consistent",
             )
         view = View(method, level, simultaneous, over, clip=clip)
-        scope = view.group_scope if isinstance(tally, GroupedTally) else view.scope
         estimate = tally.estimate(method or tally.plan.oracle.tally_type.default_method)
-        write_table(target, view.cut(estimate).to_arrow(**scope))
+        write_table(target, view.cut(estimate).to_arrow(**view.scope_of(estimate)))
         rows.append(("table", f"{target}, {file_size(target.stat().st_size)}"))
     elif target is not None:
         write_report(tally, target, title=title, facts=known, top=top, order=order, **options)

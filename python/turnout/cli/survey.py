@@ -23,7 +23,7 @@ from turnout.cli.estimate import Top
 from turnout.cli.numbers import read_bounds
 from turnout.cli.options import AsJson, Level, Seed, print_json
 from turnout.cli.running import check_positive, check_rate, output, refuse_if, refusing
-from turnout.cli.showing.estimates import print_told, show, show_all
+from turnout.cli.showing.estimates import print_told, show, show_estimate
 from turnout.cli.showing.shown import Clip, Shown, Simultaneous, Wish
 from turnout.cli.tables import printable
 from turnout.collecting.keys import shown_part
@@ -220,12 +220,12 @@ def _shown(result: Any, wish: Wish) -> Shown:
             lambda: _share_groups(result, wish),
             result.to_arrow,
             [],
-            [lambda console: print_told(console, SHARES.told_groups(estimate, wish), wish)],
+            [lambda console: print_told(console, SHARES.told(estimate, wish), wish)],
             result.plot,
         )
     if result.mechanism is None:
         return show(result.tally, wish)
-    shown = show_all(estimate, wish, SHARES, [])
+    shown = show_estimate(estimate, wish, SHARES, [])
     guarantee = {"guarantee": str(result.mechanism.guarantee)}
     return replace(shown, make_record=lambda: {**shown.make_record(), **guarantee})
 
@@ -278,5 +278,5 @@ def _share_groups(result: Any, wish: Wish) -> dict[str, Any]:
         "received": sum(group["received"] for group in groups),
         "epsilon": next(iter(result.mechanism.values())).epsilon,
         "groups": groups,
-        **SHARES.group_values(result.estimate, wish),
+        **SHARES.values(result.estimate, wish),
     }

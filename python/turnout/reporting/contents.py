@@ -23,7 +23,7 @@ from turnout.frequency.joint.chosen import (
 from turnout.products import questions_of
 from turnout.reporting.frequencies import SharesGivenOthers
 from turnout.reporting.kinds import SHARES, telling
-from turnout.reporting.telling import PEOPLE, Telling, Told, View
+from turnout.reporting.telling import PEOPLE, Telling, Told, View, groups_of
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,6 @@ class Part:
         What its picture shows.
     drawn
         Whether there is one.
-    grouped
-        Whether it is of groups.
     """
 
     name: str
@@ -143,7 +141,16 @@ class Part:
     estimate: Any
     words: str
     drawn: bool = True
-    grouped: bool = False
+
+    @property
+    def grouped(self) -> bool:
+        """Whether it is of groups, or of a series."""
+        return bool(groups_of(self.estimate))
+
+    @property
+    def alt(self) -> str:
+        """What stands for the picture where it cannot be seen."""
+        return f"{self.kind.what} {self.words}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +201,6 @@ class Contents:
 
     def told(self, part: Part) -> Told:
         """Tell a part; people who are counted twice are not called so."""
-        if part.grouped:
-            return part.kind.told_groups(part.estimate, self.view)
         people = PEOPLE if len(self.asked) == 1 else "all questions to people"
         return part.kind.told(part.estimate, self.view, people)
 
@@ -280,19 +285,19 @@ def _of_groups(grouped: GroupedTally[Any], view: View, time: str | None) -> Iter
         groups = view.cut(grouped.over(*others).estimate(view.method))
         drawn = len(groups) > 0 and kind.draws_groups(grouped.domain)
         words = f"by {names}, with intervals; the numbers are in the table"
-        yield Part("groups", f"By {names}", kind, groups, words, drawn, grouped=True)
+        yield Part("groups", f"By {names}", kind, groups, words, drawn)
     if found is not None:
         series = view.cut(grouped.over(found).estimate(view.method)).series(found)
         words = (
             f"by {found}, with bands, and the number of reports below; the numbers are in the table"
         )
         title, drawn = f"Over time: {found}", bool(series.times)
-        yield Part("series", title, kind, series, words, drawn, grouped=True)
+        yield Part("series", title, kind, series, words, drawn)
         if others:
             several = view.cut(grouped.estimate(view.method)).series(found)
             words = f"by {found}, a panel for each {names}"
             title = f"{title}, by {names}"
-            yield Part("series_by_group", title, kind, several, words, drawn, grouped=True)
+            yield Part("series_by_group", title, kind, several, words, drawn)
 
 
 def _named(argument: str, names: Any) -> tuple[str, ...]:

@@ -7,9 +7,8 @@ import contextlib
 import io
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,39 +24,18 @@ from turnout.reporting.telling import View
 FORMATS = ("pdf", "svg", "png")
 
 
-@dataclass(frozen=True)
-class Picture:
-    """One picture: its name, what it shows in words, and how it is drawn."""
-
-    name: str
-    words: str
-    draw: Callable[[], Any]
-
-    def svg(self) -> bytes:
-        """Draw the picture as SVG; the same bytes for the same numbers."""
-        stream = io.BytesIO()
-        with _drawn(self.draw) as figure:
-            figure.savefig(stream, format="svg", metadata={"Date": None})
-        return stream.getvalue()
-
-    def data_uri(self) -> str:
-        """Draw the picture as the address of an image inside of the page."""
-        return "data:image/svg+xml;base64," + base64.b64encode(self.svg()).decode("ascii")
-
-
-def pictures(contents: Contents) -> list[Picture]:
-    """List the pictures of a report: the estimate, groups, and series over time."""
-    return [
-        Picture(part.name, f"{part.kind.what} {part.words}.", partial(_drawing, contents, part))
-        for part in contents.parts
-        if part.drawn
-    ]
+def data_uri(contents: Contents, part: Part) -> str:
+    """Draw a part as the address of an image inside of a page: the same for the same numbers."""
+    stream = io.BytesIO()
+    with drawn(contents, part) as figure:
+        figure.savefig(stream, format="svg", metadata=_metadata("svg"))
+    return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode("ascii")
 
 
 def _drawing(contents: Contents, part: Part) -> Any:
     """Draw a part."""
     if part.grouped:
-        return part.estimate.plot(**contents.view.group_scope).figure
+        return part.estimate.plot(**contents.view.scope_of(part.estimate)).figure
     return _of_all(part.kind.draw(part.estimate, contents.view), contents)
 
 
@@ -132,10 +110,10 @@ def save_pictures(
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     written = []
-    for picture in pictures(contents):
-        with _drawn(picture.draw) as figure:
+    for part in filter(attrgetter("drawn"), contents.parts):
+        with drawn(contents, part) as figure:
             for kind in FORMATS:
-                path = place / f"{picture.name}.{kind}"
+                path = place / f"{part.name}.{kind}"
                 with atomic_write(path) as temporary:
                     figure.savefig(temporary, format=kind, dpi=200, metadata=_metadata(kind))
                 written.append(path)
@@ -148,8 +126,8 @@ def _metadata(kind: str) -> dict[str, None]:
 
 
 @contextlib.contextmanager
-def _drawn(draw: Callable[[], Any]) -> Iterator[Any]:
-    """Draw a picture without a window, and give it up afterwards."""
+def drawn(contents: Contents, part: Part) -> Iterator[Any]:
+    """Draw a part without a window, and give the picture up afterwards."""
     matplotlib = require("matplotlib", "plot")
     pyplot = require("matplotlib.pyplot", "plot")
     # Outlines need no font where the page is read.
@@ -163,7 +141,7 @@ def _drawn(draw: Callable[[], Any]) -> Iterator[Any]:
         if alone:
             pyplot.switch_backend("Agg")
         try:
-            figure = draw()
+            figure = _drawing(contents, part)
             try:
                 yield figure
             finally:

@@ -13,7 +13,7 @@ from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError
 from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.estimation.answer import ordered, sorted_records
-from turnout.reporting.telling import PEOPLE, Telling, View
+from turnout.reporting.telling import PEOPLE, Telling, View, groups_of
 from turnout.reporting.words import METHODS, digits_for, percent
 
 #: From so many answers on it is said what intervals of many do together.
@@ -71,15 +71,14 @@ class Shares(Telling):
         return "each answer by itself" if simultaneous is None else together
 
     def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
-        """List the answers in their order."""
+        """List the answers, of all people or of each group, in their order."""
+        if groups_of(estimate):
+            return list(
+                _in_order(estimate.to_records(**view.scope_of(estimate), top=view.top), view)
+            )
         codes = ordered(estimate, view.order, view.top)
         found: list[dict[str, Any]] = estimate.columns(codes, **view.scope).records()
         return found
-
-    def group_records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
-        """List the answers of each group in their order, those with its largest shares."""
-        records = estimate.to_records(**view.group_scope, top=view.top)
-        return list(_in_order(records, view))
 
     def caption(self, domain: Any, view: View, people: str) -> str:
         """Say which answers are shown, in which order, and whether persons are in it twice."""
@@ -179,7 +178,9 @@ class OrderedShares(Shares):
         ]
 
     def values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give the quartiles too."""
+        """Give the quartiles too, of all people."""
+        if groups_of(estimate):
+            return super().values(estimate, view)
         described = [
             {"probability": each.probability, "label": each.label, "low": each.low,
              "high": each.high}
@@ -237,6 +238,8 @@ class SharesOfQuestions(Shares):
 
     def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
         """List the answers to each question in their order."""
+        if groups_of(estimate):
+            return super().records(estimate, view)
         alone = replace(view, level=estimate.each_level(**view.scope), simultaneous=None)
         return [
             {"attribute": name, **record}
@@ -310,13 +313,7 @@ class SharesGivenOthers(Shares):
 
     def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
         """List the answers in their order, among those who gave each of the others."""
-        return self._shares(estimate.to_records(**view.scope), view)
-
-    def group_records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
-        """List the same for each group."""
-        return self._shares(estimate.to_records(**view.group_scope), view)
-
-    def _shares(self, records: Sequence[dict[str, Any]], view: View) -> list[dict[str, Any]]:
+        records = estimate.to_records(**view.scope_of(estimate))
         return list(_in_order([{**each, "frequency": each["share"]} for each in records], view))
 
     def caption(self, domain: Any, view: View, people: str) -> str:
@@ -341,20 +338,12 @@ class SharesGivenOthers(Shares):
         return {"given": self._given, "of": self._of}
 
     def values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give the shares."""
-        return _without_frequencies(super().values(estimate, view))
-
-    def group_values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give those of each group."""
-        return _without_frequencies(super().group_values(estimate, view))
+        """Give the shares, without what they are sorted by."""
+        found = super().values(estimate, view)
+        for record in found["estimates"]:
+            del record["frequency"]
+        return found
 
     def draw(self, estimate: Any, view: View) -> Any:
         """Draw the shares of those who gave each answer beside each other."""
         return estimate.plot(**view.scope).figure
-
-
-def _without_frequencies(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what shares are sorted by."""
-    for record in values["estimates"]:
-        del record["frequency"]
-    return values

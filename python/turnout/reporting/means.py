@@ -9,7 +9,7 @@ from turnout.collecting.groups.series import Series
 from turnout.collecting.plan import Plan
 from turnout.distribution.law import METHODS as DISTRIBUTION_METHODS
 from turnout.mean.estimators import ESTIMATORS
-from turnout.reporting.telling import Telling, View, json_group
+from turnout.reporting.telling import Telling, View, by_group, groups_of, json_group
 from turnout.reporting.words import METHODS, decimals, limits, number, percent, rounded, span
 
 _FIELDS = ("mean", "standard_error", "low", "high")
@@ -75,12 +75,12 @@ class Means(Telling):
         return "each coordinate by itself" if simultaneous is None else together
 
     def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
-        """List the coordinates."""
-        return _named(estimate.to_records(**view.scope), estimate.domain)
-
-    def group_records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
-        """List the coordinates of each group."""
-        return _named(super().group_records(estimate, view), _by_group(estimate).domain)
+        """List the coordinates, without the number of the only one."""
+        records: list[dict[str, Any]] = estimate.to_records(**view.scope_of(estimate))
+        if self.domain_of(estimate).dimensions == 1:
+            for record in records:
+                del record["coordinate"]
+        return records
 
     def caption(self, domain: Any, view: View, people: str) -> str:
         """Say whose mean it is."""
@@ -121,23 +121,21 @@ class Means(Telling):
         return size
 
     def values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give the mean, or lists of those of several coordinates."""
-        return _together(self.records(estimate, view))
-
-    def group_values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give the same for each group."""
-        records = self.group_records(estimate, view)
+        """Give the mean, or lists of those of several coordinates; of groups those of each."""
+        records = self.records(estimate, view)
+        if not groups_of(estimate):
+            return _together(records)
         size = estimate.domain.dimensions
         return {
             "estimates": [
                 {
-                    "group": json_group(records[start]["group"]),
-                    "nodes": records[start]["nodes"],
-                    "received": records[start]["received"],
+                    "group": json_group(first["group"]),
+                    "nodes": first["nodes"],
+                    "received": first["received"],
                     **_together(records[start : start + size]),
-                    "reason": records[start]["reason"],
+                    "reason": first["reason"],
                 }
-                for start in range(0, len(records), size)
+                for start, first in list(enumerate(records))[::size]
             ]
         }
 
@@ -153,21 +151,6 @@ class Means(Telling):
             ("numbers that could be given", span(plan.domain)),
             ("standard error of one report, at most", f"{oracle.worst_variance**0.5:.6g}"),
         ]
-
-
-def _by_group(estimate: Any) -> Any:
-    """Give the estimates of the groups of a series."""
-    return estimate.estimate if isinstance(estimate, Series) else estimate
-
-
-def _named(records: list[dict[str, Any]], domain: Any) -> list[dict[str, Any]]:
-    """Leave out the number of the only coordinate."""
-    if domain.dimensions > 1:
-        return records
-    return [
-        {name: value for name, value in record.items() if name != "coordinate"}
-        for record in records
-    ]
 
 
 def _together(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -237,13 +220,11 @@ class Distributions(Means):
         return "for each number by itself; --json has those of all bins"
 
     def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
-        """List the mean and the quantiles."""
-        rows: list[dict[str, Any]] = estimate.summary(view.level)
-        return rows
-
-    def group_records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
-        """List the mean and the quartiles of each group."""
-        found = _by_group(estimate)
+        """List the mean and the quantiles, or the mean and the quartiles of each group."""
+        if not groups_of(estimate):
+            rows: list[dict[str, Any]] = estimate.summary(view.level)
+            return rows
+        found = by_group(estimate)
         each = found.each_median(view.level, view.simultaneous, view.over)
         return [
             {
@@ -285,16 +266,12 @@ class Distributions(Means):
         )
 
     def values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give the mean, the quantiles and the bins."""
-        return {
-            **_summary(self.records(estimate, view)),
-            "estimates": estimate.to_records(**view.scope),
-        }
-
-    def group_values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give the mean, the quartiles and the shares of the bins of each group."""
+        """Give the mean, the quantiles and the bins; of groups the quartiles."""
+        records = self.records(estimate, view)
+        if not groups_of(estimate):
+            return {**_summary(records), "estimates": estimate.to_records(**view.scope)}
         estimates = []
-        for key, record in zip(estimate, self.group_records(estimate, view), strict=True):
+        for key, record in zip(estimate, records, strict=True):
             shares = [] if record["reason"] else estimate[key].frequencies.tolist()
             head = {name: record[name] for name in ("nodes", "received", "reason")}
             numbers = {**_summary(record["summary"]), "frequencies": shares}

@@ -20,7 +20,7 @@ from turnout.collecting.keys import shown_part
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.reporting.contents import CollectionFacts, Contents, Part
-from turnout.reporting.figures import Picture, pictures
+from turnout.reporting.figures import data_uri
 from turnout.reporting.kinds import telling
 from turnout.reporting.markup import Markup, definitions, join, paragraph, section, tag, void
 from turnout.reporting.tables import folded, told_table
@@ -75,22 +75,22 @@ def header(contents: Contents, title: str) -> Markup:
 
 def estimates(contents: Contents) -> Markup:
     """Show all estimates, or say why there is none of all people."""
-    drawn = {picture.name: picture for picture in pictures(contents)}
-    sections = [_section(contents, part, drawn.get(part.name)) for part in contents.parts]
+    sections = [_section(contents, part) for part in contents.parts]
     if contents.reason is not None:
         missing = paragraph(f"There is no estimate: {contents.reason}.")
         sections.insert(0, section("Estimates", missing, name="estimate"))
     return join(sections)
 
 
-def _section(contents: Contents, part: Part, picture: Picture | None) -> Markup:
+def _section(contents: Contents, part: Part) -> Markup:
     """Show an estimate: a picture, a table, and what is said of both."""
     told = contents.told(part)
     table = told_table(contents, told)
+    picture = void("img", src=data_uri(contents, part), alt=part.alt) if part.drawn else ""
     return section(
         part.title,
         paragraph(told.lead) if told.lead else "",
-        tag("figure", void("img", src=picture.data_uri(), alt=picture.words)) if picture else "",
+        tag("figure", picture) if picture else "",
         folded(table, told) if "series" in part.name else table,
         _scope_note(contents) if part.grouped else paragraph(told.words, class_="note"),
         name=part.name,

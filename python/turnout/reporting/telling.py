@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Final, NamedTuple
 
 from turnout import _arguments
@@ -63,10 +63,9 @@ class View:
         """How the intervals of one estimate are made, as it takes it."""
         return {"level": self.level, "simultaneous": self.simultaneous}
 
-    @property
-    def group_scope(self) -> dict[str, Any]:
-        """How those of groups are made."""
-        return {**self.scope, "over": self.over}
+    def scope_of(self, estimate: Any) -> dict[str, Any]:
+        """How those of an estimate are made, or of estimates of groups."""
+        return {**self.scope, "over": self.over} if groups_of(estimate) else self.scope
 
     def cut(self, estimate: Any) -> Any:
         """Cut the intervals of an estimate to [0, 1], where that is asked for.
@@ -83,6 +82,16 @@ class View:
                 "clip (--clip) is for intervals of shares, and these are numbers"
             )
         return estimate.clip_intervals()
+
+
+def by_group(estimate: Any) -> Any:
+    """Give the estimates of groups that a series is of; others are as they are."""
+    return estimate.estimate if isinstance(estimate, Series) else estimate
+
+
+def groups_of(estimate: Any) -> tuple[str, ...]:
+    """Name the columns of the groups that estimates are of; none of the estimate of all people."""
+    return tuple(getattr(by_group(estimate), "names", ()))
 
 
 class Row(NamedTuple):
@@ -183,7 +192,7 @@ class Telling(ABC):
 
     @abstractmethod
     def cells(self, record: Mapping[str, Any], digits: Any) -> list[str]:
-        """Write a record of :meth:`records` or :meth:`group_records`."""
+        """Write a record."""
 
     @abstractmethod
     def digits(self, domain: Any, records: Sequence[Mapping[str, Any]]) -> Any:
@@ -200,46 +209,30 @@ class Telling(ABC):
 
     @abstractmethod
     def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
-        """List what is shown of the estimate of all people."""
-
-    def group_records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
-        """List what is shown of the estimates of groups, or of a series."""
-        records: list[dict[str, Any]] = estimate.to_records(**view.group_scope)
-        return records
+        """List what is shown of an estimate: of all people, or of groups or a series."""
 
     def domain_of(self, estimate: Any) -> Any:
         """Give what can be answered to what is shown of an estimate."""
-        return estimate.domain
+        return by_group(estimate).domain
 
     def told(self, estimate: Any, view: View, people: str = PEOPLE) -> Told:
-        """Tell the estimate of all people, who are called so."""
-        domain, records = self.domain_of(estimate), self.records(estimate, view)
+        """Tell an estimate, which is of all people, who are called so, or of groups."""
+        groups, domain = groups_of(estimate), self.domain_of(estimate)
+        records = self.records(estimate, view)
         digits = self.digits(domain, records)
-        head, names = self.head(domain, view.level, groups=False)
-        return Told(
-            self.caption(domain, view, people),
+        head, names = self.head(domain, view.level, groups=bool(groups))
+        table = Told(
+            self.group_caption(domain, view) if groups else self.caption(domain, view, people),
             head,
             list(self._rows(records, digits)),
             names,
-            tuple(records[0].get("group", {})),
-            self.entries(domain),
-            lead=self.lead(records, digits, view, people),
-            words=self.words(estimate, view),
-        )
-
-    def told_groups(self, estimate: Any, view: View) -> Told:
-        """Tell the estimates of groups, or of a series."""
-        base = estimate.estimate if isinstance(estimate, Series) else estimate
-        domain, records = self.domain_of(base), self.group_records(estimate, view)
-        head, names = self.head(domain, view.level, groups=True)
-        return Told(
-            self.group_caption(domain, view),
-            head,
-            list(self._rows(records, self.digits(domain, records))),
-            names,
-            tuple(base.names),
+            groups or tuple(records[0].get("group", ())),
             self.entries(domain),
         )
+        if groups:
+            return table
+        lead = self.lead(records, digits, view, people)
+        return replace(table, lead=lead, words=self.words(estimate, view))
 
     def _rows(self, records: Sequence[Mapping[str, Any]], digits: Any) -> Iterator[Row]:
         for group, rows in itertools.groupby(records, lambda record: record.get("group", {})):
@@ -298,10 +291,6 @@ class Telling(ABC):
     def values(self, estimate: Any, view: View) -> dict[str, Any]:
         """Give the last members of the object of ``--json``."""
         return {"estimates": [*map(json_record, self.records(estimate, view))]}
-
-    def group_values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give those of the estimates of groups."""
-        return {"estimates": [*map(json_record, self.group_records(estimate, view))]}
 
     def facts(self, estimate: Any, level: float) -> list[tuple[str, str]]:
         """Say what else stands above the table of all people."""

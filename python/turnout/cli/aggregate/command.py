@@ -49,7 +49,7 @@ from turnout.cli.running import (
     refuse_overwriting_inputs,
     refusing,
 )
-from turnout.cli.showing.estimates import show_all
+from turnout.cli.showing.estimates import show_estimate
 from turnout.cli.showing.shown import Clip, Order, Projection, Simultaneous, Wish
 from turnout.distributed import Recommendation, recommend
 from turnout.frequency.estimation.estimate import SHRUNK
@@ -235,7 +235,7 @@ def aggregate(
     shown_top = None if as_json else top
     wish = Wish("hajek", level, simultaneous, "all", order, shown_top, clip, postprocessing=made)
     estimate, head = wish.made(result.estimate), summary(chosen, read.dropped)
-    shown = show_all(estimate, wish, SHARES, head)
+    shown = show_estimate(estimate, wish, SHARES, head)
     if comparison is not None and not as_json:
         console = output()
         console.print(comparison_table(comparison))

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from turnout import FrequencyEstimate, GroupedTally
+from turnout import FrequencyEstimate
 from turnout.cli.running import note
 from turnout.cli.showing.shown import CUT, Shown, Wish, in_words, method_word, rows_of
 from turnout.cli.tables import print_estimates, printable, table
@@ -23,7 +23,7 @@ from turnout.frequency.estimation.answer import ordered
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 from turnout.reporting.frequencies import MANY
 from turnout.reporting.kinds import telling
-from turnout.reporting.telling import Telling, Told
+from turnout.reporting.telling import Telling, Told, groups_of
 from turnout.reporting.words import percent
 
 #: So many rows of groups are shown, and so many groups are named.
@@ -35,15 +35,15 @@ Rows = list[tuple[str, str]]
 
 def show(tally: Any, wish: Wish) -> Shown:
     """Estimate from a tally, or from each group of a grouped one."""
-    estimate, kind = wish.made(tally.estimate(wish.method)), telling(tally.plan)
+    estimate = wish.made(tally.estimate(wish.method))
     head = rows_of(tally, str(wish.method))
-    if isinstance(tally, GroupedTally):
-        return show_groups(estimate, tally, wish, kind, head)
-    return show_all(estimate, wish, kind, head)
+    return show_estimate(estimate, wish, telling(tally.plan), head, counted=tally)
 
 
-def show_all(estimate: Any, wish: Wish, kind: Telling, head: Rows, counted: Any = None) -> Shown:
-    """Show the estimate of all people.
+def show_estimate(
+    estimate: Any, wish: Wish, kind: Telling, head: Rows, *, counted: Any = None
+) -> Shown:
+    """Show an estimate of all people, or of groups.
 
     Parameters
     ----------
@@ -52,76 +52,53 @@ def show_all(estimate: Any, wish: Wish, kind: Telling, head: Rows, counted: Any 
     head
         What is said of it before its intervals.
     counted
-        What has its plan, where the estimate has none.
+        What has its plan and the numbers of nodes and reports, where it has none.
     """
     counted = estimate if counted is None else counted
-    shrinkage = getattr(estimate, "shrinkage", None)
-    for sentence in shrinkage.cautions if shrinkage else ():
-        note(sentence)
-    domain = kind.domain_of(estimate)
-    interval: dict[str, Any] = {**wish.scope, "method": None}
+    groups, domain = groups_of(estimate), kind.domain_of(estimate)
+    method = str(getattr(estimate, "method", wish.method))
+    known = [key for key in estimate if key not in estimate.reasons] if groups else []
+    _say_cautions(estimate, known)
+    if groups:
+        number = ("groups", f"{len(counted):,} by {', '.join(counted.names)}")
+        head = [number, *head]
     rows = [*head, kind.asked(domain)]
+    made = None
     try:
-        interval["method"] = kind.interval_method(estimate, wish)
-        made = kind.interval_words(interval["method"], domain, wish.simultaneous)
-        rows.append(("interval", _intervals(wish, made)))
+        for one in [estimate[key] for key in known[:1]] if groups else [estimate]:
+            made = kind.interval_method(one, wish)
+        rows.append(("interval", _intervals(kind, domain, wish, made, grouped=bool(groups))))
     except EstimatorError as error:
-        note(in_words(error, counted.method))
-    if isinstance(estimate, FrequencyEstimate) and interval["method"] is not None:
+        note(in_words(error, method))
+    if isinstance(estimate, FrequencyEstimate) and made is not None:
         _note_many(domain.size, wish)
-    postprocessing = getattr(estimate, "postprocessing", "none")
+    over = {"over": wish.over if wish.simultaneous else None}
+    rows += projection_rows(getattr(estimate, "postprocessing", "none"))
     return Shown(
         lambda: {
             "nodes": counted.nodes,
             "received": counted.received,
-            "method": method_word(counted.method),
+            "method": method_word(method),
             **kind.described(estimate),
-            "interval": interval,
+            "interval": {**wish.scope, **(over if groups else {"method": made})},
             "plan": counted.plan.to_dict(),
+            **({"groups": list(groups)} if groups else {}),
             **kind.values(estimate, wish),
         },
-        lambda: estimate.to_arrow(**wish.scope),
-        [*rows, *projection_rows(postprocessing), *kind.facts(estimate, wish.level)],
-        [partial(_print_all, estimate=estimate, wish=wish, kind=kind)],
-        lambda: kind.draw(estimate, wish),
+        lambda: estimate.to_arrow(**wish.scope_of(estimate)),
+        rows if groups else [*rows, *kind.facts(estimate, wish.level)],
+        [partial(_print, estimate=estimate, wish=wish, kind=kind)],
+        lambda: _draw_groups(estimate, wish) if groups else kind.draw(estimate, wish),
     )
 
 
-def show_groups(
-    estimate: Any, grouped: GroupedTally[Any], wish: Wish, kind: Telling, head: Rows
-) -> Shown:
-    """Show the estimates of groups; ``head`` is what is said of them before their intervals."""
-    _say_cautions(estimate)
-    groups = ("groups", f"{len(grouped):,} by {', '.join(grouped.names)}")
-    rows = [groups, *head, kind.asked(kind.domain_of(estimate))]
-    try:
-        for key in itertools.islice((key for key in estimate if key not in estimate.reasons), 1):
-            kind.interval_method(estimate[key], wish)
-        scope = "each by itself" if wish.simultaneous is None else kind.together[wish.over]
-        rows.append(("interval", _intervals(wish, f"for {scope}")))
-    except EstimatorError as error:
-        note(in_words(error, str(wish.method)))
-    over = wish.over if wish.simultaneous else None
-    return Shown(
-        lambda: {
-            "nodes": grouped.nodes,
-            "received": grouped.received,
-            "method": method_word(str(wish.method)),
-            **kind.described(estimate),
-            "interval": {**wish.scope, "over": over},
-            "plan": grouped.plan.to_dict(),
-            "groups": list(estimate.names),
-            **kind.group_values(estimate, wish),
-        },
-        lambda: estimate.to_arrow(**wish.group_scope),
-        rows + projection_rows(getattr(estimate, "postprocessing", "none")),
-        [lambda console: print_told(console, kind.told_groups(estimate, wish), wish)],
-        lambda: _draw_groups(estimate, wish),
-    )
-
-
-def _intervals(wish: Wish, scope: str) -> str:
+def _intervals(kind: Telling, domain: Any, wish: Wish, method: str | None, *, grouped: bool) -> str:
     """Say how intervals are made, and what they hold for."""
+    scope = "for each by itself"
+    if not grouped:
+        scope = kind.interval_words(str(method), domain, wish.simultaneous)
+    elif wish.simultaneous is not None:
+        scope = f"for {kind.together[wish.over]}"
     how = f" ({wish.simultaneous})" if wish.simultaneous else ""
     return f"{percent(wish.level)}, {scope}{how}{CUT if wish.clip else ''}"
 
@@ -136,16 +113,16 @@ def _note_many(size: int, wish: Wish) -> None:
         )
 
 
-def _say_cautions(result: Any) -> None:
+def _say_cautions(estimate: Any, keys: Sequence[Any]) -> None:
     """Say where shrinking may mislead, once for all groups of which it is true."""
     groups: dict[str, list[str]] = {}
-    for key in result:
-        shrinkage = None if key in result.reasons else getattr(result[key], "shrinkage", None)
+    for name, one in [(shown_key(key), estimate[key]) for key in keys] or [("", estimate)]:
+        shrinkage = getattr(one, "shrinkage", None)
         for sentence in shrinkage.cautions if shrinkage else ():
-            groups.setdefault(sentence, []).append(shown_key(key))
+            groups.setdefault(sentence, []).append(name)
     for sentence, names in list(groups.items())[:_FEW]:
         more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
-        note(f"{', '.join(names[:_FEW])}{more}: {sentence}")
+        note(f"{', '.join(names[:_FEW])}{more}: {sentence}" if keys else sentence)
     if len(groups) > _FEW:
         note(f"{len(groups) - _FEW:,} more cautions of this kind; --by fewer columns has fewer")
 
@@ -165,8 +142,8 @@ def projection_rows(postprocessing: str) -> Rows:
     return said
 
 
-def _print_all(console: Console, estimate: Any, wish: Wish, kind: Telling) -> None:
-    """Print the table of all people: of shares with bars, a table for each question."""
+def _print(console: Console, estimate: Any, wish: Wish, kind: Telling) -> None:
+    """Print a table: shares of all people with bars, a table for each question."""
     if isinstance(estimate, FrequencyEstimate):
         print_estimates(console, estimate, ordered(estimate, wish.order, wish.top), **wish.scope)
     elif isinstance(estimate, AttributeEstimate):
@@ -234,4 +211,4 @@ def _draw_groups(estimate: Any, wish: Wish) -> Any:
     """Draw a series if a column is the time, else groups below each other."""
     time = time_column(estimate.names, estimate)
     drawn: Any = estimate if time is None else estimate.series(time)
-    return drawn.plot(**wish.group_scope).figure
+    return drawn.plot(**wish.scope_of(estimate)).figure

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from turnout import GroupedTally
-from turnout.cli.showing.estimates import show_all, show_groups
+from turnout.cli.showing.estimates import show_estimate
 from turnout.cli.showing.shown import Shown, Wish, rows_of
 from turnout.collecting.groups.apart import EstimatesOfGroups
 from turnout.errors import InvalidValueError
@@ -98,7 +98,7 @@ def show_conditional(tally: Any, wish: Wish, given: Sequence[str], of: str | Non
 
     head = rows_of(tally, str(wish.method))
     if not isinstance(tally, GroupedTally):
-        return show_all(choose(estimate), wish, kind, head, estimate)
+        return show_estimate(choose(estimate), wish, kind, head, counted=tally)
     unknown = {**dict.fromkeys(("share", "standard_error"), math.nan), "low": None, "high": None}
     answers = itertools.product(*(domains[name].labels for name in (*given, wanted)))
     nothing = [
@@ -106,7 +106,7 @@ def show_conditional(tally: Any, wish: Wish, given: Sequence[str], of: str | Non
         for cell in answers
     ]
     chosen = _Chosen(estimate, choose, domains[wanted], nothing, given)
-    return show_groups(chosen, tally, wish, kind, head)
+    return show_estimate(chosen, wish, kind, head, counted=tally)
 
 
 def show_marginal(tally: Any, wish: Wish, names: Sequence[str]) -> Shown:
@@ -141,7 +141,7 @@ def show_marginal(tally: Any, wish: Wish, names: Sequence[str]) -> Shown:
         }
         nothing = [{"label": label, **unknown} for label in found.domain.labels]
         chosen = _Chosen(tally.estimate(wish.method), choose, found.domain, nothing)
-        shown = show_groups(chosen, tally, wish, SHARES, head)
+        shown = show_estimate(chosen, wish, SHARES, head, counted=tally)
     else:
-        shown = show_all(found, wish, SHARES, head)
+        shown = show_estimate(found, wish, SHARES, head)
     return replace(shown, make_record=lambda: {**shown.make_record(), "marginal": names})

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from turnout._drawing import interval_words
-from turnout.cli.showing.estimates import show_all
+from turnout.cli.showing.estimates import show_estimate
 from turnout.cli.showing.shown import CUT, Shown, Wish
 from turnout.cli.tables import printable, table
 from turnout.frequency.adaptive import TwoRounds
@@ -95,7 +95,7 @@ def show_two(under_way: TwoRounds, level: float, *, clip: bool) -> Shown:
         ("reports", f"{estimate.received:,} in both rounds"),
         ("spent", str(spent)),
     ]
-    shown = show_all(estimate, view, SHARES, rows)
+    shown = show_estimate(estimate, view, SHARES, rows)
     more = {**described, "spent": {"total": spent.total, **parts}}
     return replace(shown, make_record=lambda: {**shown.make_record(), **more})
 
