@@ -59,6 +59,14 @@ def number(argument: str, value: object) -> float:
         raise mistyped(f"{argument} must be a real number", value) from error
 
 
+def seconds(argument: str, value: object) -> float:
+    """Return a finite time above zero."""
+    result = number(argument, value)
+    if not 0.0 < result < float("inf"):
+        raise invalid(f"{argument} must be a finite number of seconds above 0", value)
+    return result
+
+
 def integer(argument: str, value: object, *, least: int, most: int | None = None) -> int:
     """Return an integer within bounds."""
     if type(value) is int and least <= value and (most is None or value <= most):

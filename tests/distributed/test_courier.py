@@ -301,7 +301,7 @@ def test_couriers_refuse_what_they_cannot_use() -> None:
         Courier({}, tls=True)  # type: ignore[arg-type]
     for name in ("connect_within", "answer_within"):
         for value in (0, -1.0, float("nan")):
-            with pytest.raises(InvalidValueError, match=f"{name} must be a number of seconds"):
+            with pytest.raises(InvalidValueError, match=f"{name} must be a finite number"):
                 Courier({}, **{name: value})
 
 

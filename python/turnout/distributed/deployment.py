@@ -12,7 +12,7 @@ from turnout.distributed.aggregation import AggregationMechanism, Codes, step_se
 from turnout.distributed.costs import CostLedger, Costs
 from turnout.distributed.field import SEED_BYTES
 from turnout.distributed.messages import MESSAGE_OVERHEAD
-from turnout.distributed.payloads import ROSTER_DIGEST, party_sum_size, roster_size, share_size
+from turnout.distributed.payloads import ROSTER_DIGEST, SHARE_OVERHEAD, party_sum_size, roster_size
 from turnout.errors import InvalidValueError
 
 _MOST_PARTIES = 10_000
@@ -137,10 +137,8 @@ class Deployed(AggregationMechanism):
         field, size, n = self.field, self.domain.size, self.users
         parties = self.number_of_parties
         seeds = parties - 1 if self.compressed else 0
-        packed = share_size(field, size, seeded=False)
-        share_bytes = seeds * share_size(field, size, seeded=True) + (parties - seeds) * packed
         users.messages = n * parties
-        users.bytes = n * (share_bytes + parties * MESSAGE_OVERHEAD)
+        users.bytes = n * (self.share_bytes + parties * (SHARE_OVERHEAD + MESSAGE_OVERHEAD))
         # What an aggregator expands, user by user.
         adding.draws += n * seeds * size
         # To each other a roster, to the server a sum with the number of users and the digest.

@@ -324,10 +324,7 @@ class Client:
             )
 
     def _closed(self, draw: Draw, values: Array) -> Update:
-        if self._plan.mode != "trusted_server":
-            values = values + draws.client_noise(
-                self._plan, self._structure.total, self._index, draw.round
-            )
+        values = draws.made_safe(self._plan, values, self._index, draw.round)
         self._open = None
         return Update(draw.round, values, self._plan.fingerprint)
 

@@ -37,9 +37,12 @@ def server_noise(plan: RandomParticipationSGD, length: int, number: int) -> Arra
     return _noise(plan, length, _seeds.derived(plan.seed, _SERVER_NOISE, number))
 
 
-def client_noise(plan: RandomParticipationSGD, length: int, index: int, number: int) -> Array:
-    """Draw the noise of a client that does not trust the server."""
-    return _noise(plan, length, _seeds.derived(plan.seed, _CLIENT_NOISE, number, index))
+def made_safe(plan: RandomParticipationSGD, values: Array, index: int, number: int) -> Array:
+    """Add the noise of a client to what it sends, if the server is not trusted to add it."""
+    if plan.mode == "trusted_server":
+        return values
+    seed = _seeds.derived(plan.seed, _CLIENT_NOISE, number, index)
+    return np.asarray(values + _noise(plan, values.size, seed))
 
 
 def _noise(plan: RandomParticipationSGD, length: int, seed: int | None) -> Array:

@@ -18,7 +18,7 @@ from turnout.federated.client import LABEL
 from turnout.federated.optimizers import Optimizer
 from turnout.federated.plan import RandomParticipationSGD
 from turnout.federated.server import Server
-from turnout.federated.sums import add_gradients, structure_of, zeros
+from turnout.federated.sums import add_gradients, structure_of
 
 _BOUND = " = local_size, on which the accounting rests"
 
@@ -274,14 +274,9 @@ class InProcessEngine:
             work = {client: (client, elements) for client, elements in sampled.items()}
         for client in self._senders(taking_part, present):
             who, elements = work.get(int(client), (client, np.empty(0, np.int64)))
-            if elements.size:
-                gradients = self._gradients(parameters, who, elements)
-                values = add_gradients(self._plan, gradients, elements.size, self._structure)
-            else:
-                values = zeros(self._plan, self._structure.total)
-            if self._plan.mode != "trusted_server":
-                values += draws.client_noise(self._plan, self._structure.total, int(client), number)
-            yield values
+            gradients = self._gradients(parameters, who, elements) if elements.size else None
+            values = add_gradients(self._plan, gradients, elements.size, self._structure)
+            yield draws.made_safe(self._plan, values, int(client), number)
 
     def _senders(self, taking_part: Integers, present: Integers | None) -> Integers:
         if self._plan.mode != "always_send":

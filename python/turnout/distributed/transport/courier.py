@@ -19,7 +19,6 @@ from turnout.distributed.transport.frames import (
     frame,
     read_acknowledgement,
     read_frame,
-    seconds,
     wait_for,
 )
 from turnout.errors import InvalidValueError, MissingPartyError, ProtocolError, TurnoutError
@@ -188,8 +187,8 @@ class Courier:
             _arguments.instance("tls", tls, ssl.SSLContext, "an ssl.SSLContext or None")
         self._addresses = addresses
         self._tls = tls
-        self._connect_within = seconds("connect_within", connect_within)
-        self._answer_within = seconds("answer_within", answer_within)
+        self._connect_within = _arguments.seconds("connect_within", connect_within)
+        self._answer_within = _arguments.seconds("answer_within", answer_within)
         self._connections: dict[Address, _Connection] = {}
         self._locks: dict[Address, asyncio.Lock] = {}
         self._unreachable: dict[Address, OSError | asyncio.TimeoutError] = {}

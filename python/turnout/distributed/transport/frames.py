@@ -10,8 +10,8 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from turnout import _arguments, errors
-from turnout.errors import InvalidValueError, MalformedMessageError, ProtocolError, TurnoutError
+from turnout import errors
+from turnout.errors import MalformedMessageError, ProtocolError, TurnoutError
 
 _T = TypeVar("_T")
 
@@ -130,14 +130,6 @@ def read_acknowledgement(content: bytes) -> TurnoutError | None:
     if content[:1] != _REFUSED or not separator:
         return MalformedMessageError("the answer to a message was no acknowledgement")
     return _ERRORS.get(name, ProtocolError)(text)
-
-
-def seconds(argument: str, value: object) -> float:
-    """Return a time above zero."""
-    result = _arguments.number(argument, value)
-    if not result > 0:
-        raise InvalidValueError(f"{argument} must be a number of seconds above 0, got {result}")
-    return result
 
 
 async def wait_for(awaitable: Awaitable[_T], within: float) -> _T:

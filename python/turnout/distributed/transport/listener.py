@@ -24,7 +24,6 @@ from turnout.distributed.transport.frames import (
     close_writer,
     frame,
     read_frame,
-    seconds,
 )
 from turnout.errors import ProtocolError
 
@@ -171,7 +170,7 @@ class Listener:
         self._most_of_host = _arguments.integer(
             "connections_per_host", connections_per_host, least=1
         )
-        self._idle_within = seconds("idle_within", idle_within)
+        self._idle_within = _arguments.seconds("idle_within", idle_within)
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._lines: set[Line] = set()

@@ -21,7 +21,7 @@ from turnout.distributed.messages import (
 from turnout.distributed.roles import Aggregator, ReportingServer
 from turnout.distributed.roles.base import Participant, State, listed
 from turnout.distributed.transport.courier import Address, Courier, Undelivered
-from turnout.distributed.transport.frames import accepted, refused, seconds, wait_for
+from turnout.distributed.transport.frames import accepted, refused, wait_for
 from turnout.distributed.transport.listener import Admission, Admits, Line, Listener
 from turnout.errors import (
     InvalidValueError,
@@ -427,7 +427,7 @@ class Station:
     async def _until(self, condition: Callable[[], bool], within: float) -> None:
         """Wait for a condition, but not longer than some time."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds("within", within)
+        deadline = loop.time() + _arguments.seconds("within", within)
         while not condition():
             self._raise_failure()
             self._changed.clear()

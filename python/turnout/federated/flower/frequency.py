@@ -21,6 +21,7 @@ from flwr.common.logger import log
 from flwr.serverapp import Grid, ServerApp
 
 from turnout import Domain, FrequencyEstimate, Plan, Reports, Tally, _arguments, _seeds
+from turnout.accounting.values import positive
 from turnout.collecting.randomizer import tell_improbable
 from turnout.errors import (
     BudgetExceededError,
@@ -40,7 +41,7 @@ from turnout.federated.flower.kept import (
     taking_turns,
     with_room_for,
 )
-from turnout.federated.flower.strategy import connected_nodes, positive_seconds
+from turnout.federated.flower.strategy import connected_nodes
 
 _COLLECTION = "turnout.collection"
 _REPORTS = "turnout.reports"
@@ -102,9 +103,7 @@ def frequency_client_app(
             "answer and seed must be functions of the node's context, got "
             f"{_arguments.shown(answer)} and {_arguments.shown(seed)}"
         )
-    limit = _arguments.number("budget", budget)
-    if not 0.0 < limit < float("inf"):
-        raise _arguments.invalid("budget must be finite and above 0", budget)
+    limit = positive("budget", budget)
     if plan is not None:
         _arguments.instance("plan", plan, Plan, "a Plan or None")
     app = ClientApp()
@@ -174,9 +173,9 @@ def collect_frequencies(
     """
     _check_plan(plan)
     most = _arguments.integer("most_answers", most_answers, least=1, most=_MOST_ANSWERS)
-    limit = positive_seconds("timeout", timeout)
+    limit = _arguments.seconds("timeout", timeout)
     _check_name(name)
-    nodes = connected_nodes(grid, least_nodes, positive_seconds("patience", patience))
+    nodes = connected_nodes(grid, least_nodes, _arguments.seconds("patience", patience))
     record = ConfigRecord({"plan": plan.to_json(), "name": name})
     messages = [
         Message(RecordDict({_COLLECTION: record}), dst_node_id=node, message_type=MessageType.QUERY)

@@ -105,7 +105,7 @@ class RandomParticipationStrategy(Strategy):
         self._begin = partial(Server, plan, optimizer=optimizer, ledger=ledger, **options)
         self._structure = structure
         self._least_nodes = _arguments.integer("least_nodes", least_nodes, least=1)
-        self._patience = positive_seconds("patience", patience)
+        self._patience = _arguments.seconds("patience", patience)
         self._server: Server | None = None
 
     @property
@@ -320,7 +320,7 @@ def server_app(
     """
     _leaves, structure = flatten(parameters)
     count = _arguments.integer("rounds", rounds, least=1)
-    limit = positive_seconds("timeout", timeout)
+    limit = _arguments.seconds("timeout", timeout)
     for name, function in (("evaluate", evaluate), ("on_end", on_end)):
         if not (function is None or callable(function)):
             raise _arguments.mistyped(f"{name} must be a function or None", function)
@@ -347,11 +347,3 @@ def server_app(
             on_end(strategy.server.parameters, strategy.server, context)
 
     return app
-
-
-def positive_seconds(argument: str, value: float) -> float:
-    """Check a time limit."""
-    seconds = _arguments.number(argument, value)
-    if not 0.0 < seconds < float("inf"):
-        raise _arguments.invalid(f"{argument} must be a finite number of seconds above 0", value)
-    return seconds
