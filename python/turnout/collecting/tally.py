@@ -59,7 +59,7 @@ class BaseTally(ABC):
 
     __slots__ = ("_design", "_nodes", "_plan", "_received", "_sums", "_weights")
 
-    #: The argument by which messages name the sums.
+    #: What the kind calls its sums, in messages too.
     _sums_name: ClassVar[str] = "sums"
 
     #: What :meth:`estimate` takes by itself.

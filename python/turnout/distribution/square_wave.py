@@ -7,14 +7,12 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._types import Array, Unsigned
 from turnout.collecting.drawing import Counts, Drawn, Noise
 from turnout.collecting.kernel import KernelKind
 from turnout.collecting.plan import Plan
-from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.collecting.tally import CountedTally
 from turnout.distribution.estimate import DistributionEstimate
 from turnout.distribution.groups import GroupedDistributionEstimate
@@ -32,8 +30,8 @@ class DistributionTally(CountedTally):
     ----------
     plan
         The mechanism and the participation.
-    cells
-        The number of reports of each cell.
+    sums
+        The cells: the number of reports of each.
     received
         The number of reports.
     nodes
@@ -66,18 +64,6 @@ class DistributionTally(CountedTally):
     _sums_name: ClassVar[str] = "cells"
     _entries_name: ClassVar[str] = "cells as the mechanism has"
     default_method: ClassVar[str] = METHODS[0]
-
-    def __init__(
-        self,
-        plan: Plan,
-        cells: npt.ArrayLike,
-        received: int,
-        nodes: int,
-        *,
-        weights: WeightedSums | None = None,
-        design: DesignSums | None = None,
-    ) -> None:
-        super().__init__(plan, cells, received, nodes, weights=weights, design=design)
 
     @classmethod
     def _entries(cls, plan: Plan) -> int:

@@ -16,13 +16,11 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._extras import require
 from turnout._types import Array
 from turnout.collecting.plan import Plan
-from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.collecting.tally import CountedTally
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -43,9 +41,9 @@ class Tally(CountedTally):
     ----------
     plan
         The oracle and the participation.
-    support
-        The number of reports that support each answer: one uint64 for each code. Where reports
-        hold scores (:class:`turnout.SummationHistogramEncoding`), their sums.
+    sums
+        The support, the number of reports that support each answer: one uint64 for each code. Where
+        reports hold scores (:class:`turnout.SummationHistogramEncoding`), their sums.
     received
         The number of reports.
     nodes
@@ -76,18 +74,6 @@ class Tally(CountedTally):
     __slots__ = ()
 
     _sums_name: ClassVar[str] = "support"
-
-    def __init__(
-        self,
-        plan: Plan,
-        support: npt.ArrayLike,
-        received: int,
-        nodes: int,
-        *,
-        weights: WeightedSums | None = None,
-        design: DesignSums | None = None,
-    ) -> None:
-        super().__init__(plan, support, received, nodes, weights=weights, design=design)
 
     @classmethod
     def _entries(cls, plan: Plan) -> int:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from turnout import _arguments
 from turnout.collecting.plan import Plan
-from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError
 from turnout.mean.estimate import MeanEstimate
@@ -30,9 +29,9 @@ class MeanTally(BaseTally):
     ----------
     plan
         The mechanism and the participation.
-    moments
-        For every coordinate three whole numbers: how many reports are about it, the sum of their
-        cells, the sum of the squares.
+    sums
+        The moments: for every coordinate three whole numbers: how many reports are about it, the
+        sum of their cells, the sum of the squares.
     received
         The number of reports.
     nodes
@@ -63,18 +62,6 @@ class MeanTally(BaseTally):
     """
 
     __slots__ = ()
-
-    def __init__(
-        self,
-        plan: Plan,
-        moments: Sequence[Sequence[int]],
-        received: int,
-        nodes: int,
-        *,
-        weights: Sequence[Sequence[int]] | None = None,
-        design: DesignSums | None = None,
-    ) -> None:
-        super().__init__(plan, moments, received, nodes, weights=weights, design=design)
 
     def _taken_sums(self, sums: Any) -> Rows:
         return _rows("moments", sums, self.domain.dimensions, 3)

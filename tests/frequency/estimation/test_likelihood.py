@@ -263,7 +263,7 @@ def test_standard_errors_for_unary_reports_are_those_of_repeated_experiments(
         estimates.append(found)
         if len(variances) < 50:
             estimate = tn.frequency.estimation.likelihood.LikelihoodEstimate(
-                None, 2000, 2000, found, 0.0, 0.0, 1, True, likelihood
+                None, "", 2000, 2000, found, 0.0, 0.0, 1, True, likelihood
             )
             variances.append(information_variances(estimate, 4))
     statistical.check_mean(estimates, truth, slack=0.002)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout._tables import Tabular, records_of
+from turnout._tables import records_of
 from turnout._types import Floats, Integers
 from turnout.accounting.values import positive
+from turnout.collecting.estimate import BaseEstimate
 from turnout.collecting.intervals import critical_value, normal_interval
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
@@ -26,7 +27,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LikelihoodEstimate(Tabular):
+class LikelihoodEstimate(BaseEstimate[Domain]):
     """The frequencies under which the reports are likeliest; a distribution by construction.
 
     Made by :func:`maximum_likelihood`. Unlike the estimates of a tally it is biased where answers
@@ -36,6 +37,8 @@ class LikelihoodEstimate(Tabular):
     ----------
     plan
         What the reports were made under.
+    method
+        ``"maximum_likelihood"``.
     nodes, received
         The numbers of nodes and of reports.
     frequencies
@@ -60,9 +63,6 @@ class LikelihoodEstimate(Tabular):
     (True, 1.0)
     """
 
-    plan: Any
-    nodes: int
-    received: int
     frequencies: Floats
     log_likelihood: float
     gap: float
@@ -83,12 +83,6 @@ class LikelihoodEstimate(Tabular):
         """
         numbers = (self.counts, self.frequencies, self.standard_errors)
         return records_of(self._columns, self.domain.labels, *numbers)
-
-    @property
-    def domain(self) -> Domain:
-        """The answers."""
-        domain: Domain = self.plan.oracle.domain
-        return domain
 
     @property
     def counts(self) -> Floats:
@@ -309,6 +303,7 @@ def maximum_likelihood(
     frequencies.flags.writeable = False
     return LikelihoodEstimate(
         reports.plan,
+        "maximum_likelihood",
         reports.nodes,
         received,
         frequencies,

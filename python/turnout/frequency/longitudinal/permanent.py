@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from turnout._types import Array, Integers, Truths
 from turnout.accounting.values import positive
 from turnout.accounting.variation import VariationRatio
 from turnout.collecting.drawing import rates_of
-from turnout.collecting.kernel import Kernel
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.domain import Domain
@@ -37,19 +36,6 @@ MOST_PHASES = 10**6
 
 #: The length of a client's secret, in bytes.
 SECRET_BYTES = 32
-
-
-class _Memoizing(Kernel, Protocol):
-    """What the compiled core offers for permanent answers."""
-
-    @property
-    def words(self) -> tuple[tuple[int, int], tuple[int, int]]: ...
-    @property
-    def lifetime_epsilon(self) -> float: ...
-    def permanent(self, codes: Array, secrets: Array, context: bytes) -> Array: ...
-    def instantaneous(
-        self, permanent: Array, rate: Any, seed: int | None = None
-    ) -> tuple[Array, Array | None]: ...
 
 
 class PermanentAnswers(FrequencyOracle):
@@ -99,18 +85,12 @@ class PermanentAnswers(FrequencyOracle):
         self._question = _arguments.instance("question", question, str, "a text")
         self._per = _arguments.choice("permanent_per", permanent_per, PER)
         size = self._domain.size
-        made: Any
+        self._core: _core.MemoizedDirect | _core.MemoizedUnary
         if permanent == _DIRECT:
-            made = _core.MemoizedDirect(size, self._epsilon, self._first)
+            self._core = _core.MemoizedDirect(size, self._epsilon, self._first)
         else:
             optimized = (permanent == _UNARY[1], second == _UNARY[1])
-            made = _core.MemoizedUnary(size, self._epsilon, self._first, optimized)
-        self._core = cast(_Memoizing, made)
-
-    @property
-    def epsilon(self) -> float:
-        """The lifetime budget of one unchanged answer that was asked for, in nats."""
-        return self._epsilon
+            self._core = _core.MemoizedUnary(size, self._epsilon, self._first, optimized)
 
     @property
     def first_epsilon(self) -> float:
