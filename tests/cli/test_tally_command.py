@@ -149,7 +149,7 @@ def test_a_missing_file_is_named(tmp_path: Path, turnout: Run) -> None:
     missing = tmp_path / "nowhere.parquet"
     result = turnout("tally", missing, "-o", tmp_path / "x")
     assert result.exit_code == 1
-    assert result.stderr == f"error: {missing}: No such file or directory\n"
+    assert result.stderr == f"error: {missing}: no such file or folder\n"
 
 
 def test_reports_with_probabilities_of_their_own_go_the_whole_path(

@@ -194,8 +194,8 @@ def test_nested_columns(tmp_path: Path) -> None:
     ("data", "error", "message"),
     [
         ("nowhere.parquet", FileNotFoundError, "no such file or folder"),
-        ("empty", InvalidValueError, "the folder .* has no file"),
-        ("*.parquet", InvalidValueError, "matches no file"),
+        ("empty", InvalidValueError, "has no file that ends in"),
+        ("*.parquet", InvalidValueError, "has no file that ends in"),
         ("note.txt", InvalidValueError, "must end in"),
         ("mixed", InvalidValueError, "files of one format"),
         ("s3://bucket/x", InvalidValueError, "is an address"),

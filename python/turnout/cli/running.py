@@ -145,8 +145,8 @@ def _describe(error: OSError) -> str:
     if error.filename is None:
         return reason
     name = error.filename.decode() if isinstance(error.filename, bytes) else str(error.filename)
-    # Of an argument that commands call by no name.
-    return f"{name}: {reason.removeprefix('data: ')}"
+    # Of arguments that commands call by no name.
+    return f"{name}: {reason.removeprefix('data: ').removeprefix('paths: ')}"
 
 
 def refuse_overwriting_inputs(target: Path, inputs: list[Path]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
-from typing import Any, Generic, Literal, overload
+from typing import Any, Generic, Literal
 
 from turnout import _arguments, _kinds, participation
 from turnout._atomic import atomic_write
@@ -26,7 +26,7 @@ from turnout.collecting.plan_file import (
     read_plan_file,
 )
 from turnout.collecting.randomizer import R_co, Randomizer
-from turnout.collecting.report_messages import Gathered, gather, make_message
+from turnout.collecting.report_messages import gather, make_message
 from turnout.errors import (
     CorruptDataError,
     InvalidValueError,
@@ -390,24 +390,6 @@ class Plan(Generic[R_co]):
         """
         return make_message(self, value, seed)
 
-    @overload
-    def gather(
-        self,
-        messages: Iterable[bytes | str],
-        nodes: int | None = ...,
-        *,
-        on_bad: Literal["refuse"] = ...,
-        received: datetime | None = ...,
-    ) -> Any: ...
-    @overload
-    def gather(
-        self,
-        messages: Iterable[bytes | str],
-        nodes: int | None = ...,
-        *,
-        on_bad: Literal["count"],
-        received: datetime | None = ...,
-    ) -> Gathered: ...
     def gather(
         self,
         messages: Iterable[bytes | str],

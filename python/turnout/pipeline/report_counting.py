@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import errno
-import glob
-import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -33,9 +30,14 @@ from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, MemoryLimitError
 from turnout.pipeline.flight import in_flight
-from turnout.pipeline.job import STATE_FOLDER, Job
+from turnout.pipeline.job import Job
 from turnout.pipeline.processing import designs_by_group
-from turnout.pipeline.sources.files import partition_types, partition_value, run_of_partitions
+from turnout.pipeline.sources.files import (
+    partition_types,
+    partition_value,
+    partitions_of,
+    searched,
+)
 
 _SUFFIXES: Final = (".parquet", ".arrow", ".ipc", ".feather")
 
@@ -78,72 +80,41 @@ def placed_files(places: Sequence[str], *, partial: bool) -> tuple[list[PlacedFi
     OSError
         If a place does not exist, or a folder cannot be read.
     """
-    found = [entry for place in places for entry in _found(place, partial)]
-    paths = [entry for entry in found if isinstance(entry, Path)]
-    jobs = [entry for entry in found if isinstance(entry, Job)]
+    partitions: dict[Path, list[tuple[str, str | None]]] = {}
+    jobs: list[Job] = []
     real: dict[Path, Path] = {}
-    for path in paths:
-        if real.setdefault(path.resolve(), path) is not path:
-            raise InvalidValueError(f"{path}: given twice; its reports would count twice")
-    return _with_partitions(paths), jobs
+    for text in places:
+        empty = True
+        for root, place, files in searched("paths", text, _holds_reports):
+            job = None if place is None else Job.read(place)
+            if job is not None:
+                _check_job(job, partial)
+                jobs.append(job)
+            for path in files:
+                if real.setdefault(path.resolve(), path) is not path:
+                    raise InvalidValueError(f"{path}: given twice; its reports would count twice")
+                partitions[path] = partitions_of(root, path)
+            empty = empty and job is None and not files
+        if empty:
+            raise InvalidValueError(f"paths: {text!r} holds no file of reports")
+    return _with_values(partitions), jobs
 
 
-def _with_partitions(paths: Sequence[Path]) -> list[PlacedFile]:
-    texts = [run_of_partitions(path.parts[:-1]) for path in paths]
-    kinds = partition_types(texts)
+def _holds_reports(path: Path) -> bool:
+    return path.suffix.lower() in _SUFFIXES
+
+
+def _with_values(found: Mapping[Path, list[tuple[str, str | None]]]) -> list[PlacedFile]:
+    kinds = partition_types(found.values())
     return [
         PlacedFile(
             path, tuple((name, partition_value(text, kinds[name]).as_py()) for name, text in pairs)
         )
-        for path, pairs in zip(paths, texts, strict=True)
+        for path, pairs in found.items()
     ]
 
 
-def _found(text: str, partial: bool) -> list[Path | Job]:
-    """List the files at a place, and the jobs of its folders."""
-    path = Path(text)
-    if path.is_dir():
-        return _in_folder(path, partial)
-    if path.exists() or not glob.has_magic(text):
-        if not path.exists():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
-        return [path]
-    found: list[Path | Job] = []
-    # Path.glob takes no absolute pattern.
-    for place in sorted(map(Path, glob.glob(text, recursive=True))):  # noqa: PTH207
-        if place.is_dir():
-            found += _in_folder(place, partial)
-        elif place.suffix.lower() in _SUFFIXES:
-            found.append(place)
-    if not found:
-        raise InvalidValueError(f"paths: no file of reports fits {text!r}")
-    return found
-
-
-def _in_folder(folder: Path, partial: bool) -> list[Path | Job]:
-    found: list[Path | Job] = []
-    for place, folders, names in os.walk(folder, onerror=_raised):
-        here = Path(place)
-        if STATE_FOLDER in folders:
-            job = Job.read(here)
-            if job is not None:
-                _check_job(job, names, partial)
-                found.append(job)
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        for name in sorted(names):
-            if Path(name).suffix.lower() in _SUFFIXES and not name.startswith((".", "_")):
-                found.append(here / name)
-    if not found:
-        raise InvalidValueError(f"paths: {str(folder)!r} holds no file of reports")
-    return found
-
-
-def _raised(error: OSError) -> None:
-    """Refuse a folder that cannot be looked into: its reports would be missing."""
-    raise error
-
-
-def _check_job(job: Job, names: Sequence[str], partial: bool) -> None:
+def _check_job(job: Job, partial: bool) -> None:
     if not job.complete:
         if partial:
             return
@@ -151,7 +122,7 @@ def _check_job(job: Job, names: Sequence[str], partial: bool) -> None:
             f"paths: the job in {str(job.folder)!r} is unfinished: resume goes on with it "
             "(partial takes the parts that are there)"
         )
-    there = {name for name in names if name.startswith("part-")}
+    there = {path.name for path in job.folder.glob("part-*")}
     wanted = {f"part-{number:05d}.parquet" for number in range(job.parts or 0)}
     if there != wanted and not partial:
         missing, more = sorted(wanted - there), sorted(there - wanted)

@@ -18,6 +18,7 @@ from turnout._types import Integers
 from turnout.collecting.elsewhere import ReportsElsewhere
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
+from turnout.collecting.plan_file import differences
 from turnout.collecting.report_files import MAX_MEMORY, ReportBatch, ReportFile
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, PlanMismatchError
@@ -306,7 +307,7 @@ def open_reports(
     >>> tn.pipeline.open_reports("nowhere/*.parquet")
     Traceback (most recent call last):
         ...
-    turnout.errors.InvalidValueError: paths: no file of reports fits 'nowhere/*.parquet'
+    turnout.errors.InvalidValueError: paths: 'nowhere/*.parquet' holds no file of reports
     """
     one = isinstance(paths, (str, os.PathLike))
     given: list[Any] = [paths] if one else list(_arguments.items("paths", paths, "a path or paths"))
@@ -403,10 +404,6 @@ def check_plans(first: object, plan: Plan, second: object, other: Plan) -> None:
     PlanMismatchError
         If the plans differ.
     """
-    try:
-        plan.check_same(other, str(second))
-    except PlanMismatchError as error:
-        difference = str(error).partition(" was made under another plan: ")[2]
-        raise PlanMismatchError(
-            f"{first} and {second} were made under different plans: {difference}"
-        ) from None
+    if plan != other:
+        found = "; ".join(differences(plan, other)) or "they differ"
+        raise PlanMismatchError(f"{first} and {second} were made under different plans: {found}")

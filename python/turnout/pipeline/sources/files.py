@@ -8,7 +8,7 @@ import glob
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,79 +139,77 @@ def find_files(data: Any) -> tuple[str, list[DataFile]]:
     return f"{first}{count}", files
 
 
-def _expand(entry: Any) -> Iterator[DataFile]:
-    _arguments.instance("data", entry, str, "paths of text")
-    if "://" in entry:
-        raise InvalidValueError(
-            f"data: {entry!r} is an address, expected a path: open it with pyarrow.dataset.dataset "
-            "and give that"
-        )
+def searched(
+    argument: str, entry: str, wanted: Callable[[Path], object]
+) -> Iterator[tuple[Path, Path | None, list[Path]]]:
+    """List the wanted files at a path, in a folder and those below it, or that fit a pattern.
+
+    Yields
+    ------
+    tuple
+        The folder that was named, or that of a file that was; a folder that was searched through,
+        None where a file was named; and the files in order. Hidden ones are left out.
+    """
     path = Path(entry)
     if path.is_dir():
-        found = _in_folder(path)
-        if not found:
-            raise InvalidValueError(
-                f"data: the folder {entry!r} has no file that ends in {', '.join(_FORMATS)}"
-            )
-        yield from found
+        for place, files in _walk(path):
+            yield path, place, list(filter(wanted, files))
     elif path.exists():
-        yield _describe(path, run_of_partitions(path.parent.parts))
+        yield path.parent, None, [path]
     elif _WILD.search(entry):
-        yield from _expand_glob(entry)
+        hidden = path.name.startswith("_")
+        # Not Path.glob, which takes no absolute pattern.
+        for match in sorted(map(Path, glob.glob(entry, recursive=True))):  # noqa: PTH207
+            if match.is_dir():
+                # With ** the files in it are matches of their own.
+                if "**" not in entry:
+                    yield from searched(argument, os.fspath(match), wanted)
+            elif wanted(match) and (hidden or not match.name.startswith("_")):
+                yield match.parent, None, [match]
     else:
-        raise FileNotFoundError(errno.ENOENT, "data: no such file or folder", entry)
+        raise FileNotFoundError(errno.ENOENT, f"{argument}: no such file or folder", entry)
 
 
-def _expand_glob(entry: str) -> Iterator[DataFile]:
-    hidden = Path(entry).name.startswith("_")
-    found: list[DataFile] = []
-    # Not Path.glob, which takes no absolute pattern.
-    for match in glob.glob(entry, recursive=True):  # noqa: PTH207
-        path = Path(match)
-        if path.is_dir():
-            # With ** the files in it are matches of their own.
-            if "**" not in entry:
-                found += _in_folder(path)
-        elif (hidden or not path.name.startswith("_")) and _format(path):
-            found.append(_describe(path, run_of_partitions(path.parent.parts)))
-    if not found:
-        raise InvalidValueError(
-            f"data: {entry!r} matches no file that ends in {', '.join(_FORMATS)}"
-        )
-    yield from found
-
-
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path) -> Iterator[tuple[Path, list[Path]]]:
     def fail(error: OSError) -> None:
         raise error
 
     for place, folders, names in os.walk(folder, onerror=fail, followlinks=True):
         here = os.path.realpath(place)
-        folders[:] = [
+        folders[:] = sorted(
             name
             for name in folders
             # A link to a folder above would be followed for ever.
             if name[0] not in "._" and not _is_above(os.path.realpath(Path(place, name)), here)
-        ]
-        yield from (Path(place, name) for name in names if name[0] not in "._")
+        )
+        yield Path(place), [Path(place, name) for name in sorted(names) if name[0] not in "._"]
 
 
 def _is_above(folder: str, place: str) -> bool:
     return os.path.commonpath([folder, place]) == folder
 
 
-def _in_folder(folder: Path) -> list[DataFile]:
-    """Describe the files of known formats in a folder and the folders below it."""
-    return [
-        _describe(file, run_of_partitions(folder.parts) + _partitions_below(folder, file))
-        for file in _walk(folder)
-        if _format(file)
+def _expand(entry: Any) -> list[DataFile]:
+    _arguments.instance("data", entry, str, "paths of text")
+    if "://" in entry:
+        raise InvalidValueError(
+            f"data: {entry!r} is an address, expected a path: open it with pyarrow.dataset.dataset "
+            "and give that"
+        )
+    found = [
+        _describe(file, partitions_of(root, file))
+        for root, _, files in searched("data", entry, _format)
+        for file in files
     ]
+    if not found:
+        raise InvalidValueError(f"data: {entry!r} has no file that ends in {', '.join(_FORMATS)}")
+    return found
 
 
-def _partitions_below(folder: Path, file: Path) -> list[tuple[str, str | None]]:
-    parts = file.relative_to(folder).parent.parts
-    return [pair for part in parts if (pair := _partition(part))]
+def partitions_of(root: Path, file: Path) -> list[tuple[str, str | None]]:
+    """Tell the partitions of a file: all below a folder, and those that the folder ends in."""
+    below = map(_partition, file.relative_to(root).parent.parts)
+    return _run_of_partitions(root.parts) + [pair for pair in below if pair]
 
 
 def _format(path: Path) -> str | None:
@@ -262,7 +260,7 @@ def _partition(part: str) -> tuple[str, str | None] | None:
     return unquote(name), None if value == _NULL else unquote(value)
 
 
-def run_of_partitions(parts: tuple[str, ...]) -> list[tuple[str, str | None]]:
+def _run_of_partitions(parts: tuple[str, ...]) -> list[tuple[str, str | None]]:
     """Partitions at the end of a path, up to the first folder that is none."""
     found: list[tuple[str, str | None]] = []
     for part in reversed(parts):
