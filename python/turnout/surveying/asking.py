@@ -306,7 +306,7 @@ def _local(
     else:
         scheme = best_scheme(questions, epsilon, 0, rate)
         oracle = questions[0].randomizer(epsilon)
-        tally = collect(answers, oracle, participation=scheme.asked.within, seed=seed)
+        tally = collect(answers, oracle, participation=scheme.within, seed=seed)
         nodes, dropped = tally.nodes, None if answers.rows is None else answers.rows - tally.nodes
         refuse_no_rows(nodes, dropped)
         tallies = [(oracle, tally)]

@@ -14,6 +14,7 @@ from turnout._rounding import rounded_down
 from turnout._seeds import derived
 from turnout._types import Array, Integers
 from turnout.bounds import Bounds
+from turnout.collecting.drawing import common_rate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.plan import Plan
 from turnout.collecting.reports import Reports
@@ -27,33 +28,6 @@ from turnout.planning.choice import choose_oracle
 from turnout.surveying.numbers import Grid, NumberEstimate, NumberGroups
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Who answers a question.
-
-    Attributes
-    ----------
-    rate
-        With which probability each of the people that it may concern reports.
-    share
-        With which probability it concerns a person: below one, people answer one question of many.
-    """
-
-    rate: float
-    share: Fraction = Fraction(1)
-
-    @property
-    def within(self) -> Participation:
-        """How those whom it concerns take part."""
-        return Everyone() if self.rate == 1.0 else Bernoulli(self.rate)
-
-    @property
-    def overall(self) -> Participation:
-        """How all people take part."""
-        rate = float(Fraction(self.rate) * self.share)
-        return Everyone() if rate == 1.0 else Bernoulli(rate)
-
-
 class Question(ABC):
     """What a column is asked for."""
 
@@ -65,7 +39,7 @@ class Question(ABC):
         """Choose how answers are randomized: the way of least error."""
 
     @abstractmethod
-    def variance(self, epsilon: float, nodes: int, asked: Asked) -> float:
+    def variance(self, epsilon: float, nodes: int, overall: Participation) -> float:
         """Say how large the mean squared error is, of a share or of the range of the numbers."""
 
     def prepared(self, codes: Array, seed: int | None) -> Array:
@@ -73,11 +47,11 @@ class Question(ABC):
         return codes
 
     def tally(
-        self, randomizer: Any, codes: Array, nodes: int, asked: Asked, seed: int | None
+        self, randomizer: Any, codes: Array, nodes: int, overall: Participation, seed: int | None
     ) -> Any:
         """Randomize and count the answers of those who take part and whom the question concerns."""
         drawn = randomizer.draw_reports(codes, Everyone(), seed)
-        return randomizer.tally(Reports(randomizer, asked.overall, drawn.reports, nodes))
+        return randomizer.tally(Reports(randomizer, overall, drawn.reports, nodes))
 
     def estimate(self, tally: Any, method: str) -> Any:
         """Estimate from a tally, or from that of all groups."""
@@ -94,10 +68,10 @@ class SharesOf(Question):
         """Choose the oracle of least error."""
         return choose_oracle(epsilon, self.domain).oracle
 
-    def variance(self, epsilon: float, nodes: int, asked: Asked) -> float:
+    def variance(self, epsilon: float, nodes: int, overall: Participation) -> float:
         """Say the mean over the answers, if all are given equally often."""
         counts = np.full(self.domain.size, max(nodes // self.domain.size, 1), np.uint64)
-        variances = estimator_variance(self.randomizer(epsilon), asked.overall, true_counts=counts)
+        variances = estimator_variance(self.randomizer(epsilon), overall, true_counts=counts)
         return float(variances.mean()) / int(counts.sum()) ** 2
 
 
@@ -111,9 +85,9 @@ class MeanOf(Question):
         """Choose the mechanism of smaller worst-case variance."""
         return mean_mechanism(epsilon, self.domain)
 
-    def variance(self, epsilon: float, nodes: int, asked: Asked) -> float:
+    def variance(self, epsilon: float, nodes: int, overall: Participation) -> float:
         """Say the worst of a range of one."""
-        reports = max(nodes * asked.rate * float(asked.share), 1.0)
+        reports = max(nodes * common_rate(overall), 1.0)
         worst: float = self.randomizer(epsilon).worst_variance
         return worst / (2 * self.domain.half) ** 2 / reports
 
@@ -140,9 +114,9 @@ class SpreadOf(Question):
         """Make the histogram."""
         return self.grid.collection(epsilon)
 
-    def variance(self, epsilon: float, nodes: int, asked: Asked) -> float:
+    def variance(self, epsilon: float, nodes: int, overall: Participation) -> float:
         """Say that of the mean alone, which differs by a factor that hardly depends on epsilon."""
-        return MeanOf(self.domain).variance(epsilon, nodes, asked)
+        return MeanOf(self.domain).variance(epsilon, nodes, overall)
 
     def prepared(self, codes: Array, seed: int | None) -> Array:
         """Move numbers to points."""
@@ -179,15 +153,16 @@ class Scheme:
         of them, each with its part.
     epsilon
         The epsilon of each answer.
-    asked
-        Who answers each question.
+    within, overall
+        How those whom a question concerns take part, and how all people do.
     gain
         How many times as large the error of the other way is; 1 of one question.
     """
 
     sampled: bool
     epsilon: float
-    asked: Asked
+    within: Participation
+    overall: Participation
     gain: float
 
 
@@ -205,17 +180,19 @@ def best_scheme(questions: Sequence[Question], epsilon: float, nodes: int, rate:
     >>> best_scheme(both, 1.0, 10_000, 1.0).sampled, best_scheme(both, 12.0, 10_000, 1.0).sampled
     (True, False)
     """
-    number = len(questions)
-    whole = Asked(rate)
+    number, all_of = len(questions), _taking_part(rate)
     if number == 1:
-        return Scheme(sampled=False, epsilon=epsilon, asked=whole, gain=1.0)
-    one = Asked(rate, Fraction(1, number))
-    part = part_of(epsilon, number)
-    sampled = float(np.mean([each.variance(epsilon, nodes, one) for each in questions]))
-    split = float(np.mean([each.variance(part, nodes, whole) for each in questions]))
+        return Scheme(False, epsilon, all_of, all_of, gain=1.0)
+    one_of, part = _taking_part(float(Fraction(rate) / number)), part_of(epsilon, number)
+    sampled = float(np.mean([each.variance(epsilon, nodes, one_of) for each in questions]))
+    split = float(np.mean([each.variance(part, nodes, all_of) for each in questions]))
     if sampled <= split:
-        return Scheme(sampled=True, epsilon=epsilon, asked=one, gain=(split / sampled) ** 0.5)
-    return Scheme(sampled=False, epsilon=part, asked=whole, gain=(sampled / split) ** 0.5)
+        return Scheme(True, epsilon, all_of, one_of, gain=(split / sampled) ** 0.5)
+    return Scheme(False, part, all_of, all_of, gain=(sampled / split) ** 0.5)
+
+
+def _taking_part(rate: float) -> Participation:
+    return Everyone() if rate == 1.0 else Bernoulli(rate)
 
 
 def part_of(epsilon: float, number: int) -> float:
@@ -255,7 +232,7 @@ def counted(
         How the answers to a question were randomized, and the tally, or those of all groups.
     """
     # Who takes part is drawn once: the same people report of every question.
-    present = participants(scheme.asked.within, columns.groups.size, derived(seed, 3))
+    present = participants(scheme.within, columns.groups.size, derived(seed, 3))
     chosen: Array | None = None
     if scheme.sampled:
         chosen = weighted_choices([1] * len(questions), present.size, derived(seed, 0))
@@ -266,14 +243,14 @@ def counted(
         codes = question.prepared(answers[who], derived(seed, 1, place))
         tallies = {
             key: question.tally(
-                randomizer, codes[part], size, scheme.asked, derived(seed, 2, place, number)
+                randomizer, codes[part], size, scheme.overall, derived(seed, 2, place, number)
             )
             for number, (key, size, part) in enumerate(
                 zip(columns.keys, sizes, _parts(columns.groups[who], len(sizes)), strict=True)
             )
         }
         if names:
-            plan = Plan(randomizer, scheme.asked.overall)
+            plan = Plan(randomizer, scheme.overall)
             yield randomizer, GroupedTally(names, tallies, plan=plan)
         else:
             yield randomizer, tallies[()]
