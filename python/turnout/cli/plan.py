@@ -34,8 +34,9 @@ from turnout.cli.running import (
 from turnout.cli.tables import table, tell
 from turnout.frequency.choice import registered
 from turnout.participation import taking_part_in
-from turnout.planning import PlanCandidate, PlanCheck, PlanProposal
+from turnout.planning import PlanCheck, PlanProposal
 from turnout.planning import plan as make_plan
+from turnout.planning.candidates import written_cost
 from turnout.planning.laws import WORDS
 from turnout.reporting.words import file_size, number, percent
 from turnout.signing import SigningKey
@@ -237,7 +238,7 @@ def plan(
     tell(
         "Plan",
         _rows(proposal, checked),
-        lambda console: _print_table(console, proposal, report_bits),
+        lambda console: _print_table(console, proposal),
         picture=plot,
         **_file(target_file, key),
     )
@@ -297,7 +298,7 @@ def _rows(proposal: PlanProposal, checked: PlanCheck | None) -> list[tuple[str, 
             f"{proposal.expected_reports:,.0f} of {proposal.nodes:,} people, "
             f"{file_size(math.ceil(proposal.expected_bits / 8))} in all",
         ),
-        ("cost", _cost(proposal.cost)),
+        ("cost", written_cost(proposal.cost)),
         ("promise", f"{proposal.error:.4g}: {words}"),
     ]
     if checked is not None:
@@ -311,7 +312,7 @@ def _rows(proposal: PlanProposal, checked: PlanCheck | None) -> list[tuple[str, 
     return [*rows, ("why", proposal.explain())]
 
 
-def _print_table(console: Console, proposal: PlanProposal, report_bits: int | None) -> None:
+def _print_table(console: Console, proposal: PlanProposal) -> None:
     """List what was looked at, and below it why an oracle cannot be had."""
     rows = [
         [
@@ -319,7 +320,7 @@ def _print_table(console: Console, proposal: PlanProposal, report_bits: int | No
             f"{each.epsilon:.4g}",
             f"{each.report_bits:,}",
             f"{each.rate:.3g}",
-            _cost(each.cost),
+            written_cost(each.cost),
             f"{each.error:.3g}",
         ]
         for each in proposal.alternatives
@@ -330,35 +331,22 @@ def _print_table(console: Console, proposal: PlanProposal, report_bits: int | No
     result.columns[0].no_wrap = True
     result.padding = (0, 0, 0, 1)
     console.print(result)
-    for line in _refusals(proposal, report_bits):
+    for line in _refusals(proposal):
         console.print(line, markup=False, highlight=False, style="dim")
 
 
-def _refusals(proposal: PlanProposal, report_bits: int | None) -> list[str]:
+def _refusals(proposal: PlanProposal) -> list[str]:
     """Say which oracles cannot be chosen, one line for each reason; the table has the numbers."""
-    groups: dict[str, list[str]] = {}
-    others = []
+    names: dict[str, list[str]] = {}
+    refused = []
     for each in proposal.alternatives:
-        name = each.name.replace("_", " ")
-        if each.epsilon != proposal.epsilon or each.remark is None:
-            continue
-        if each.oracle is None:
-            others.append(f"{name}: {each.remark}")
-        else:
-            groups.setdefault(_reason(each, proposal, report_bits), []).append(name)
-    return [f"{reason}: {', '.join(names)}" for reason, names in groups.items()] + others
-
-
-def _reason(each: PlanCandidate, proposal: PlanProposal, report_bits: int | None) -> str:
-    """Say why an oracle cannot be chosen, in the same words for all that fail alike."""
-    bits = each.report_bits
-    if report_bits is not None and bits is not None and bits > report_bits:
-        return f"reports of more than {report_bits:,} bits"
-    if proposal.value is not None and each.error > proposal.value:
-        return f"error above {number(proposal.value)}, also if everyone reports"
-    if proposal.budget is not None and each.cost > proposal.budget:
-        return f"cost above the budget of {_cost(proposal.budget)}"
-    return str(each.remark)
+        if each.epsilon == proposal.epsilon and each.remark is not None:
+            name = each.name.replace("_", " ")
+            if each.oracle is None:
+                refused.append(f"{name}: {each.remark}")
+            else:
+                names.setdefault(each.remark, []).append(name)
+    return [f"{reason}: {', '.join(those)}" for reason, those in names.items()] + refused
 
 
 def _record(proposal: PlanProposal, checked: PlanCheck | None) -> dict[str, Any]:
@@ -379,8 +367,3 @@ def _record(proposal: PlanProposal, checked: PlanCheck | None) -> dict[str, Any]
         "candidates": candidates,
         "check": measured,
     }
-
-
-def _cost(cost: float) -> str:
-    """Write a cost in full where it is large, with six digits where it is small."""
-    return f"{cost:,.0f}" if cost >= 100_000 else f"{cost:,.6g}"

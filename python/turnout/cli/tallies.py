@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -152,49 +151,17 @@ MESSAGE_SUFFIXES = (".jsonl", ".ndjson")
 OnBad = Literal["count", "refuse"]
 
 
-@dataclass(frozen=True)
-class MessageCounts:
-    """What became of the messages of some files.
-
-    Attributes
-    ----------
-    read
-        How many lines there were.
-    counted
-        How many of them are in the tally.
-    repeated
-        How many were there before, and count once.
-    refusals
-        How many were left out, by the kind of refusal.
-    improbable
-        How many of those that count an honest device hardly ever sends.
-    """
-
-    read: int
-    counted: int
-    repeated: int
-    refusals: dict[str, int]
-    improbable: int
-
-    def rows(self) -> list[tuple[str, str]]:
-        """Say it, one name and value an entry."""
-        kinds = [
-            f"{number:,} {kind.replace('_', ' ')}"
-            for kind, number in self.refusals.items()
-            if number
-        ]
-        refused = sum(self.refusals.values())
-        why = f": {', '.join(kinds)}" if kinds else ""
-        return [
-            ("messages", f"{self.read:,}"),
-            ("repeated", f"{self.repeated:,}, which were sent again and count once"),
-            ("refused", f"{refused:,}{why}"),
-            ("improbable", f"{self.improbable:,}, which count and honest devices hardly send"),
-        ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Say it in terms of JSON."""
-        return asdict(self)
+def rows_of_messages(counted: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say what became of messages, one name and value an entry: see :func:`gathered`."""
+    refusals = counted["refusals"]
+    kinds = [f"{number:,} {kind.replace('_', ' ')}" for kind, number in refusals.items() if number]
+    why = f": {', '.join(kinds)}" if kinds else ""
+    return [
+        ("messages", f"{counted['read']:,}"),
+        ("repeated", f"{counted['repeated']:,}, which were sent again and count once"),
+        ("refused", f"{sum(refusals.values()):,}{why}"),
+        ("improbable", f"{counted['improbable']:,}, which count and honest devices hardly send"),
+    ]
 
 
 def gathered(
@@ -203,8 +170,15 @@ def gathered(
     nodes: int | None,
     on_bad: OnBad,
     received: datetime | None,
-) -> tuple[BaseTally, MessageCounts]:
+) -> tuple[BaseTally, dict[str, Any]]:
     """Put the messages of some files together: one that is there twice counts once.
+
+    Returns
+    -------
+    tally, counted
+        The tally; how many messages were ``read``, ``counted`` and ``repeated``, the ``refusals``
+        by kind, and how many that count are ``improbable``: an honest device hardly ever sends
+        them.
 
     Raises
     ------
@@ -231,11 +205,14 @@ def gathered(
         ) from error
     except TurnoutError as error:
         raise type(error)(f"{_named(paths)}: {error}") from error
-    counts = MessageCounts(
-        len(lines), len(found.reports), found.repeated, found.refusals, found.improbable
-    )
-    tally: BaseTally = plan.oracle.tally(found.reports)
-    return tally, counts
+    counted = {
+        "read": len(lines),
+        "counted": len(found.reports),
+        "repeated": found.repeated,
+        "refusals": found.refusals,
+        "improbable": found.improbable,
+    }
+    return plan.oracle.tally(found.reports), counted
 
 
 def _named(paths: Sequence[Path]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,8 +11,14 @@ import typer
 
 from turnout import GroupedTally, Plan, metrics
 from turnout._atomic import atomic_write
-from turnout.cli.options import AsJson, PublicKey
-from turnout.cli.running import moment, note, refuse_overwriting_inputs, refusing
+from turnout.cli.options import AsJson, PublicKey, print_json
+from turnout.cli.running import (
+    moment,
+    note,
+    refuse_given,
+    refuse_overwriting_inputs,
+    refusing,
+)
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import tell
 from turnout.cli.tallies import (
@@ -21,12 +26,12 @@ from turnout.cli.tallies import (
     REPORT_SUFFIXES,
     AllowEqual,
     Counts,
-    MessageCounts,
     OnBad,
     gathered,
     merged,
     read_tallies,
     refuse_repeats,
+    rows_of_messages,
 )
 from turnout.collecting.report_files import MAX_MEMORY
 from turnout.errors import InvalidValueError
@@ -43,6 +48,7 @@ def _check_memory(value: float) -> float:
 
 @refusing
 def tally(
+    context: typer.Context,
     sources: Annotated[list[str], typer.Argument(metavar="REPORTS...")],
     *,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="OUT")],
@@ -116,9 +122,15 @@ def tally(
         Memory that the counts of a file may take up.
     """
     sent = [Path(source) for source in sources if _is_messages(source)]
-    _check_message_options(
-        sent, plan_file, {"--nodes": nodes, "--received": received, "--public-key": public_key}
-    )
+    if plan_file is None:
+        if sent:
+            raise InvalidValueError(
+                f"{sent[0]}: is a file of messages, which do not say what they mean: --plan FILE "
+                "does"
+            )
+        refuse_given(context, ("public_key",), "needs --plan")
+    if not sent:
+        refuse_given(context, ("nodes", "received"), "is for files of messages (.jsonl) only")
     names = tuple(group_by or ())
     if names and sent:
         raise InvalidValueError(
@@ -149,12 +161,12 @@ def tally(
             )
         improbable = int(sum(seen))
         parts.insert(0, (str((reports.paths or [Path(sources[0])])[0]), counted))
-    counts = None
-    if plan is not None and sent:
-        refuse_repeats(sent)
-        put, counts = gathered(sent, plan, nodes, on_bad, received)
-        parts.append((str(sent[0]), put))
+    messages = None
     if plan is not None:
+        if sent:
+            refuse_repeats(sent)
+            put, messages = gathered(sent, plan, nodes, on_bad, received)
+            parts.append((str(sent[0]), put))
         for name, part in parts:
             plan.check_same(part.plan, name)
     _refuse_own(parts, found, allow_equal=allow_equal)
@@ -163,11 +175,12 @@ def tally(
         temporary.write_bytes(result.to_bytes())
     files = len(found) + len(sent) + (0 if reports is None else len(reports))
     if as_json:
-        typer.echo(json.dumps(_record(result, target, files, counts, improbable)))
+        counted = {"improbable": improbable, "messages": messages}
+        print_json({"output": str(target), "files": files, **_counts(result), **counted})
         return
     rows = _summary(result, target, files)
-    if counts is not None:
-        rows[1:1] = counts.rows()
+    if messages is not None:
+        rows[1:1] = rows_of_messages(messages)
     if improbable:
         words = f"{improbable:,} of the files' reports, which count and honest nodes hardly send"
         rows.insert(-1, ("improbable", words))
@@ -219,20 +232,6 @@ def _is_messages(source: str) -> bool:
     return Path(source).suffix.lower() in MESSAGE_SUFFIXES
 
 
-def _check_message_options(
-    sent: Sequence[Path], plan_file: Path | None, others: dict[str, Any]
-) -> None:
-    if sent and plan_file is None:
-        raise InvalidValueError(
-            f"{sent[0]}: is a file of messages, which do not say what they mean: --plan FILE does"
-        )
-    for option, value in others.items():
-        if value is not None and option == "--public-key" and plan_file is None:
-            raise typer.BadParameter("needs --plan", param_hint=option)
-        if value is not None and option != "--public-key" and not sent:
-            raise typer.BadParameter("is for files of messages (.jsonl) only", param_hint=option)
-
-
 def _sorted_out(sources: Sequence[str], partial: bool) -> tuple[list[Path], ReportSet | None]:
     """Tell tallies from reports."""
     made = [
@@ -253,21 +252,15 @@ def _regrouped(path: Path, found: Counts, names: tuple[str, ...]) -> Counts:
     return found if names == found.names else found.over(*names)
 
 
-def _record(
-    result: Counts, target: Path, files: int, counts: MessageCounts | None, improbable: int
-) -> dict[str, Any]:
+def _counts(result: Counts) -> dict[str, Any]:
     groups = None
     if isinstance(result, GroupedTally):
         groups = {"columns": list(result.names), "number": len(result)}
     return {
-        "output": str(target),
-        "files": files,
         "nodes": result.nodes,
         "received": result.received,
-        "groups": groups,
-        "improbable": improbable,
-        "messages": None if counts is None else counts.to_dict(),
         "plan": result.plan.to_dict(),
+        "groups": groups,
     }
 
 

@@ -88,3 +88,14 @@ class PlanSetting:
         return (
             each.oracle is None, each.remark is not None, self.sought(each), each.report_bits or 0
         )  # fmt: skip
+
+
+def written_cost(cost: float) -> str:
+    """Write a cost in full where it is large, with six digits where it is small.
+
+    Examples
+    --------
+    >>> written_cost(1234567.8), written_cost(0.123456789)
+    ('1,234,568', '0.123457')
+    """
+    return f"{cost:,.0f}" if cost >= 100_000 else f"{cost:,.6g}"

@@ -15,7 +15,7 @@ from turnout.domain import Domain, one_domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import TIE, Factory, factories, make, reasons
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.planning.candidates import PlanCandidate, PlanSetting
+from turnout.planning.candidates import PlanCandidate, PlanSetting, written_cost
 from turnout.planning.laws import METHODS, Population, ReportLaw, Spread
 from turnout.planning.proposal import PlanProposal
 
@@ -193,21 +193,15 @@ class _Search(PlanSetting):
             raise
         except InvalidValueError as refusal:
             return PlanCandidate(name, epsilon, None, math.nan, math.inf, math.inf, str(refusal))
-        bits = oracle.report_bits
-        remark = None
-        rate = self._rate(oracle)
-        least = self.population.least_rate()
-        if rate < least:
-            rate = least
-            dear = self.cost_at(least, oracle)
-            remark = f"{min(25, self.nodes)} reports cost {dear:.6g}, above the budget"
+        rate = max(self._rate(oracle), self.population.least_rate())
         error, cost = self.error_at(rate, oracle), self.cost_at(rate, oracle)
-        if self.value is not None and error > self.value:
-            remark = f"{error:.4g} at best, with all nodes"
-        elif self.value is not None and self.budget is not None and cost > self.budget:
-            remark = f"costs {cost:.6g}, above the budget"
-        if self.report_bits is not None and bits > self.report_bits:
-            remark = f"reports of {bits:,} bits, above the limit of {self.report_bits:,}"
+        remark = None
+        if self.report_bits is not None and oracle.report_bits > self.report_bits:
+            remark = f"reports of more than {self.report_bits:,} bits"
+        elif self.value is not None and error > self.value:
+            remark = f"error above {self.value:g}, also if everyone reports"
+        elif self.budget is not None and cost > self.budget:
+            remark = f"cost above the budget of {written_cost(self.budget)}"
         return PlanCandidate(oracle.name, epsilon, oracle, rate, cost, error, remark)
 
     def _rate(self, oracle: FrequencyOracle) -> float:

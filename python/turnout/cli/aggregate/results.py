@@ -147,14 +147,6 @@ def show_comparison(
 
 def comparison_records(comparison: Recommendation) -> list[dict[str, Any]]:
     """Give the comparison for programs."""
-    return [
-        {
-            "title": record.title,
-            "rmse": record.rmse,
-            "delta": record.delta,
-            "share_bytes": record.share_bytes,
-            "conditional": record.conditional,
-            "plan": None if record.mechanism is None else record.mechanism.to_dict(),
-        }
-        for record in comparison.records
-    ]
+    records = comparison.to_records()
+    plans = (record.mechanism and record.mechanism.to_dict() for record in comparison.records)
+    return [{**record, "plan": plan} for record, plan in zip(records, plans, strict=True)]
