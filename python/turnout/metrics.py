@@ -11,7 +11,7 @@
 Events and their values:
 
 ``rows_read``
-    ``rows`` of a block were read, of which ``dropped`` had no answer and ``duplicates`` were
+    ``rows`` of a part were read, of which ``dropped`` had no answer and ``duplicates`` were
     further rows of a person.
 ``part_written``
     A file of a job is there: ``rows`` that it was made of, ``reports`` in it.
