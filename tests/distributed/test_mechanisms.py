@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from functools import partial
 from typing import Any
 
@@ -511,3 +513,16 @@ def test_noise_whose_pieces_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="parameter must be one whose pieces can be drawn"):
         td.NoisyAggregation(3, 1000, noise="skellam", parameter=1e-10)
     td.NoisyAggregation(3, 10, noise="skellam", parameter=1e-10).user_vector(0)
+
+
+@pytest.mark.parametrize("plan", [PLANS[0], PLANS[2], PLANS[5]])
+def test_a_process_that_knows_nothing_else_reads_a_round(plan: Any) -> None:
+    program = (
+        "import sys; from turnout.distributed import Round; "
+        "print(type(Round.from_bytes(sys.stdin.buffer.read()).mechanism).__name__)"
+    )
+    round_ = td.Round.start(plan)
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=round_.to_bytes(), capture_output=True, check=True
+    )
+    assert done.stdout.decode().strip() == type(plan).__name__

@@ -1,9 +1,9 @@
 from turnout.distributed.aggregation import AggregationMechanism as AggregationMechanism
-from turnout.distributed.aggregation import mechanism_from_dict as mechanism_from_dict
 from turnout.distributed.costs import CostLedger as CostLedger
 from turnout.distributed.costs import Costs as Costs
 from turnout.distributed.engine import exchange as exchange
 from turnout.distributed.field import PrimeField as PrimeField
+from turnout.distributed.kinds import mechanism_from_dict as mechanism_from_dict
 from turnout.distributed.messages import Kind as Kind
 from turnout.distributed.messages import Message as Message
 from turnout.distributed.messages import Party as Party

@@ -23,7 +23,7 @@ from turnout.distributed.costs import CostLedger, Costs
 from turnout.distributed.field import PrimeField
 from turnout.distributed.results import Guarantee, RoundResult
 from turnout.domain import Domain, domain_of
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 
@@ -46,9 +46,7 @@ class AggregationMechanism(abc.ABC):
     name: ClassVar[str]
 
     #: The parameter that is found for a target if it is not given.
-    _found: ClassVar[str]
-
-    _registry: ClassVar[dict[str, type[AggregationMechanism]]] = {}
+    found: ClassVar[str]
 
     domain: Domain = dataclasses.field(kw_only=False)
     users: int = dataclasses.field(kw_only=False)
@@ -58,12 +56,6 @@ class AggregationMechanism(abc.ABC):
     max_colluding_users: int = 0
     max_missing_users: int = 0
     adjacency: str = "replace"
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        """Make the mechanism known to :func:`mechanism_from_dict`."""
-        super().__init_subclass__(**arguments)
-        if hasattr(cls, "name"):
-            AggregationMechanism._registry[cls.name] = cls
 
     def __post_init__(self) -> None:
         """Check what all mechanisms have."""
@@ -437,50 +429,6 @@ class AggregationMechanism(abc.ABC):
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON of :meth:`to_dict`, in hexadecimal."""
         return digest(self.to_dict())
-
-
-def mechanism_from_dict(description: Any) -> AggregationMechanism:
-    """Rebuild a mechanism from :meth:`AggregationMechanism.to_dict`.
-
-    Parameters
-    ----------
-    description
-        The dictionary, perhaps through JSON.
-
-    Returns
-    -------
-    AggregationMechanism
-        An equal mechanism.
-
-    Raises
-    ------
-    CorruptDataError
-        If it describes no mechanism.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> mechanism = tn.distributed.NoisyAggregation(4, 100, epsilon=1.0)
-    >>> mechanism_from_dict(mechanism.to_dict()) == mechanism
-    True
-    """
-    if isinstance(description, dict):
-        fields = dict(description)
-        name, domain = fields.pop("mechanism", None), fields.pop("domain", None)
-        chosen = AggregationMechanism._registry.get(name) if isinstance(name, str) else None
-        if chosen is not None:
-            known = {item.name for item in dataclasses.fields(chosen)} - {"domain"}
-            if set(fields) == known:
-                # To find it again could take any time, and it was found before it was written.
-                if fields[chosen._found] is None:
-                    raise CorruptDataError(
-                        f"not a mechanism that can be: its {chosen._found} must be given"
-                    )
-                try:
-                    return chosen(domain=Domain.from_dict(domain), **fields)
-                except (InvalidTypeError, InvalidValueError) as error:
-                    raise CorruptDataError(f"not a mechanism that can be: {error}") from error
-    raise CorruptDataError(f"not the description of a mechanism: {_arguments.shown(description)}")
 
 
 def check_users(mechanism: AggregationMechanism, values: Sized) -> None:

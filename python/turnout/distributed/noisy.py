@@ -91,7 +91,7 @@ class NoisyAggregation(Deployed):
     """
 
     name: ClassVar[str] = "noisy"
-    _found: ClassVar[str] = "parameter"
+    found: ClassVar[str] = "parameter"
 
     noise: str = "discrete_laplace"
     parameter: float | None = None

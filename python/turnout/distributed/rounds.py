@@ -9,7 +9,8 @@ from typing import Any
 
 from turnout import _arguments
 from turnout._documents import canonical, check_version, parsed
-from turnout.distributed.aggregation import AggregationMechanism, mechanism_from_dict
+from turnout.distributed.aggregation import AggregationMechanism
+from turnout.distributed.kinds import mechanism_from_dict
 from turnout.distributed.messages import Party, Role
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError

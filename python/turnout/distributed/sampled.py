@@ -38,7 +38,7 @@ class Sampled(AggregationMechanism):
     See the subclasses for what the parameters mean.
     """
 
-    _found: ClassVar[str] = "rate"
+    found: ClassVar[str] = "rate"
 
     rate: float | None = None
     floor: int = 0
