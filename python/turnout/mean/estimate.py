@@ -190,24 +190,19 @@ class MeanEstimate(BaseEstimate[Bounds]):
         level = checked_level(level, simultaneous)
         _arguments.choice("method", method, ("auto", "normal"))
         estimation, size = self.estimation, self.dimensions
-        if method == "auto" and estimation.model is not None and estimation.statistic is not None:
-            z = critical_value(level, size, simultaneous)
-            low, high, name = automatic_interval(estimation.model, estimation.statistic, z)
-            least, width = self.domain.low, 2 * self.domain.half
-            return MeanInterval(
-                self._shaped(least + width * low),
-                self._shaped(least + width * high),
-                level,
-                name,
-                simultaneous,
-            )
         z = critical_value(level, size, simultaneous)
-        quantiles: float | Floats = z
-        if estimation.degrees is not None:
-            quantiles = _student(level, size, simultaneous, estimation.degrees)
-        errors = np.sqrt(estimation.variances)
-        low, high = normal_interval(estimation.means, quantiles * errors, 1.0)
-        return MeanInterval(self._shaped(low), self._shaped(high), level, "normal", simultaneous)
+        if method == "auto" and estimation.model is not None and estimation.statistic is not None:
+            limits = automatic_interval(estimation.model, estimation.statistic, z)
+            low, high = (self.domain.low + 2 * self.domain.half * limit for limit in limits[:2])
+            name = limits[2]
+        else:
+            quantiles: float | Floats = z
+            if estimation.degrees is not None:
+                quantiles = _student(level, size, simultaneous, estimation.degrees)
+            errors = quantiles * np.sqrt(estimation.variances)
+            low, high = normal_interval(estimation.means, errors, 1.0)
+            name = "normal"
+        return MeanInterval(self._shaped(low), self._shaped(high), level, name, simultaneous)
 
     def to_records(
         self, level: float = 0.95, *, simultaneous: str | None = None

@@ -17,7 +17,7 @@ standard errors are rather too large than too small, by a variance of at most ``
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -115,9 +115,7 @@ def _hajek_bits(tally: BaseTally) -> MeanEstimation:
     places = model.frequency(statistic)
     variance = 4 * model.variance(np.clip(places, 0.0, 1.0))
     scaled = _scaled(tally, 2 * places - 1, variance, variance)
-    return MeanEstimation(
-        scaled.means, scaled.variances, scaled.population_variances, None, model, statistic
-    )
+    return replace(scaled, model=model, statistic=statistic)
 
 
 def _hajek_personal(tally: BaseTally) -> MeanEstimation:

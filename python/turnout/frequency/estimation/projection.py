@@ -33,6 +33,12 @@ def simplex(frequencies: Floats) -> Floats:
     return result
 
 
+def summing_to_one(frequencies: Floats) -> Floats:
+    """Shift all frequencies alike, so that they add up to one."""
+    shifted: Floats = frequencies + (1.0 - frequencies.sum()) / frequencies.size
+    return shifted
+
+
 def norm_sub(frequencies: Floats) -> Floats:
     """Set negatives to zero and shift the rest until they add up to one.
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from turnout._types import Floats
+from turnout.frequency.estimation.projection import summing_to_one
 from turnout.frequency.estimation.shrinkage import Shrinkage, finished, posterior
 
 #: How fast what two answers have beyond independence grows with the product of their shares:
@@ -20,7 +21,7 @@ _CLOSE = 1e-13
 
 def agreed(cells: Floats, rows: Floats, columns: Floats) -> Floats:
     """Find the nearest table with these sums; it can have cells below zero."""
-    cells = cells + (1.0 - cells.sum()) / cells.size
+    cells = summing_to_one(cells)
     cells = cells + ((rows - cells.sum(axis=1)) / columns.size)[:, None]
     found: Floats = cells + (columns - cells.sum(axis=0)) / rows.size
     return found

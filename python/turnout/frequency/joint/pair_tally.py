@@ -15,6 +15,7 @@ from turnout.errors import EstimatorError
 from turnout.frequency.attributes.estimate import AttributeEstimate, AttributeTally
 from turnout.frequency.estimation.estimate import SHRUNK, FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
+from turnout.frequency.estimation.projection import summing_to_one
 from turnout.frequency.estimation.shrinkage import Shrinkage
 from turnout.frequency.joint.agreeing import agreed, drawn_together, nearest
 from turnout.frequency.joint.conditional import ConditionalShares
@@ -171,7 +172,9 @@ class PairEstimate(AttributeEstimate):
                 f"tables agree first: consistent().{verb} has a smaller error than "
                 f"{verb}.consistent(), and its tables agree too"
             )
-        shares = {name: _summing_to_one(self.marginal(name)) for name in self.domain.columns}
+        shares = {
+            name: summing_to_one(self.marginal(name).frequencies) for name in self.domain.columns
+        }
         return self._with_tables(
             CONSISTENT,
             lambda cells, _, first, second: (agreed(cells, shares[first], shares[second]), None),
@@ -237,7 +240,7 @@ class PairEstimate(AttributeEstimate):
         for name in self.domain.columns:
             found = self.marginal(name)
             errors = found.estimation.variances
-            shares[name] = _summing_to_one(found), errors, found.shrink().frequencies
+            shares[name] = summing_to_one(found.frequencies), errors, found.shrink().frequencies
         return agreeing._with_tables(
             f"{CONSISTENT}_{SHRUNK}",
             lambda cells, variances, first, second: drawn_together(
@@ -265,9 +268,3 @@ class PairEstimate(AttributeEstimate):
             flat.flags.writeable = False
             made[key] = replace(table, frequencies=flat, postprocessing=word, shrinkage=how)
         return replace(self, estimates=made)
-
-
-def _summing_to_one(estimate: FrequencyEstimate) -> Floats:
-    found = estimate.frequencies
-    summing: Floats = found + (1.0 - found.sum()) / found.size
-    return summing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -92,10 +92,8 @@ class HierarchicalTally(PartedTally):
             _covariance(level, tree.sums(held, place)) for place, level in enumerate(self.levels)
         )
         law = _Law(consistent, covariances, held, self.nodes)
-        estimation = _Estimation(frequencies, law)
-        frequencies.flags.writeable = False
-        return HierarchicalEstimate(
-            self.plan, method, self.nodes, self.received, frequencies, "none", estimation, law=law
+        return HierarchicalEstimate.from_estimation(
+            self.plan, method, self.nodes, self.received, _Estimation(frequencies, law)
         )
 
 
@@ -132,14 +130,15 @@ class _Law:
 class _Estimation(Estimation):
     """Frequencies whose variances are computed when they are asked for: a long time of many."""
 
+    law: _Law
+
     def __init__(self, frequencies: Floats, law: _Law) -> None:
         settle(self, frequencies=frequencies, law=law)
 
     @cached_property
     def variances(self) -> Floats:
         """The variances of the frequencies of single answers."""
-        law: _Law = self.__dict__["law"]
-        return law.single_variances()
+        return self.law.single_variances()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,11 +161,10 @@ class HierarchicalEstimate(FrequencyEstimate, OrderedStatistics):
     True
     """
 
-    law: Any = field(default=None, repr=False)
+    estimation: _Estimation
 
     def _variances(self, coefficients: Floats) -> Floats:
-        found: Floats = self.law.variances(coefficients)
-        return found
+        return self.estimation.law.variances(coefficients)
 
 
 def _covariance(tally: Tally, frequencies: Floats) -> Covariance:

@@ -11,7 +11,7 @@ from turnout.domain import Domain
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.likelihoods import score_unit, support_of
-from turnout.frequency.estimation.projection import simplex
+from turnout.frequency.estimation.projection import simplex, summing_to_one
 from turnout.frequency.ordered.statistics import OrderedEstimate, OrderedStatistics
 from turnout.frequency.tally import Tally
 
@@ -62,8 +62,7 @@ class OrderedReports(OrderedStatistics):
             self._scores = reports.codes.astype(np.float64) / score_unit(oracle)
         else:
             self._support = support_of(oracle, reports.codes)
-        raw = oracle.tally(reports).estimate().frequencies
-        self.frequencies = raw + (1.0 - raw.sum()) / raw.size
+        self.frequencies = summing_to_one(oracle.tally(reports).estimate().frequencies)
         self.frequencies.flags.writeable = False
         self._held = simplex(self.frequencies)
 

@@ -17,6 +17,7 @@ from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
 from turnout.frequency.estimation.covariance import Covariance, covariance_of
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.frequency.estimation.projection import summing_to_one
 
 #: Numbers of a block of coefficients.
 _BLOCK = 2**22
@@ -309,8 +310,7 @@ class OrderedEstimate(OrderedStatistics):
             "source", estimate, FrequencyEstimate, "Reports, a Tally or a FrequencyEstimate"
         ).unprojected
         self._covariance = covariance_of(self._estimate)
-        raw = self._estimate.frequencies
-        self.frequencies = raw + (1.0 - raw.sum()) / raw.size
+        self.frequencies = summing_to_one(self._estimate.frequencies)
         self.frequencies.flags.writeable = False
 
     @property
