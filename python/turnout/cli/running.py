@@ -18,7 +18,6 @@ from rich.console import Console
 from turnout.errors import InvalidValueError, TurnoutError
 
 Command = TypeVar("Command", bound=Callable[..., None])
-Number = TypeVar("Number", float, "float | None")
 
 
 def output() -> Console:
@@ -165,25 +164,28 @@ def refuse_drawing_again(target: Path, kind: str) -> None:
         )
 
 
-def check_positive(value: Number) -> Number:
-    """Accept a finite number above zero, or none."""
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise typer.BadParameter(f"{value} is not a finite number above 0")
-    return value
+def accepting(good: Callable[[Any], bool], expected: str) -> Callable[[Any], Any]:
+    """Make what accepts the values of an option that are good, or none.
+
+    Examples
+    --------
+    >>> accepting(lambda value: value > 0, "above 0")(3)
+    3
+    """
+
+    def check(value: Any) -> Any:
+        if value is not None and not good(value):
+            raise typer.BadParameter(f"{value} is not {expected}")
+        return value
+
+    return check
 
 
-def check_rate(value: Number) -> Number:
-    """Accept a rate above 0 and not above 1, or none."""
-    if value is not None and not 0 < value <= 1:
-        raise typer.BadParameter(f"{value} is not above 0 and at most 1")
-    return value
-
-
-def check_level(value: float) -> float:
-    """Accept a confidence level strictly between 0 and 1."""
-    if not 0 < value < 1:
-        raise typer.BadParameter(f"{value} is not between 0 and 1 (0.95 stands for 95 %)")
-    return value
+check_positive = accepting(
+    lambda value: math.isfinite(value) and value > 0, "a finite number above 0"
+)
+check_rate = accepting(lambda value: 0 < value <= 1, "above 0 and at most 1")
+check_level = accepting(lambda value: 0 < value < 1, "between 0 and 1 (0.95 stands for 95 %)")
 
 
 def refuse_if(*rules: tuple[bool, str, str]) -> None:

@@ -22,7 +22,7 @@ from turnout.cli.answers import (
 from turnout.cli.estimate import Top
 from turnout.cli.numbers import read_bounds
 from turnout.cli.options import AsJson, Level, Seed, print_json
-from turnout.cli.running import check_positive, check_rate, output, refuse_if, refusing
+from turnout.cli.running import accepting, check_positive, check_rate, output, refuse_if, refusing
 from turnout.cli.showing.estimates import print_told, show, show_estimate
 from turnout.cli.showing.shown import Clip, Shown, Simultaneous, Wish
 from turnout.cli.tables import printable
@@ -38,6 +38,9 @@ from turnout.surveying.columns import Column
 _TOP: Final = 20
 
 
+_check_delta = accepting(lambda value: 0 <= value <= 1, "between 0 and 1")
+
+
 def _shares(text: str) -> tuple[float, ...]:
     try:
         shares = tuple(float(part) for part in text.split(","))
@@ -46,12 +49,6 @@ def _shares(text: str) -> tuple[float, ...]:
     if not all(0.0 < share < 1.0 for share in shares):
         raise typer.BadParameter(f"{text!r} is not A,B,C, shares between 0 and 1")
     return shares
-
-
-def _delta(value: float | None) -> float | None:
-    if value is not None and not 0.0 <= value <= 1.0:
-        raise typer.BadParameter(f"{value} is not between 0 and 1")
-    return value
 
 
 @refusing
@@ -72,7 +69,7 @@ def survey(
     missing: Missing = None,
     missing_value: MissingValues = None,
     trust: Literal["local", "aggregators"] = "local",
-    delta: Annotated[float | None, typer.Option(callback=_delta)] = None,
+    delta: Annotated[float | None, typer.Option(callback=_check_delta)] = None,
     parties: Annotated[int | None, typer.Option(min=2)] = None,
     level: Level = 0.95,
     simultaneous: Simultaneous | None = None,

@@ -13,6 +13,7 @@ from turnout import GroupedTally, Plan, metrics
 from turnout._atomic import atomic_write
 from turnout.cli.options import AsJson, PublicKey, print_json
 from turnout.cli.running import (
+    accepting,
     moment,
     note,
     refuse_given,
@@ -39,11 +40,7 @@ from turnout.pipeline import ReportSet, open_reports
 from turnout.reporting.kinds import telling
 from turnout.reporting.words import file_size, number
 
-
-def _check_memory(value: float) -> float:
-    if not 1e-9 <= value < 1e9:
-        raise typer.BadParameter(f"{value} is not a number of gigabytes (10^9 bytes)")
-    return value
+_check_memory = accepting(lambda value: 1e-9 <= value < 1e9, "a number of gigabytes (10^9 bytes)")
 
 
 @refusing

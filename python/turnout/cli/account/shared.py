@@ -21,7 +21,7 @@ from turnout.accounting import (
     WeakClientSampling,
     calibrate,
 )
-from turnout.cli.running import check_positive
+from turnout.cli.running import accepting, check_positive
 from turnout.cli.tables import table
 from turnout.reporting.words import number
 
@@ -29,12 +29,7 @@ from turnout.reporting.words import number
 _DIGITS, _MORE_DIGITS = 5, 6
 
 
-def check_delta(value: float | None) -> float | None:
-    """Accept a delta strictly between 0 and 1, or none."""
-    if value is not None and not 0 < value < 1:
-        raise typer.BadParameter(f"{value} is not between 0 and 1")
-    return value
-
+check_delta = accepting(lambda value: 0 < value < 1, "between 0 and 1")
 
 Adjacency = Literal["add_or_remove", "add", "remove"]
 

@@ -22,7 +22,7 @@ from turnout.cli.options import (
     write_table,
 )
 from turnout.cli.running import (
-    check_positive,
+    accepting,
     messages,
     note,
     output,
@@ -74,16 +74,10 @@ _NUMBERS = "Columns of numbers"
 _LABELS = "Columns of labels"
 
 
-def _check_epsilon(value: float) -> float:
-    if check_positive(value) > LARGEST_EPSILON:
-        raise typer.BadParameter(f"{value} is above {LARGEST_EPSILON:g}")
-    return value
-
-
-def _check_jobs(value: int) -> int:
-    if value == 0:
-        raise typer.BadParameter("0 is neither a number of processes nor negative")
-    return value
+_check_epsilon = accepting(
+    lambda value: 0 < value <= LARGEST_EPSILON, f"above 0 and at most {LARGEST_EPSILON:g}"
+)
+_check_jobs = accepting(lambda value: value != 0, "a number of processes, or -1 for all cores")
 
 
 @refusing
