@@ -181,9 +181,11 @@ class Kind(Randomizer, Generic[T]):
     ) -> T:
         """Draw a tally with the law of :meth:`collect`, from the true counts alone.
 
-        The cost is proportional to the size of the domain, for any number of nodes: for planning.
-        (The Hadamard count-mean sketch is slower, up to some seconds: it draws for every pair of a
-        row and a column of each of its functions.)
+        The cost is bounded by the size of the domain, for any number of nodes: for planning. It
+        takes microseconds for each answer, with some oracles tens of them. The joint law of all
+        counts is exact, but for local hashing without a pool of functions: there each count has its
+        law, jointly with the number of reports, and counts of different answers are drawn
+        independently given who takes part.
 
         Parameters
         ----------

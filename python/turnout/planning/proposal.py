@@ -261,7 +261,7 @@ class PlanProposal(PlanSetting, Listing):
         truth = counts / self.nodes
         values: Any = None
         if self.target == "max_error" and self.nodes <= _NODE_BY_NODE:
-            # Simulation from counts is exact for each answer, not always for all of them at once.
+            # Simulation from counts is exact for each answer, of local hashing not for all at once.
             values = np.repeat(np.arange(counts.size), counts.astype(np.int64))
             if self.oracle.domain != Domain.from_integers(counts.size):
                 values = self.oracle.domain.decode(values)

@@ -57,7 +57,7 @@ fn at_most_half<R: Rng>(trials: u64, probability: f64, rng: &mut R) -> u64 {
 }
 
 /// The middle of a cell of width 2^-53: never zero.
-fn uniform<R: Rng>(rng: &mut R) -> f64 {
+pub(super) fn uniform<R: Rng>(rng: &mut R) -> f64 {
     ((rng.next_u64() >> 11) as f64 + 0.5) * (0.5 * f64::EPSILON)
 }
 

@@ -372,7 +372,7 @@ def test_support_probabilities_are_those_of_the_law(make: Make, epsilon: float, 
         return
     laws = laws_of(oracle)
     reports = list(laws[0])
-    reached = dict(zip(reports, supported(oracle, _array(oracle, reports)), strict=True))
+    reached = dict(zip(reports, supported(oracle, array_of(oracle, reports)), strict=True))
     p, q = oracle.support_probabilities
     inner: Any = oracle.oracle if isinstance(oracle, PaddedOracle) else oracle
     shared = getattr(inner, "_shared", None) is not None
@@ -388,7 +388,7 @@ def test_support_probabilities_are_those_of_the_law(make: Make, epsilon: float, 
             assert others == pytest.approx([q] * (size - 1), rel=1e-12)
 
 
-def _array(oracle: FrequencyOracle, reports: list[Any]) -> Any:
+def array_of(oracle: FrequencyOracle, reports: list[Any]) -> Any:
     array = np.array(reports, dtype=oracle.report_dtype)
     return array.reshape(len(reports), *oracle.report_shape)
 
@@ -468,7 +468,7 @@ def test_reports_have_the_law(name: str, statistical: ModuleType) -> None:
         seen = {
             tuple(np.atleast_1d(y).tolist()): int(n) for y, n in zip(values, counts, strict=True)
         }
-        keys = {y: tuple(np.atleast_1d(_array(oracle, [y])[0]).tolist()) for y in law}
+        keys = {y: tuple(np.atleast_1d(array_of(oracle, [y])[0]).tolist()) for y in law}
         assert seen.keys() <= set(keys.values())
         observed = [seen.get(keys[y], 0) for y in law]
         statistical.check_law(observed, [float(chance) for chance in law.values()])

@@ -51,9 +51,10 @@ class SubsetSelection(BitRowOracle):
     Ye, Barg, "Optimal schemes for discrete distribution estimation under locally differential
     privacy" (2017); Wang, Huang, Nie, Xu, Xu, Wang, "Local private subset selection" (2016).
 
-    The counts of a tally that is simulated have, one by one, exactly the law of those of reports,
-    but are drawn independently of each other given who takes part; those of reports add up to
-    ``d`` for each.
+    The counts of a tally that is simulated have the joint law of those of reports, and add up to
+    ``d`` for each. What is drawn is how many sets have how many members in each half of the
+    answers, in each half of these, and so on: some 15 ms for a thousand answers and 10^12 nodes,
+    and little more than in proportion for more answers.
 
     Examples
     --------

@@ -121,7 +121,7 @@ impl SummationHistogram {
         if nodes as f64 / success > 1e18 {
             return Err(Error::CountOverflow { argument: "true_counts" });
         }
-        let (mut support, received) = take_part(true_counts, rate, streams);
+        let (mut support, received) = take_part(true_counts, rate.get(), streams);
         parallel::for_each_chunk(&mut support, BLOCK, |block, support| {
             let mut stream = streams.stream(Purpose::Simulation, NOISE | block as u64);
             for sum in support {

@@ -33,14 +33,14 @@ pub(in crate::frequency) fn nodes(true_counts: &[u64], domain: DomainSize) -> Re
 /// Uses the streams of [`Purpose::Simulation`] with indices below 2^32.
 pub(in crate::frequency) fn take_part<S: Streams>(
     true_counts: &[u64],
-    rate: Probability,
+    rate: f64,
     streams: &S,
 ) -> (Vec<u64>, u64) {
     let mut present = vec![0; true_counts.len()];
     let received = parallel::map_chunks(&mut present, BLOCK, |block, present| {
         let mut stream = streams.stream(Purpose::Simulation, block as u64);
         for (present, &count) in present.iter_mut().zip(&true_counts[block * BLOCK..]) {
-            *present = binomial(count, rate.get(), &mut stream);
+            *present = binomial(count, rate, &mut stream);
         }
         present.iter().sum::<u64>()
     });
@@ -63,7 +63,7 @@ pub(in crate::frequency) fn independent<S: Streams>(
     streams: &S,
 ) -> Result<Tally> {
     nodes(true_counts, domain)?;
-    let (mut support, received) = take_part(true_counts, rate, streams);
+    let (mut support, received) = take_part(true_counts, rate.get(), streams);
     parallel::for_each_chunk(&mut support, BLOCK, |block, support| {
         let mut stream = streams.stream(Purpose::Simulation, SUPPORT | block as u64);
         for count in support {

@@ -1,16 +1,14 @@
 //! One bit of a Hadamard transform.
 
-use rand::Rng;
-
 use super::{HASHES, HashPool, check_width};
 use crate::frequency::oracle::BLOCK;
 use crate::frequency::oracles::local_hashing::mixed;
-use crate::frequency::shared::simulation::nodes;
+use crate::frequency::shared::simulation::{fair_coins, nodes};
 use crate::frequency::shared::walsh_hadamard::walsh_hadamard;
 use crate::frequency::{DirectEncoding, Histogram, Randomizer, Tally};
 use crate::parallel;
 use crate::parameters::{DomainSize, Epsilon, Probability};
-use crate::random::{Streams, Words, binomial, multinomial_uniform, uniform_below};
+use crate::random::{Streams, Words, binomial, uniform_below};
 use crate::{Error, Result};
 
 /// The Hadamard count-mean sketch.
@@ -113,10 +111,11 @@ impl HadamardCountMeanSketch {
     /// hash functions, for nodes of which `true_counts[i]` hold code `i`, each taking part with
     /// probability `rate`.
     ///
-    /// The nodes of each code that are present choose their functions, those of each bucket their
-    /// rows; then the entries of a row are turned round or not. Exact in law, the correlations of
-    /// the counts included. The cost is proportional to the number of nodes or to that of functions
-    /// times rows times columns that somebody holds, whichever is less, and to the tally's.
+    /// The nodes of each code that are present choose their functions, and those of each bucket
+    /// whether their entry is turned round; then the bits of their rows, the highest first, nodes
+    /// that go on alike being drawn together. Exact in law, the correlations of the counts included.
+    /// The cost is proportional to the number of nodes or to codes times functions, whichever is
+    /// less, and to that of functions times columns times bits of a column.
     ///
     /// # Errors
     ///
@@ -136,28 +135,15 @@ impl HadamardCountMeanSketch {
         let keep = self.encoding.support_probabilities().0;
         parallel::for_each_chunk(&mut entries, 2 * width, |function, entries| {
             let mut stream = HashPool::report_stream(streams, function);
-            self.enter(entries, &cells[function * width..][..width], &mut stream);
-            for pair in entries.as_chunks_mut::<2>().0 {
-                let kept = pair.map(|count| binomial(count, keep, &mut stream));
-                *pair = [kept[0] + pair[1] - kept[1], kept[1] + pair[0] - kept[0]];
+            let entries = entries.as_chunks_mut::<2>().0;
+            for (pair, &nodes) in entries.iter_mut().zip(&cells[function * width..]) {
+                let kept = binomial(nodes, keep, &mut stream);
+                *pair = [kept, nodes - kept];
             }
+            choose_rows(entries, &mut stream);
         });
         let support = self.pool.gather(&self.cells(&entries), self.domain);
         Ok(Tally { support, received, weighted: None })
-    }
-
-    /// Has the nodes of each bucket choose rows, and counts their entries.
-    fn enter<R: Rng>(&self, entries: &mut [u64], cells: &[u64], rng: &mut R) {
-        let mut rows = vec![0; self.pool.width()];
-        for (column, &nodes) in cells.iter().enumerate().filter(|(_, nodes)| **nodes > 0) {
-            rows.fill(0);
-            multinomial_uniform(nodes, &mut rows, rng);
-            for ((row, &count), pair) in rows.iter().enumerate().zip(entries.as_chunks_mut::<2>().0)
-            {
-                let [plus, minus] = pair;
-                *(if negative(row, column) { minus } else { plus }) += count;
-            }
-        }
     }
 
     /// For every function and column the number of reports that support it, from the number of
@@ -179,6 +165,28 @@ impl HadamardCountMeanSketch {
             }
         });
         cells
+    }
+}
+
+/// Has reports choose rows: from how many of each column have the entry of their row as it is, and
+/// turned round, makes how many of each row have +1, and -1.
+///
+/// Every bit of a row is a fair coin, which turns the entry round if the bits of row and column are
+/// both one. What is left to know of a report is its entry, the bits of its row that are drawn, and
+/// those of its column that are not: as many numbers as before.
+fn choose_rows<R: Words>(entries: &mut [[u64; 2]], rng: &mut R) {
+    let mut half = entries.len() / 2;
+    while half > 0 {
+        for block in entries.chunks_exact_mut(2 * half) {
+            let (zeros, ones) = block.split_at_mut(half);
+            for (zero, one) in zeros.iter_mut().zip(ones) {
+                let [same, turned] = [*zero, *one].map(|pair| pair.map(|all| fair_coins(all, rng)));
+                let rest = |entry: usize| zero[entry] - same[entry] + one[entry] - turned[entry];
+                *zero = [rest(0), rest(1)];
+                *one = [same[0] + turned[1], same[1] + turned[0]];
+            }
+        }
+        half /= 2;
     }
 }
 

@@ -14,8 +14,12 @@ impl LocalHashing {
     ///
     /// Given who takes part, a code is supported by a binomial number of those that hold it and by
     /// another of those that do not, exactly. Given that, the counts of different codes are drawn
-    /// independently, which they are not quite: codes that share a report's bucket are supported
-    /// together. The cost is proportional to the size of the domain, for any number of nodes.
+    /// independently. So they are for two codes of which one is the node's own, but two others are
+    /// supported together more often than by chance: a line's values at `x - 1` and `x + 1` lie
+    /// around that at `x`, near it both or neither. How often depends on all three codes, and the
+    /// functions are too many to draw how often each is chosen. With
+    /// [a pool](crate::frequency::PooledLocalHashing::simulate) of functions all of it is exact. The
+    /// cost is proportional to the size of the domain, for any number of nodes.
     ///
     /// # Errors
     ///

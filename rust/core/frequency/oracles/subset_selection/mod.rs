@@ -11,16 +11,16 @@
 //! `T (k - d) <= e^eps (2^64 - T) d` is proven by integer bounds of the exponential.
 
 mod draw;
+mod simulate;
 #[cfg(test)]
 mod tests;
 
 use num_bigint::BigUint;
 
+use crate::frequency::Randomizer;
 use crate::frequency::shared::bit_rows::{self, BitCounter};
-use crate::frequency::shared::simulation::independent;
-use crate::frequency::{Randomizer, Tally};
-use crate::parameters::{DomainSize, Epsilon, Probability};
-use crate::random::{ExponentialBounds, Streams, Words, logarithm_above};
+use crate::parameters::{DomainSize, Epsilon};
+use crate::random::{ExponentialBounds, Words, logarithm_above};
 use crate::{Error, Result};
 
 /// 2^64.
@@ -157,41 +157,6 @@ impl SubsetSelection {
         let others = self.expected_words() - u128::from(self.own);
         let own = self.own as f64 / ALL as f64;
         (own, others as f64 / (ALL as f64 * (self.domain.get() - 1) as f64))
-    }
-
-    /// A tally for nodes of which `true_counts[i]` hold code `i`, each taking part with probability
-    /// `rate`.
-    ///
-    /// Given who takes part, the count of each code has exactly the law that it has in
-    /// [`collect`](crate::frequency::FrequencyOracle::collect), but the counts of different codes are drawn
-    /// independently: they do not add up to `d` for each report, as those of reports do. Each
-    /// estimate has its law and every sum over codes its mean; sums over codes have a larger variance
-    /// than those of reports.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LengthMismatch`] if there is not one count for each code; [`Error::CountOverflow`]
-    /// if the counts add up to more than 64 bits hold.
-    ///
-    /// ```
-    /// use turnout::frequency::SubsetSelection;
-    /// use turnout::parameters::{DomainSize, Epsilon, Probability};
-    /// use turnout::random::AesStreams;
-    ///
-    /// let oracle = SubsetSelection::new(Epsilon::new(1.0)?, DomainSize::new(2)?, None)?;
-    /// let streams = AesStreams::from_seed(1);
-    /// let tally = oracle.simulate(&[400_000_000_000, 600_000_000_000], Probability::ONE, &streams)?;
-    /// assert_eq!(tally.received, 1_000_000_000_000);
-    /// # Ok::<(), turnout::Error>(())
-    /// ```
-    pub fn simulate<S: Streams>(
-        &self,
-        true_counts: &[u64],
-        rate: Probability,
-        streams: &S,
-    ) -> Result<Tally> {
-        let probabilities = self.support_probabilities();
-        independent(self.domain, probabilities, true_counts, rate, streams)
     }
 }
 

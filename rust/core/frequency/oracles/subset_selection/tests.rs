@@ -6,6 +6,7 @@ use rayon::ThreadPoolBuilder;
 use super::draw::uniform_numbers;
 use super::*;
 use crate::frequency::{CHUNK, FrequencyOracle, NodeProbabilities, Selection};
+use crate::parameters::Probability;
 use crate::random::AesStreams;
 use crate::sharing::noise::tests::check_law;
 
@@ -168,6 +169,73 @@ fn counts_do_not_depend_on_the_way_or_on_the_number_of_threads() -> Result<()> {
         if let Ok(pool) = ThreadPoolBuilder::new().num_threads(threads).build() {
             assert_eq!(pool.install(run)?, expected);
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn simulated_sets_do_not_depend_on_the_number_of_threads_and_add_up() -> Result<()> {
+    // Parts of several streams, and one that is shorter than the others.
+    for (size, subset_size) in [(1000, None), (700, Some(3)), (513, Some(500))] {
+        let oracle = build(1.0, size, subset_size)?;
+        let held: Vec<u64> = (0..size).map(|code| code % 7 * 1_000_003).collect();
+        let streams = AesStreams::from_seed(size);
+        let run = || oracle.simulate(&held, Probability::new(0.4)?, &streams);
+        let expected = run()?;
+        assert_eq!(expected.support.iter().sum::<u64>(), oracle.subset_size() * expected.received);
+        for threads in [1, 3] {
+            if let Ok(pool) = ThreadPoolBuilder::new().num_threads(threads).build() {
+                assert_eq!(pool.install(run)?, expected);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn simulated_sets_have_the_variances_of_the_node_path() -> Result<()> {
+    let (size, nodes) = (9_u64, 1000_u64);
+    let oracle = build(1.3, size, Some(4))?;
+    let codes: Vec<u8> = (0..nodes).map(|node| [0, 1, 4, 2][(node % 4) as usize]).collect();
+    let mut held = vec![0; 9];
+    for &code in &codes {
+        held[usize::from(code)] += 1;
+    }
+    let rate = Probability::new(0.7)?;
+    let runs = 20_000;
+    // Sums of products of the counts of two codes, and of their squares.
+    let mut sums = [[[0.0; 9]; 9]; 2];
+    let mut squares = [[[0.0; 9]; 9]; 2];
+    let (p, q) = oracle.support_probabilities();
+    for run in 0..runs {
+        let streams = AesStreams::from_seed(run);
+        let tallies = [
+            oracle.collect(&codes, &Selection::bernoulli(rate), &streams)?,
+            oracle.simulate(&held, rate, &streams)?,
+        ];
+        for (way, tally) in tallies.iter().enumerate() {
+            let deviations: Vec<f64> = tally
+                .support
+                .iter()
+                .zip(&held)
+                .map(|(&count, &held)| {
+                    let mean = 0.7 * (held as f64 * p + (nodes - held) as f64 * q);
+                    (count as f64 - mean) / (nodes as f64).sqrt()
+                })
+                .collect();
+            for (one, left) in deviations.iter().enumerate() {
+                for (other, right) in deviations.iter().enumerate() {
+                    sums[way][one][other] += left * right;
+                    squares[way][one][other] += (left * right).powi(2);
+                }
+            }
+        }
+    }
+    for (one, other) in (0..9).flat_map(|one| (0..=one).map(move |other| (one, other))) {
+        let [nodes, counts] = sums.map(|sums| sums[one][other]);
+        let deviation = (squares[0][one][other] + squares[1][one][other]).sqrt();
+        // 45 comparisons at alpha = 1e-6 in all.
+        assert!((nodes - counts).abs() < 5.7 * deviation, "{one} {other}: {nodes} {counts}");
     }
     Ok(())
 }
