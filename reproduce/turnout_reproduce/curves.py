@@ -81,7 +81,7 @@ def draw(
         ax.set_xlabel(x)
         if "x" in log:
             ax.set_xscale("log")
-            readable(ax.xaxis)
+            readable(ax.xaxis, 100.0)
         if "y" in log:
             ax.set_yscale("log")
             readable(ax.yaxis)
@@ -91,11 +91,11 @@ def draw(
     axes[0].set_ylabel(y)
 
 
-def readable(axis: Any) -> None:
-    """Write the decades of a logarithmic axis as numbers; of a few of them 2 and 5 too."""
+def readable(axis: Any, few: float = 3000.0) -> None:
+    """Write the decades of a logarithmic axis as numbers; where these are ``few`` 2 and 5 too."""
     ticker = require("matplotlib.ticker", "plot")
     low, high = sorted(axis.get_view_interval())
-    if high < 3000.0 * low:
+    if high < few * low:
         axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(ticker.NullFormatter())

@@ -22,6 +22,7 @@ from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli, Participation, taking_part_in
+from turnout_reproduce.curves import Curve
 from turnout_reproduce.studies.study import Picture, Study, curve_of, grouped
 
 #: Above this many nodes tallies are drawn from the counts instead of node by node.
@@ -352,14 +353,7 @@ def compare_oracles(
     if not records:
         reasons = "; ".join(sorted(set(refused.values())))
         raise InvalidValueError(f"no oracle can be studied: {reasons}")
-    curves = [curve_of(name, rows, "epsilon", "rmse") for name, rows in grouped(records, "oracle")]
-    picture = Picture(
-        tuple(curves),
-        "ε",
-        "rmse of an answer's frequency",
-        log="xy",
-        title=f"{nodes:,} nodes, {domain.size} answers, participation {rate:g}, {method}",
-    )
+    title = f"{nodes:,} nodes, {domain.size} answers, participation {rate:g}, {method}"
     studied = {
         "nodes": nodes,
         "domain_size": domain.size,
@@ -369,4 +363,27 @@ def compare_oracles(
         "postprocessing": postprocessing,
         "refused": refused,
     }
-    return Study(tuple(records), studied, picture)
+    return Study(tuple(records), studied, _side_by_side(records, title))
+
+
+def _side_by_side(records: list[OracleRecord], title: str) -> Picture:
+    """Set the errors of the oracles side by side, with the sizes of their reports."""
+    names, places = [], {}
+    for name, rows in grouped(records, "oracle"):
+        bits = [row.report_bits for row in rows]
+        sizes = dict.fromkeys(f"{size:,}" for size in (min(bits), max(bits)))
+        places[name] = float(len(names))
+        names.append(f"{name}, {' to '.join(sizes)} bits")
+    curves = []
+    for epsilon, found in grouped(records, "epsilon"):
+        points = sorted((places[row.oracle], row.rmse, row.rmse_error) for row in found)
+        x, y, error = zip(*points, strict=True)
+        curves.append(Curve(f"ε = {epsilon:g}", x, y, error))
+    return Picture(
+        tuple(curves),
+        "oracle",
+        "rmse of an answer's frequency",
+        log="y",
+        title=title,
+        names=tuple(names),
+    )

@@ -38,6 +38,8 @@ class Picture:
         What stands above, where there is one panel.
     top
         What a share of the whole is called above the axes, and the whole.
+    names
+        What the whole numbers along x stand for, if they stand for something.
     """
 
     curves: tuple[Curve, ...]
@@ -46,6 +48,7 @@ class Picture:
     log: str = ""
     title: str = ""
     top: tuple[str, float] | None = None
+    names: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -140,13 +143,18 @@ class Study(Listing, Generic[Record]):
         """
         picture = self.picture
         number = len(panels_of(picture.curves))
-        axes = _axes(ax, number, shared=bool(picture.y))
+        beside = len(picture.curves) > _MANY * number
+        axes = _axes(ax, number, 2.6 if beside else 0.0, shared=bool(picture.y))
         draw(picture.curves, axes, x=picture.x, y=picture.y, log=picture.log)
-        if len(picture.curves) > _MANY * number:
+        if beside:
             axes[-1].legend(frameon=False, fontsize="small", loc="center left",
                             bbox_to_anchor=(1.0, 0.5))  # fmt: skip
         if number == 1 and picture.title:
             axes[0].set_title(picture.title, fontsize="medium")
+        if picture.names:
+            words: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+            for one in axes:
+                one.set_xticks(range(len(picture.names)), picture.names, fontsize="small", **words)
         if picture.top is not None:
             count_on_top(axes[0], *picture.top)
         return axes
@@ -178,14 +186,14 @@ def curve_of(label: str, records: Sequence[Any], x: str, y: str, panel: str = ""
     return Curve(label, columns[0], columns[1], error, panel)
 
 
-def _axes(ax: Any, number: int, *, shared: bool) -> list[Any]:
-    """Take as many axes as there are panels, or make them side by side."""
+def _axes(ax: Any, number: int, beside: float, *, shared: bool) -> list[Any]:
+    """Take as many axes as there are panels, or make them, with room for a legend beside."""
     if ax is None:
         pyplot = require("matplotlib.pyplot", "plot")
+        size = (2.0 + 4.8 * number + beside, 4.6)
         _, made = pyplot.subplots(
-            1, number, figsize=(2.0 + 4.8 * number, 4.6), layout="constrained", squeeze=False,
-            sharey=shared,
-        )  # fmt: skip
+            1, number, figsize=size, layout="constrained", squeeze=False, sharey=shared
+        )
         return list(made[0])
     given = list(ax) if isinstance(ax, (list, tuple, np.ndarray)) else [ax]
     if len(given) != number or not all(hasattr(one, "errorbar") for one in given):

@@ -74,9 +74,13 @@ def test_table_and_picture_show_every_record() -> None:
     (axes,) = study.plot()
     assert "rmse" in axes.get_ylabel()
     curves = {each.get_label(): each.lines[0].get_ydata() for each in axes.containers}
-    assert set(curves) == {row.oracle for row in study.records}
-    rows = [row.rmse for row in study.records if row.oracle == "SubsetSelection"]
-    assert list(curves["SubsetSelection"]) == rows
+    assert list(curves) == ["ε = 0.5", "ε = 1", "ε = 2"]
+    names = [label.get_text() for label in axes.get_xticklabels()]
+    assert [name.split(",")[0] for name in names] == [row.oracle for row in study.records[:12]]
+    for row in study.records:
+        (place,) = [place for place, name in enumerate(names) if name.startswith(f"{row.oracle},")]
+        assert curves[f"ε = {row.epsilon:g}"][place] == row.rmse
+    assert "DirectEncoding, 3 bits" in names
     with pytest.raises(InvalidTypeError, match="ax must be matplotlib axes"):
         study.plot(ax=3)
 
