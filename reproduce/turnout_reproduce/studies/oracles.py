@@ -368,7 +368,8 @@ def compare_oracles(
 
 def _side_by_side(records: list[OracleRecord], title: str) -> Picture:
     """Set the errors of the oracles side by side, with the sizes of their reports."""
-    names, places = [], {}
+    names: list[str] = []
+    places: dict[str, float] = {}
     for name, rows in grouped(records, "oracle"):
         bits = [row.report_bits for row in rows]
         sizes = dict.fromkeys(f"{size:,}" for size in (min(bits), max(bits)))
