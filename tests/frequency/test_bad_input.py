@@ -634,7 +634,7 @@ GOOD: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         tn.Tally,
         {
             "plan": OWN_PLAN,
-            "support": PERSONAL.support,
+            "sums": PERSONAL.support,
             "received": PERSONAL.received,
             "nodes": PERSONAL.nodes,
             "weights": PERSONAL.weights,
@@ -654,6 +654,9 @@ GOOD: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"oracle": ORACLE, "participation": HALF, "method": "g", "true_counts": [1, 1, 1]},
     ),
 }
+
+#: What an argument is called in messages if not by its name: the sums of a tally by their property.
+CALLED = {("Tally", "sums"): "support"}
 
 #: Where None is a value: it means the default.
 MAY_BE_NONE = {
@@ -678,7 +681,8 @@ def test_none_is_refused_wherever_it_is_not_the_default(name: str) -> None:
         if (name, argument) in MAY_BE_NONE:
             call(**given)
         else:
-            with pytest.raises(TurnoutError, match=rf"{argument}|description|a plan of turnout"):
+            called = CALLED.get((name, argument), argument)
+            with pytest.raises(TurnoutError, match=rf"{called}|description|a plan of turnout"):
                 call(**given)
 
 
