@@ -6,9 +6,8 @@ tallies of the rounds that are closed, is a document of its own. It is read by c
 again, so that it holds nothing that could contradict the tallies.
 
 The document is canonical JSON: ``format`` (``"turnout-rounds"``), ``version`` (1), ``protocol`` (an
-object with its ``name`` and its parameters), ``tallies`` (a list of tallies as
-:func:`turnout.read_tally` reads them, in base64), and ``sha256``, the SHA-256 in hexadecimal of the
-same text without that key.
+object with its ``name`` and its parameters), ``tallies`` (a list of tallies in their bytes, in
+base64), and ``sha256``, the SHA-256 in hexadecimal of the same text without that key.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class EstimatesOfGroups(Tabular, Mapping[Key, E]):
         Parameters
         ----------
         level, simultaneous, over
-            As for :meth:`turnout.frequency.GroupedEstimate.interval`.
+            As for :meth:`turnout.frequency.groups.GroupedEstimate.interval`.
         top
             List so many answers of each group only, those with its largest shares.
 
