@@ -44,6 +44,14 @@ def test_words_that_are_no_json_are_refused(word: str) -> None:
             read(f'{{"number": {word}}}')
 
 
+def test_a_member_twice_is_found_among_many() -> None:
+    """In time that grows with their number, not with its square: that would take an hour."""
+    members = ",".join(f'"{number}":1' for number in range(500_000))
+    for read in (parsed, decoder().decode):
+        with pytest.raises(ValueError, match="an object has '499999' twice"):
+            read(f'{{{members},"499999":2}}')
+
+
 def test_numbers_at_the_bounds_are_read() -> None:
     most = "9" * MOST_DIGITS
     assert parsed(most) == int(most)

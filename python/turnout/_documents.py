@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -236,8 +237,8 @@ def _refuse_constant(word: str) -> NoReturn:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        # Whoever writes many names must not make us compare each with all others.
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"an object has {_arguments.shown(twice)} twice")
     return found
 

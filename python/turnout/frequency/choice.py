@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from turnout import _arguments, _kinds
+from turnout.accounting.values import positive
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
@@ -154,7 +155,7 @@ def checked_oracle(argument: str, made: Any, epsilon: float, domain: Domain) -> 
     """
     made = _arguments.instance(f"{argument}(epsilon, domain)", made, FrequencyOracle, "an oracle")
     if (
-        max(made.epsilon, made.realized_epsilon) > _arguments.number("epsilon", epsilon)
+        max(made.epsilon, made.realized_epsilon) > positive("epsilon", epsilon)
         or made.domain != domain
     ):
         raise InvalidValueError(
@@ -351,8 +352,8 @@ def make_oracle(
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If that is no oracle, or it refuses the epsilon or the domain, or is of another epsilon or
-        domain.
+        If that is no oracle, or it refuses the epsilon or the domain, or is of a larger epsilon or
+        another domain.
     """
     if isinstance(oracle, str):
         known = registered()

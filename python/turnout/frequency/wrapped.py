@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from turnout import _arguments
 from turnout._types import Array, Integers, Truths, Unsigned
+from turnout.accounting.values import positive
 from turnout.domain import Domain
 from turnout.frequency.choice import make_oracle
 from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
@@ -31,7 +32,7 @@ class WrappedOracle(FrequencyOracle):
     ) -> None:
         inner = oracle_from_dict(oracle) if isinstance(oracle, dict) else oracle
         oracle = _arguments.instance("oracle", inner, FrequencyOracle, "an oracle")
-        super().__init__(epsilon, domain)
+        super().__init__(positive("epsilon", epsilon), domain)
         if oracle.silent:
             raise _arguments.invalid("oracle must report of every node", oracle)
         self._inner = oracle
@@ -96,7 +97,7 @@ class CodesOracle(WrappedOracle):
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If the oracle is of another epsilon or another number of codes, or draws no fresh reports.
+        If the oracle is of a larger epsilon or another number of codes, or draws no fresh reports.
     """
 
     def __init__(

@@ -279,7 +279,7 @@ class Round(CodesOracle):
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range, or the oracle is of another epsilon or
+        If an argument is of the wrong type or out of range, or the oracle is of a larger epsilon or
         another number of codes.
 
     Examples

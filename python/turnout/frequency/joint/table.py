@@ -45,7 +45,7 @@ class JointTable(CodesOracle):
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range, or the oracle is of another epsilon or
+        If an argument is of the wrong type or out of range, or the oracle is of a larger epsilon or
         another number of answers.
 
     Notes
