@@ -11,7 +11,7 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._binomial import at_least, first
-from turnout._columns import distinct, label_codes
+from turnout._columns import factorize
 from turnout._public import listing
 from turnout._tables import Tabular, records_of
 from turnout._types import Floats, Integers
@@ -316,17 +316,21 @@ def sample_and_threshold(
     (True, 125)
     """
     mechanism = _mechanism(threshold, rate, epsilon, delta, adjacency)
-    # All items, whoever is kept: that must not show in errors.
-    items = distinct(values)
-    for item in items:
-        _checked(item, "each entry of values")
-    places = {item: place for place, item in enumerate(items)}
-    codes = label_codes(values, places, np.dtype(np.uint32))
+    places: dict[Any, int] = {}
+    codes = []
+    for factors in factorize(values):
+        # All items, whoever is kept: that must not show in errors.
+        for item in factors.distinct:
+            _checked(item, "each entry of values")
+        found = [places.setdefault(item, len(places)) for item in factors.distinct]
+        codes.append(np.array(found, np.int64)[factors.index])
+    answers = np.concatenate(codes) if codes else np.empty(0, np.int64)
     checked = _arguments.seed(seed)
     if ledger is not None:
         _arguments.instance("ledger", ledger, PrivacyLedger, "a PrivacyLedger").spend(mechanism)
-    kept = codes[_core.select_bernoulli(codes.size, mechanism.rate, checked)]
-    counts = np.bincount(kept, minlength=len(items))
+    kept = answers[_core.select_bernoulli(answers.size, mechanism.rate, checked)]
+    counts = np.bincount(kept, minlength=len(places))
+    items = list(places)
     published = np.flatnonzero(counts >= mechanism.threshold).tolist()
     return ThresholdedCounts(mechanism, {items[place]: counts[place] for place in published})
 

@@ -559,7 +559,7 @@ def of_all_counts() -> list[Case]:
     calls = {
         "ORACLE.simulate(_)": "true_counts",
         "variance(true_counts=_)": "true_counts",
-        "tn.Tally(PLAN, _, 6, 6)": "support",
+        "tn.Tally(PLAN, _, 6, 6)": "sums",
     }
     return [
         (call.replace("_)", f"{counts})").replace("_,", f"{counts},"), error, f"^{name}.*{pattern}")

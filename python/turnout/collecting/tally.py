@@ -59,9 +59,6 @@ class BaseTally(ABC):
 
     __slots__ = ("_design", "_nodes", "_plan", "_received", "_sums", "_weights")
 
-    #: What the kind calls its sums, in messages too.
-    _sums_name: ClassVar[str] = "sums"
-
     #: What :meth:`estimate` takes by itself.
     default_method: ClassVar[str] = "hajek"
 
@@ -412,7 +409,7 @@ class CountedTally(BaseTally):
     def _taken_sums(self, sums: Any) -> Array:
         signed = self._entry_type(self._plan).kind == "i"
         taken = _arguments.scores if signed else _arguments.counts
-        counts: Array = taken(self._sums_name, sums, self._entries(self._plan))
+        counts: Array = taken("sums", sums, self._entries(self._plan))
         counts.flags.writeable = False
         return counts
 

@@ -61,7 +61,6 @@ class DistributionTally(CountedTally):
 
     __slots__ = ()
 
-    _sums_name: ClassVar[str] = "cells"
     _entries_name: ClassVar[str] = "cells as the mechanism has"
     default_method: ClassVar[str] = METHODS[0]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -72,8 +72,6 @@ class Tally(CountedTally):
     """
 
     __slots__ = ()
-
-    _sums_name: ClassVar[str] = "support"
 
     @classmethod
     def _entries(cls, plan: Plan) -> int:

@@ -137,6 +137,7 @@ def test_a_state_that_does_not_fit_is_refused_by_name(tmp_path: Path) -> None:
         ({"rates": [0.2, 0.3, 2.0**-31]}, r"rates\[2\] must be in"),
         ({"rates": [0.2, 0.3, 1.0]}, "rates must all be below 1"),
         ({"epsilon": 4.0}, "epsilon must be at least 4.4"),
+        ({"epsilon": float("nan")}, "epsilon must be a finite number above 0"),
         ({"oracle": tn.DirectEncoding(4.0, 4)}, "oracle must be of 3 codes"),
         ({"oracle": tn.SummationHistogramEncoding(4.0, 3)}, "hold scores"),
         ({"oracle": SECOND}, "oracle must report of every node"),

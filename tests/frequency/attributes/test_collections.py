@@ -231,7 +231,7 @@ def test_pieces_that_do_not_belong_together_are_refused() -> None:
         AttributeTally(tally.plan, sums[:1], 200, 200)
     with pytest.raises(InvalidValueError, match="as many reports of each part as there are, 200"):
         AttributeTally(tally.plan, (sums[0], (sums[1][0], 100)), 200, 200)
-    with pytest.raises(InvalidValueError, match="support must have"):
+    with pytest.raises(InvalidValueError, match="sums must have"):
         AttributeTally(tally.plan, (sums[0], sums[0]), 200, 200)
     with pytest.raises(InvalidValueError, match="add up to 200"):
         AttributeTally(sampled.plan, (sampled.counts.sums[0],) * 2, 200, 200)

@@ -80,6 +80,9 @@ def test_other_oracles_answers_and_descriptions_are_refused() -> None:
         joint.randomize([{"sex": "f"}])
     with pytest.raises(InvalidValueError, match="at most the epsilon 1"):
         tn.JointTable(1.0, COLUMNS, oracle=tn.DirectEncoding(2.0, 6))
+    for epsilon in (float("nan"), float("inf"), -1.0):
+        with pytest.raises(InvalidValueError, match="epsilon must be a finite number above 0"):
+            tn.JointTable(epsilon, COLUMNS, oracle=tn.DirectEncoding(0.5, 6))
     with pytest.raises(InvalidValueError, match="afresh"):
         tn.JointTable(
             1.0, COLUMNS, oracle=tn.Memoized(tn.DirectEncoding(1.0, 6), first_epsilon=0.5)
