@@ -655,9 +655,6 @@ GOOD: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
 }
 
-#: What an argument is called in messages if not by its name: the sums of a tally by their property.
-CALLED = {("Tally", "sums"): "support"}
-
 #: Where None is a value: it means the default.
 MAY_BE_NONE = {
     *(
@@ -681,8 +678,7 @@ def test_none_is_refused_wherever_it_is_not_the_default(name: str) -> None:
         if (name, argument) in MAY_BE_NONE:
             call(**given)
         else:
-            called = CALLED.get((name, argument), argument)
-            with pytest.raises(TurnoutError, match=rf"{called}|description|a plan of turnout"):
+            with pytest.raises(TurnoutError, match=rf"{argument}|description|a plan of turnout"):
                 call(**given)
 
 
