@@ -401,7 +401,11 @@ def test_missing_values_are_refused_with_count_and_rows(tmp_path: Path, turnout:
     for column, owner, message in [
         ("x", (), "column 'x': 1 of 4 answers are missing (row 2); --missing says"),
         ("k", (), "column 'k': 1 answers are missing (row 3); --missing says what they are"),
-        ("k", ("--rows-are", "who", "--missing", "p"), "1 rows have no group in 'who' (row 3)"),
+        (
+            "k",
+            ("--rows-are", "who", "--missing", "p"),
+            "column 'who': 1 of 4 users are missing (row 3); --missing drop leaves these rows out",
+        ),
     ]:
         result = turnout("sample", path, "-c", column, "-e", 1, *owner)
         assert result.exit_code == 1
@@ -414,6 +418,9 @@ def test_missing_values_are_refused_with_count_and_rows(tmp_path: Path, turnout:
     assert result.exit_code == 0
     path.write_text("x\n", encoding="utf-8")
     assert "no row" in only_line(turnout("sample", path, "-c", "x", "-e", 1).stderr)
+    path.write_text("who,x\n,1\n,2\n", encoding="utf-8")
+    result = turnout("sample", path, "-c", "x", "-e", 1, "--rows-are", "who")
+    assert "column 'who': 2 of 2 users are missing (rows 1, 2)" in only_line(result.stderr)
 
 
 def test_codes_with_leading_zeros_are_labels(tmp_path: Path, turnout: Run) -> None:

@@ -20,7 +20,7 @@ from turnout.cli.running import note, refuse_if
 from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Wanted
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, open_source, scan
-from turnout.pipeline.columns import factors
+from turnout.pipeline.columns import factors, rows_text
 from turnout.pipeline.encoding import is_missing
 from turnout.pipeline.in_memory import Columns, read_columns
 
@@ -114,10 +114,14 @@ def read_records(source: Path, wanted: Wanted) -> Records:
     UnknownLabelError
         If a value is not among the labels that are stated.
     """
+    missing = {name: _rule(wanted, name) for name in wanted.columns}
+    if wanted.user_column is not None:
+        # No label stands for a user: who is missing is left out, or refused once all are read.
+        missing[wanted.user_column] = "drop"
     answers = scan(
         source,
         wanted.columns,
-        missing={name: _rule(wanted, name) for name in wanted.columns},
+        missing=missing,
         missing_values=wanted.missing_values,
         group_by=() if wanted.user_column is None else wanted.user_column,
         max_groups=_MOST_USERS,
@@ -131,6 +135,8 @@ def read_records(source: Path, wanted: Wanted) -> Records:
             given = wanted.bounds or dict.fromkeys(wanted.columns, _WIDEST)
         answers, parts = settled(answers, given, say=False)
         read = read_columns(answers, parts)
+    if read.dropped and wanted.missing != "drop":
+        _refuse_without_user(source, wanted, read)
     if not read.rows.size:
         raise InvalidValueError(f"{source}: there is no row to draw a record for")
     if not numbers:
@@ -146,6 +152,16 @@ def _rule(wanted: Wanted, column: str) -> str | None:
     if wanted.missing == "drop" or stated is None or wanted.missing in stated:
         return wanted.missing
     return None
+
+
+def _refuse_without_user(source: Path, wanted: Wanted, read: Columns) -> None:
+    """Refuse rows that do not say whose they are."""
+    rows = read.rows.size + read.dropped
+    without = np.setdiff1d(np.arange(rows), read.rows)
+    raise InvalidValueError(
+        f"{source.name}: column {wanted.user_column!r}: {without.size:,} of {rows:,} users are "
+        f"missing ({rows_text(without)}); --missing drop leaves these rows out"
+    )
 
 
 def _users(answers: Answers, read: Columns) -> Array:
