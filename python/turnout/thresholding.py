@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 from collections.abc import Hashable
@@ -11,10 +12,9 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._binomial import at_least, first
-from turnout._columns import factorize
 from turnout._public import listing
 from turnout._tables import Tabular, records_of
-from turnout._types import Floats, Integers
+from turnout._types import Array, Floats, Integers
 from turnout.accounting.calibration import calibrate
 from turnout.accounting.ledger import PrivacyLedger
 from turnout.accounting.thresholded import SampleAndThreshold
@@ -176,7 +176,7 @@ class ThresholdedCounts(Tabular):
         >>> release.count_of("seldom")
         ThresholdedCount(label='seldom', kept=None, estimate=None, low=0, high=113)
         """
-        _checked(label)
+        _check_label(label)
         kept = self._counts.get(label)
         if kept is None:
             return ThresholdedCount(label, None, None, 0, self.below(level))
@@ -316,23 +316,16 @@ def sample_and_threshold(
     (True, 125)
     """
     mechanism = _mechanism(threshold, rate, epsilon, delta, adjacency)
-    places: dict[Any, int] = {}
-    codes = []
-    for factors in factorize(values):
-        # All items, whoever is kept: that must not show in errors.
-        for item in factors.distinct:
-            _checked(item, "each entry of values")
-        found = [places.setdefault(item, len(places)) for item in factors.distinct]
-        codes.append(np.array(found, np.int64)[factors.index])
-    answers = np.concatenate(codes) if codes else np.empty(0, np.int64)
+    items = _items(values)
     checked = _arguments.seed(seed)
     if ledger is not None:
         _arguments.instance("ledger", ledger, PrivacyLedger, "a PrivacyLedger").spend(mechanism)
-    kept = answers[_core.select_bernoulli(answers.size, mechanism.rate, checked)]
-    counts = np.bincount(kept, minlength=len(places))
-    items = list(places)
-    published = np.flatnonzero(counts >= mechanism.threshold).tolist()
-    return ThresholdedCounts(mechanism, {items[place]: counts[place] for place in published})
+    kept = _core.select_bernoulli(len(items), mechanism.rate, checked)
+    counts = _counted(items, kept)
+    least = mechanism.threshold
+    return ThresholdedCounts(
+        mechanism, {label: count for label, count in counts.items() if count >= least}
+    )
 
 
 def _mechanism(
@@ -357,7 +350,26 @@ def _mechanism(
     return made
 
 
-def _checked(label: Any, argument: str = "label") -> None:
+def _items(values: Any) -> list[Any] | Array:
+    """Take one item for each person, all of them checked: who was kept must not show in errors."""
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise InvalidValueError(
+            f"values must hold one item for each person, got an array of shape {values.shape}"
+        )
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biufUS":
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            place = int(np.isnan(values).argmax())
+            raise InvalidValueError(f"values[{place}] must be an item, got NaN")
+        return values
+    # The scalars of Arrow know their column; a list has plain values.
+    given = values.to_pylist() if hasattr(values, "to_pylist") else values
+    items = _arguments.items("values", given, "one item for each person")
+    for position, item in enumerate(items):
+        _check_label(item, f"values[{position}]")
+    return items
+
+
+def _check_label(label: Any, argument: str = "label") -> None:
     """Refuse what can be no item."""
     try:
         hash(label)
@@ -367,6 +379,13 @@ def _checked(label: Any, argument: str = "label") -> None:
         ) from error
     if label is None or (isinstance(label, (float, np.floating)) and math.isnan(label)):
         raise _arguments.invalid(f"{argument} must be an item", label)
+
+
+def _counted(items: Any, kept: Integers) -> dict[Hashable, int]:
+    if isinstance(items, np.ndarray):
+        labels, counts = np.unique(items[kept], return_counts=True)
+        return dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    return collections.Counter(items[place] for place in kept.tolist())
 
 
 def _lowest(count: Integers, rate: float, tail: float) -> Integers:
