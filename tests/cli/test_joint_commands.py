@@ -52,6 +52,7 @@ def test_columns_go_into_one_report_and_come_back_as_a_joint_table(
     picture = tmp_path / "shares.png"
     drawn = turnout("estimate", tally, "--given", "sex", "--of", "vote", "--plot", picture)
     assert "of vote given sex" in drawn.stdout
+    assert "95 %, Fieller's, for each share by itself" in drawn.stdout
     assert picture.exists()
     plan = tmp_path / "plan.json"
     tn.Plan(joint, tn.Everyone()).write(plan)

@@ -333,6 +333,10 @@ class SharesGivenOthers(Shares):
         """Name the only method."""
         return "fieller"
 
+    def interval_words(self, method: str, domain: Any, simultaneous: str | None) -> str:
+        """Say whose limits these are."""
+        return f"Fieller's, for {self.scope(domain, simultaneous)}"
+
     def described(self, estimate: Any) -> dict[str, Any]:
         """Name the questions."""
         return {"given": self._given, "of": self._of}
