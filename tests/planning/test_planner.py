@@ -475,3 +475,18 @@ def test_promises_count_the_error_of_shared_hash_functions(target: str) -> None:
         oracles="hadamard_response",
     )  # fmt: skip
     assert proposal.error > 10 * alone.error
+
+
+def test_plans_are_equal_by_what_they_say() -> None:
+    def planned(epsilon: float, shares: Any) -> PlanProposal:
+        setting: dict[str, Any] = {"nodes": 10**6, "target": "rmse", "value": 0.005}
+        return plan(epsilon=epsilon, domain_size=3, frequencies=shares, **setting)
+
+    shares = [0.5, 0.3, 0.2]
+    one, same = planned(1.0, shares), planned(1.0, shares)
+    assert one == same
+    assert one.tradeoff() == same.tradeoff()
+    assert len({one, same}) == 1
+    others = [planned(2.0, shares), planned(1.0, None), planned(1.0, [0.4, 0.4, 0.2])]
+    assert not any(one == other or one.tradeoff() == other.tradeoff() for other in others)
+    assert len({one, *others}) == 4

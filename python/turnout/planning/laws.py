@@ -84,7 +84,7 @@ class ReportLaw:
         return 1.0 + self.own + (size - 1) * self.other
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Population:
     """The frequencies that are assumed, equal ones put together.
 
@@ -103,6 +103,20 @@ class Population:
     values: Floats
     weights: Floats
     squares: float
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the nodes and all frequencies."""
+        if not isinstance(other, Population):
+            return NotImplemented
+        sizes = (self.nodes, self.size) == (other.nodes, other.size)
+        return sizes and all(
+            np.array_equal(mine, its)
+            for mine, its in ((self.values, other.values), (self.weights, other.weights))
+        )
+
+    def __hash__(self) -> int:
+        """Equal ones have equal sums."""
+        return hash((self.nodes, self.size, self.squares))
 
     @classmethod
     def of(cls, nodes: int, size: int, frequencies: Any = None) -> Population:

@@ -55,7 +55,7 @@ class PlanCheck:
         return self.measured / self.promised
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class PlanProposal(PlanSetting, Listing):
     """The result of :func:`plan`.
 
