@@ -1,4 +1,5 @@
 from turnout.pipeline.answers import Answers as Answers
+from turnout.pipeline.collection import collect as collect
 from turnout.pipeline.columns import GroupIndex as GroupIndex
 from turnout.pipeline.encoding import EncodedBlock as EncodedBlock
 from turnout.pipeline.job import Job as Job
@@ -7,7 +8,6 @@ from turnout.pipeline.pseudonyms import PseudonymKey as PseudonymKey
 from turnout.pipeline.report_set import ReportSet as ReportSet
 from turnout.pipeline.report_set import open_reports as open_reports
 from turnout.pipeline.report_set import tally as tally
-from turnout.pipeline.running import collect as collect
 from turnout.pipeline.running import randomize as randomize
 from turnout.pipeline.scanning import scan as scan
 from turnout.pipeline.sources import BLOCK as BLOCK

@@ -1,14 +1,12 @@
-"""Running a collection: answers to report files, and answers to tallies, whoever does the work."""
+"""Running a collection: answers to report files, whoever does the work."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import hmac
 import itertools
 import logging
-import operator
 import os
 import socket
 from collections.abc import Iterable, Iterator
@@ -18,12 +16,10 @@ from typing import Final
 
 from turnout import _arguments
 from turnout._progress import track
-from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import Header, file_format, write_reports
 from turnout.collecting.reports import Reports
-from turnout.collecting.tally import BaseTally
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.metrics import observe
 from turnout.participation import Participation
@@ -35,11 +31,8 @@ from turnout.pipeline.processing import (
     PART_BLOCKS,
     JobNoise,
     PartTask,
-    collect_block,
-    collect_groups,
     group_types,
     in_parts,
-    of_nobody,
     part_path,
     plan_of,
     randomize_block,
@@ -51,7 +44,6 @@ from turnout.pipeline.sources import Block, TableBlock
 
 _LOGGER = logging.getLogger(__name__)
 
-AnyTally = BaseTally | GroupedTally
 _NO_NOISE: Final = JobNoise(None, None)
 
 
@@ -186,11 +178,11 @@ def run_job(
         answers.persons(progress=executor.progress)
         work = executor.results(writing, _parts(answers, task), secrets)
         with contextlib.closing(work) as each:
-            number = _number(answers, PART_BLOCKS)
+            number = number_of_parts(answers, PART_BLOCKS)
             for part, made in track(each, "randomizing", executor.progress, number):
                 executor.wait_for(part_path(task.folder, part.number))
                 if part.blocks is not None:
-                    _observe_rows(made)
+                    observe_rows(made)
                     observe("part_written", rows=made.rows, reports=made.reports)
                 _LOGGER.debug("part %d: %d reports", part.number, made.reports)
                 parts, total = parts + 1, total + made
@@ -265,7 +257,7 @@ def _parts(answers: Answers, task: PartTask) -> Iterator[Part]:
             yield Part(number, held)
 
 
-def _number(answers: Answers, together: int) -> int | None:
+def number_of_parts(answers: Answers, together: int) -> int | None:
     """Count the parts of so many blocks, where the number of rows is known."""
     return None if answers.rows is None else -(-answers.rows // (answers.block_rows * together))
 
@@ -273,15 +265,17 @@ def _number(answers: Answers, together: int) -> int | None:
 def _encoded(answers: Answers, plan: Plan) -> Iterator[EncodedBlock]:
     for block in answers.blocks(plan.domain):
         encoded = answers.encoded(block, plan.domain)
-        _observe_rows(_rows_of(encoded))
+        observe_rows(rows_of(encoded))
         yield encoded
 
 
-def _rows_of(block: EncodedBlock) -> Totals:
+def rows_of(block: EncodedBlock) -> Totals:
+    """Say what became of the rows of a block."""
     return Totals(block.rows, dropped=block.dropped, duplicates=block.duplicates)
 
 
-def _observe_rows(done: Totals) -> None:
+def observe_rows(done: Totals) -> None:
+    """Tell :mod:`turnout.metrics` of rows that were read."""
     observe("rows_read", rows=done.rows, dropped=done.dropped, duplicates=done.duplicates)
 
 
@@ -329,7 +323,7 @@ def randomize_to_file(
     def counted() -> Iterator[EncodedBlock]:
         nonlocal total
         for block in _encoded(answers, plan):
-            total += _rows_of(block)
+            total += rows_of(block)
             yield block
 
     blocks = track(counted(), "randomizing", progress, answers.source.number_of_blocks)
@@ -462,102 +456,6 @@ def blocks_there(task: PartTask, rows: int | None, block_rows: int) -> frozenset
         if most is None or number < most:
             found += range(number * PART_BLOCKS, (number + 1) * PART_BLOCKS)
     return frozenset(found)
-
-
-def collect(
-    answers: Answers,
-    oracle: Kind,
-    *,
-    participation: Participation | float | None = None,
-    seed: int | None = None,
-    workers: int | None = None,
-    progress: bool = False,
-) -> BaseTally | GroupedTally:
-    """Randomize and tally answers block by block, with no reports on disk or in memory.
-
-    Each call draws new noise: a second one of the same persons, or one after :func:`randomize`,
-    costs each of them epsilon again.
-
-    Parameters
-    ----------
-    answers, oracle, participation, seed, workers, progress
-        As for :func:`randomize`. For the same seed the result is the tally of its reports.
-
-    Returns
-    -------
-    Tally or GroupedTally
-        One tally, or one for each group if the answers are grouped.
-
-    Raises
-    ------
-    TurnoutError, OSError
-        As :func:`randomize`.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> import turnout as tn
-    >>> table = pa.table({"answer": [0, 1, 1, 1], "country": ["DE", "FR", "DE", "FR"]})
-    >>> answers = tn.pipeline.scan(table, "answer", group_by="country")
-    >>> tn.pipeline.collect(answers, tn.DirectEncoding(1.0, 2))["DE"].nodes
-    2
-    """
-    executor = Executor(workers, progress)
-    return run_collection(executor, answers, oracle, participation=participation, seed=seed)
-
-
-def run_collection(
-    executor: Executor,
-    answers: Answers,
-    oracle: Kind,
-    *,
-    participation: Participation | float | None,
-    seed: int | None,
-) -> AnyTally:
-    """Do what :func:`collect` does, wherever the work is done."""
-    _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
-    plan = plan_of(answers, oracle, participation)
-    secrets = Secrets.of(JobNoise.made(_arguments.seed(seed)), answers.pseudonym_key)
-    answers.persons(progress=executor.progress)
-    collecting = _Collecting(answers.with_key(None), plan)
-    parts = _stretches(answers.blocks(plan.domain), executor.stretch)
-    with (
-        executor.merging() as total,
-        contextlib.closing(executor.results(collecting, parts, secrets, into=total)) as each,
-    ):
-        number = _number(answers, executor.stretch)
-        for _, done in track(each, "collecting", executor.progress, number):
-            _observe_rows(done)
-    found: AnyTally | None = total.result()
-    return of_nobody(plan, answers.group_by) if found is None else found
-
-
-@dataclass(frozen=True, eq=False)
-class _Collecting:
-    """How blocks become a tally."""
-
-    answers: Answers
-    plan: Plan
-
-    def __call__(self, secrets: Secrets, part: Part) -> tuple[Totals, AnyTally]:
-        answers, plan, names = secrets.unlocked(self.answers), self.plan, self.answers.group_by
-        done = Totals()
-        tallies: list[AnyTally] = []
-        for block in part.blocks or ():
-            encoded = answers.encoded(block, plan.domain)
-            done += _rows_of(encoded)
-            if names:
-                tallies.append(collect_groups(plan, encoded, secrets.noise, names))
-            else:
-                tallies.append(collect_block(plan, encoded, secrets.noise))
-        return done, functools.reduce(operator.add, tallies)
-
-
-def _stretches(blocks: Iterable[Block], size: int) -> Iterator[Part]:
-    """Put blocks together that are tallied together."""
-    each = iter(blocks)
-    while together := list(itertools.islice(each, size)):
-        yield Part(together[0].index, together)
 
 
 def randomized_in_memory(

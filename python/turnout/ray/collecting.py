@@ -13,10 +13,11 @@ from turnout.collecting.kind import Kind
 from turnout.collecting.tally import BaseTally
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers
+from turnout.pipeline.collection import run_collection
 from turnout.pipeline.columns import digested
 from turnout.pipeline.flight import Part
 from turnout.pipeline.report_set import ReportSet
-from turnout.pipeline.running import run_collection, run_job
+from turnout.pipeline.running import run_job
 from turnout.pipeline.scanning import scan
 from turnout.pipeline.sources import BLOCK, open_source
 from turnout.ray.cluster import Cluster
