@@ -15,7 +15,7 @@ from scipy import optimize
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import registered
-from turnout.frequency.estimation.likelihood import _bayes, _rounded, _spectral, maximum_likelihood
+from turnout.frequency.estimation.likelihood import _spectral, maximum_likelihood
 from turnout.frequency.estimation.likelihoods import (
     DenseLikelihood,
     Likelihood,
@@ -120,15 +120,14 @@ def test_a_unary_report_is_the_ratio_times_as_likely_under_the_answers_that_it_s
         assert len(set(likelihoods)) == 1
 
 
-@pytest.mark.parametrize("accelerated", [True, False])
 @pytest.mark.parametrize("rate", [1.0, 0.4])
 def test_inside_the_simplex_the_maximum_of_direct_encoding_is_the_inverse_of_the_channel(
-    accelerated: bool, rate: float
+    rate: float,
 ) -> None:
     oracle = tn.DirectEncoding(2.0, 5)
     values = np.repeat(np.arange(5), [4000, 3000, 1500, 1000, 500])
     reports = oracle.randomize(values, participation=tn.Bernoulli(rate), seed=3)
-    estimate = maximum_likelihood(reports, tolerance=1e-7, acceleration=accelerated)
+    estimate = maximum_likelihood(reports, tolerance=1e-7)
     assert estimate.converged
     inverse = oracle.tally(reports).estimate()
     np.testing.assert_allclose(estimate.frequencies, inverse.frequencies, atol=1e-7)
@@ -155,8 +154,7 @@ def test_outside_the_simplex_the_maximum_of_direct_encoding_is_that_of_the_chann
             estimate.interval()
 
 
-@pytest.mark.parametrize("iteration", [_bayes, _spectral])
-def test_the_likelihood_rises_and_the_gap_bounds_what_is_missing(iteration: Any) -> None:
+def test_the_likelihood_rises_and_the_gap_bounds_what_is_missing() -> None:
     bits = patterns(5)
     channel = unary_channel(bits)
     counts = (
@@ -166,7 +164,7 @@ def test_the_likelihood_rises_and_the_gap_bounds_what_is_missing(iteration: Any)
     best, _ = reach(likelihood, 5, 1e-12)
     largest = likelihood.step(best)[1]
     last = -np.inf
-    for point in itertools.islice(iteration(likelihood, np.full(5, 0.2)), 40):
+    for point in itertools.islice(_spectral(likelihood, np.full(5, 0.2)), 40):
         assert point.value >= last - 2e-12
         assert largest - point.value <= point.gap + 1e-12
         assert point.frequencies.sum() == pytest.approx(1.0, abs=1e-12)
@@ -179,18 +177,18 @@ def test_the_gap_is_all_that_is_missing_where_the_likelihood_is_nearly_a_plane()
     ones = np.ones(1)
     support = np.array([[0b10]], dtype=np.uint64)
     likelihood = SupportLikelihood(support, 1.0001, 2, weights=ones, squares=ones)
-    point = next(_bayes(likelihood, np.array([1.0, 0.0])))
+    point = next(_spectral(likelihood, np.array([1.0, 0.0])))
     missing = likelihood.step(np.array([0.0, 1.0]))[1] - point.value
     assert missing <= point.gap
     assert missing == pytest.approx(point.gap, rel=1e-3)
 
 
-def test_a_bayesian_update_is_the_mean_of_the_posteriors() -> None:
+def test_the_first_step_is_a_bayesian_update_the_mean_of_the_posteriors() -> None:
     bits = patterns(3)
     channel = unary_channel(bits)
     counts = np.arange(1.0, 9.0)
     start = np.array([0.5, 0.3, 0.2])
-    updates = _bayes(unary_likelihood(bits, counts), start)
+    updates = _spectral(unary_likelihood(bits, counts), start)
     assert next(updates).frequencies is start
     posterior = start * channel / (channel @ start)[:, None]
     np.testing.assert_allclose(
@@ -198,14 +196,18 @@ def test_a_bayesian_update_is_the_mean_of_the_posteriors() -> None:
     )
 
 
-def test_the_start_and_the_way_do_not_change_the_maximum() -> None:
-    reports = tn.DirectEncoding(1.5, 4).randomize([0] * 300 + [1] * 200 + [2] * 100, seed=5)
-    one = maximum_likelihood(reports, tolerance=1e-6)
-    other = maximum_likelihood(reports, tolerance=1e-6, start=[0.1, 0.1, 0.1, 0.7])
-    plain = maximum_likelihood(reports, tolerance=1e-6, acceleration=False, max_iterations=10**6)
-    np.testing.assert_allclose(other.frequencies, one.frequencies, atol=1e-5)
-    np.testing.assert_allclose(plain.frequencies, one.frequencies, atol=1e-4)
-    assert one.iterations < plain.iterations
+def test_the_maximum_is_where_expectation_maximisation_ends() -> None:
+    oracle = tn.DirectEncoding(1.5, 4)
+    reports = oracle.randomize([0] * 300 + [1] * 200 + [2] * 100, seed=5)
+    p, q = oracle.support_probabilities
+    channel = np.full((4, 4), q) + (p - q) * np.eye(4)
+    counts = oracle.tally(reports).support.astype(np.float64)
+    updated = np.array([0.1, 0.1, 0.1, 0.7])
+    for _ in range(20_000):
+        updated *= (counts / (channel @ updated)) @ channel / counts.sum()
+    found = maximum_likelihood(reports, tolerance=1e-6)
+    np.testing.assert_allclose(found.frequencies, updated, atol=1e-4)
+    assert found.iterations < 100
 
 
 def test_equal_reports_are_put_together_and_count_as_often() -> None:
@@ -240,8 +242,6 @@ def test_with_personal_probabilities_reports_count_inversely_and_hajek_is_the_ma
     np.testing.assert_allclose(estimate.frequencies, hajek.frequencies, atol=1e-6)
     exact = tn.estimator_variance(oracle, taking_part, values=values)
     np.testing.assert_allclose(estimate.standard_errors * 20_000, np.sqrt(exact), rtol=0.05)
-    with pytest.raises(EstimatorError, match="personal probabilities"):
-        estimate.bootstrap(2)
 
 
 def test_standard_errors_for_unary_reports_are_those_of_repeated_experiments(
@@ -286,28 +286,6 @@ def test_covariances_are_those_of_the_bordered_information_matrix() -> None:
     np.testing.assert_allclose(
         np.diag(estimate.covariance), information_variances(estimate, 4), rtol=1e-6
     )
-
-
-def test_the_bootstrap_has_the_errors_of_the_normal_law_inside_and_errors_on_the_boundary() -> None:
-    oracle = tn.DirectEncoding(3.0, tn.Domain(["a", "b", "c"]))
-    rate = tn.Bernoulli(0.5)
-    inside = maximum_likelihood(
-        oracle.randomize(["a"] * 2000 + ["b"] * 1000 + ["c"] * 1000, participation=rate, seed=1)
-    )
-    errors = inside.bootstrap(400, seed=2).std(axis=0, ddof=1)
-    # A standard deviation of 400 normal values has a relative error of 1 / sqrt(800).
-    np.testing.assert_allclose(errors, inside.standard_errors, rtol=5 / np.sqrt(800))
-    # Nobody holds the other answers: one of the first few draws puts one at zero.
-    edge = next(
-        estimate
-        for seed in range(20)
-        for estimate in [
-            maximum_likelihood(oracle.randomize(["a"] * 4000, participation=rate, seed=seed))
-        ]
-        if estimate.frequencies.min() == 0.0
-    )
-    assert not edge.is_interior
-    assert (edge.bootstrap(20, seed=3).std(axis=0) < 0.02).all()
 
 
 def test_more_reports_bring_the_maximum_to_the_truth(statistical: ModuleType) -> None:
@@ -400,12 +378,6 @@ def test_reports_of_every_oracle_have_a_maximum_near_the_truth(
         assert likelihood.step(other)[1] <= value + estimate.gap
 
 
-def test_shares_are_rounded_to_whole_nodes() -> None:
-    np.testing.assert_array_equal(_rounded(np.array([0.5, 0.26, 0.24]), 10), [5, 3, 2])
-    for nodes in (1, 7, 1000):
-        assert _rounded(np.random.default_rng(nodes).dirichlet(np.ones(9)), nodes).sum() == nodes
-
-
 def test_what_cannot_be_maximised_is_refused() -> None:
     reports = tn.DirectEncoding(1.0, 3).randomize([0, 1, 2], seed=1)
     with pytest.raises(InvalidTypeError, match="reports must be a Reports object"):
@@ -415,11 +387,6 @@ def test_what_cannot_be_maximised_is_refused() -> None:
             maximum_likelihood(reports, tolerance=tolerance)
     with pytest.raises(InvalidValueError, match="max_iterations"):
         maximum_likelihood(reports, max_iterations=0)
-    with pytest.raises(InvalidTypeError, match="acceleration"):
-        maximum_likelihood(reports, acceleration=1)  # type: ignore[arg-type]
-    for start in ([0.5, 0.5], [1.0, 0.0, 0.0], [0.5, 0.4, 0.4]):
-        with pytest.raises(InvalidValueError, match="start must"):
-            maximum_likelihood(reports, start=start)
     none = tn.DirectEncoding(1.0, 3).randomize([0] * 5, participation=tn.Bernoulli(1e-9), seed=1)
     with pytest.raises(EstimatorError, match="no reports"):
         maximum_likelihood(none)

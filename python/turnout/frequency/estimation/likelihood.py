@@ -11,13 +11,13 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._tables import records_of
-from turnout._types import Floats, Integers
+from turnout._types import Floats
 from turnout.accounting.values import positive
 from turnout.collecting.estimate import BaseEstimate
 from turnout.collecting.intervals import critical_value, normal_interval
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
-from turnout.errors import EstimatorError, InvalidValueError
+from turnout.errors import EstimatorError
 from turnout.frequency.estimation.intervals import Interval
 from turnout.frequency.estimation.likelihoods import Likelihood, likelihood_of
 from turnout.frequency.estimation.projection import simplex
@@ -123,7 +123,7 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
 
     @property
     def standard_errors(self) -> Floats:
-        """The standard errors of the frequencies: NaN on the boundary, see :meth:`bootstrap`."""
+        """The standard errors of the frequencies: NaN on the boundary."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     def interval(self, level: float = 0.95) -> Interval:
@@ -150,63 +150,11 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
         if not self.is_interior:
             raise EstimatorError(
                 "the maximum is on the boundary, where no normal interval covers: use the interval "
-                "of the tally's estimate, or bootstrap"
+                "of the tally's estimate"
             )
         z = critical_value(level, self.domain.size, None)
         low, high = normal_interval(self.frequencies, self.standard_errors, z)
         return Interval(low, high, level, "normal", None, self.domain.sequence)
-
-    def bootstrap(self, repeats: int = 200, *, seed: int | None = None) -> Floats:
-        """Estimate anew from reports of simulated nodes that have the estimated frequencies.
-
-        Their standard deviations are standard errors that hold on the boundary too, as far as
-        nodes with the estimated frequencies are like the true ones.
-
-        Parameters
-        ----------
-        repeats
-            How many times.
-        seed
-            An integer in [0, 2^64) makes the result reproducible.
-
-        Returns
-        -------
-        numpy.ndarray
-            Frequencies, float64, of shape (repeats, k).
-
-        Raises
-        ------
-        EstimatorError
-            If nodes took part with personal probabilities: who holds what is not known.
-        InvalidValueError, InvalidTypeError
-            If an argument is out of range or of the wrong type.
-
-        Examples
-        --------
-        >>> import turnout as tn
-        >>> from turnout.frequency.estimation.likelihood import maximum_likelihood
-        >>> reports = tn.DirectEncoding(2.0, 3).randomize([0] * 700 + [1] * 300, seed=1)
-        >>> errors = maximum_likelihood(reports).bootstrap(50, seed=2).std(axis=0, ddof=1)
-        >>> bool((errors < 0.05).all())
-        True
-        """
-        repeats = _arguments.integer("repeats", repeats, least=2)
-        generator = np.random.default_rng(_arguments.seed(seed))
-        if self.plan.participation.uniform_rate is None:
-            raise EstimatorError(
-                "bootstrap needs one participation rate for all nodes, and these have personal "
-                "probabilities"
-            )
-        oracle: Any = self.plan.oracle
-        held = _rounded(self.frequencies, self.nodes)
-        results = np.empty((repeats, self.domain.size))
-        for result in results:
-            drawn = _drawn(held, self.received, self.nodes, generator)
-            codes = np.repeat(np.arange(drawn.size, dtype=oracle.domain.code_dtype), drawn)
-            labels = codes if oracle.domain.are_codes else oracle.domain.decode(codes)
-            reports = oracle.randomize(labels, seed=int(generator.integers(2**63)))
-            result[:] = maximum_likelihood(reports).frequencies
-        return results
 
     def __repr__(self) -> str:
         """Show how many reports there are and how far the maximum may be."""
@@ -217,19 +165,16 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
 
 
 def maximum_likelihood(
-    reports: Reports,
-    *,
-    tolerance: float = 1e-3,
-    max_iterations: int = 10_000,
-    start: Any = None,
-    acceleration: bool = True,
+    reports: Reports, *, tolerance: float = 1e-3, max_iterations: int = 10_000
 ) -> LikelihoodEstimate:
     """Find the distribution of answers under which the reports are likeliest.
 
     The likelihood is that of whole reports: of a report that supports many answers it uses which
     ones it supports together, which support counts do not tell. It is concave, so that the maximum
     found is the only one, and the gap to it is bounded by ``max_x g_x - 1`` where ``g_x`` is the
-    mean over the reports of the likelihood under answer ``x`` to that under the frequencies.
+    mean over the reports of the likelihood under answer ``x`` to that under the frequencies. Each
+    step is a projected gradient step of spectral length, with a line search that never lets the
+    likelihood fall: answers that nobody seems to hold become exactly zero.
 
     Parameters
     ----------
@@ -242,14 +187,6 @@ def maximum_likelihood(
         thousandth is a small part of a standard error.
     max_iterations
         Evaluations of the likelihood, each in proportion to reports times answers / 8.
-    start
-        Positive frequencies to start from; uniform ones by default. They change the number of
-        iterations, not the maximum.
-    acceleration
-        If true (default), projected gradient steps of spectral length, with a line search that
-        never lets the likelihood fall: fewer iterations where reports say little, and answers that
-        nobody seems to hold become exactly zero. If false, the iterative Bayesian update (the
-        expectation-maximisation algorithm): ``f_x <- f_x g_x``.
 
     Returns
     -------
@@ -288,15 +225,11 @@ def maximum_likelihood(
     _arguments.instance("reports", reports, Reports, "a Reports object")
     tolerance = positive("tolerance", tolerance)
     max_iterations = _arguments.integer("max_iterations", max_iterations, least=1)
-    _arguments.instance("acceleration", acceleration, bool, "True or False")
     if len(reports) == 0:
         raise EstimatorError("no reports were received: every distribution is as likely")
     likelihood = likelihood_of(reports)
-    size = reports.oracle.domain.size
-    frequencies = np.full(size, 1.0 / size) if start is None else _distribution(start, size)
-    received = len(reports)
-    steps = _spectral(likelihood, frequencies) if acceleration else _bayes(likelihood, frequencies)
-    for point in steps:
+    size, received = reports.oracle.domain.size, len(reports)
+    for point in _spectral(likelihood, np.full(size, 1.0 / size)):
         if received * point.gap <= tolerance or point.iterations >= max_iterations:
             break
     frequencies = point.frequencies
@@ -341,14 +274,6 @@ def _updated(likelihood: Likelihood, point: _Point, iterations: int) -> _Point:
     return _evaluated(likelihood, updated / updated.sum(), iterations + 1)
 
 
-def _bayes(likelihood: Likelihood, frequencies: Floats) -> Iterator[_Point]:
-    """Iterate the Bayesian update."""
-    point = _evaluated(likelihood, frequencies, 1)
-    while True:
-        yield point
-        point = _updated(likelihood, point, point.iterations)
-
-
 def _spectral(likelihood: Likelihood, frequencies: Floats) -> Iterator[_Point]:
     """Iterate projected gradient steps whose length fits the curvature along the last one."""
     point = _evaluated(likelihood, frequencies, 1)
@@ -383,32 +308,3 @@ def _climb(likelihood: Likelihood, point: _Point, direction: Floats) -> _Point:
         top = 0.5 * share * slope / max(slope - gain / share, 1e-300)
         share = min(max(top, 0.1 * share), 0.5 * share)
     return _updated(likelihood, point, iterations)
-
-
-def _distribution(start: Any, size: int) -> Floats:
-    frequencies = _arguments.frequencies("start", start, size)
-    if frequencies.min() <= 0 or abs(frequencies.sum() - 1.0) > 1e-6:
-        raise InvalidValueError(
-            f"start must be positive frequencies that add up to one, got the smallest "
-            f"{frequencies.min():g} and the sum {frequencies.sum():g}"
-        )
-    result: Floats = frequencies / frequencies.sum()
-    return result
-
-
-def _rounded(frequencies: Floats, nodes: int) -> Integers:
-    """Give whole numbers of nodes with the frequencies: the largest remainders are rounded up."""
-    exact = frequencies * nodes
-    whole = np.floor(exact).astype(np.int64)
-    missing = nodes - int(whole.sum())
-    whole[np.argsort(whole - exact)[:missing]] += 1
-    return whole
-
-
-def _drawn(held: Integers, received: int, nodes: int, generator: np.random.Generator) -> Integers:
-    """Draw who reports: a simple random sample of the nodes."""
-    if received == nodes:
-        return held
-    if nodes < 10**9:
-        return generator.multivariate_hypergeometric(held, received, method="marginals")
-    return generator.multinomial(received, held / held.sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ _PIECE = 2**23
 _LOOK = 4096
 
 
+@dataclass(frozen=True, eq=False)
 class Likelihood(ABC):
     """Weighted reports, equal ones put together, and how likely each answer makes them.
 
@@ -34,9 +35,8 @@ class Likelihood(ABC):
         The sum of the squared weights of its reports.
     """
 
-    def __init__(self, weights: Floats, squares: Floats) -> None:
-        self.weights = weights
-        self.squares = squares
+    weights: Floats = field(kw_only=True)
+    squares: Floats = field(kw_only=True)
 
     @property
     def total(self) -> float:
@@ -48,15 +48,18 @@ class Likelihood(ABC):
         """Compute the gradient of the mean log-likelihood, and the mean log-likelihood."""
 
     @abstractmethod
-    def pieces(self) -> Iterator[tuple[slice, Floats]]:
-        """Give the likelihoods under each answer, some rows at a time; each row up to a factor."""
+    def piece(self, rows: slice) -> Floats:
+        """Give the likelihoods of some rows under each answer, each row up to a factor."""
 
     def information(self, frequencies: Floats) -> tuple[Floats, Floats]:
         """Sum the products of the scores: with the weights, and with their squares."""
         size = frequencies.size
         curvature, scores = np.zeros((size, size)), np.zeros((size, size))
         same = bool((self.weights == self.squares).all())
-        for rows, matrix in self.pieces():
+        length = max(1, _PIECE // size)
+        for start in range(0, self.weights.size, length):
+            rows = slice(start, start + length)
+            matrix = self.piece(rows)
             ratios = matrix / (matrix @ frequencies)[:, None]
             curvature += ratios.T @ (self.weights[rows, None] * ratios)
             if not same:
@@ -64,6 +67,7 @@ class Likelihood(ABC):
         return curvature, curvature if same else scores
 
 
+@dataclass(frozen=True, eq=False)
 class SupportLikelihood(Likelihood):
     """Reports that are ``ratio`` times as likely under the answers that they support.
 
@@ -88,28 +92,22 @@ class SupportLikelihood(Likelihood):
     (array([1., 1.]), 0.823959)
     """
 
-    def __init__(
-        self, support: Unsigned, ratio: float, size: int, *, weights: Floats, squares: Floats
-    ) -> None:
-        super().__init__(weights, squares)
-        self.support = support
-        self.ratio = ratio
-        self.size = size
+    support: Unsigned
+    ratio: float
+    size: int
 
     def step(self, frequencies: Floats) -> tuple[Floats, float]:
         """Compute the gradient of the mean log-likelihood, and the mean log-likelihood."""
         return _core.likelihood_step(frequencies, self.support, self.weights, self.ratio)
 
-    def pieces(self) -> Iterator[tuple[slice, Floats]]:
+    def piece(self, rows: slice) -> Floats:
         """Give ``ratio`` for the answers that a row supports, and 1 for the others."""
-        length = max(1, _PIECE // self.size)
-        for start in range(0, len(self.support), length):
-            rows = slice(start, start + length)
-            octets = self.support[rows].astype("<u8").view(np.uint8)
-            bits = np.unpackbits(octets, axis=1, count=self.size, bitorder="little")
-            yield rows, 1.0 + (self.ratio - 1.0) * bits.astype(np.float64)
+        octets = self.support[rows].astype("<u8").view(np.uint8)
+        bits = np.unpackbits(octets, axis=1, count=self.size, bitorder="little")
+        return 1.0 + (self.ratio - 1.0) * bits.astype(np.float64)
 
 
+@dataclass(frozen=True, eq=False)
 class DenseLikelihood(Likelihood):
     """Reports whose likelihoods under the answers are any numbers.
 
@@ -122,9 +120,7 @@ class DenseLikelihood(Likelihood):
         As for :class:`Likelihood`.
     """
 
-    def __init__(self, matrix: Floats, *, weights: Floats, squares: Floats) -> None:
-        super().__init__(weights, squares)
-        self.matrix = matrix
+    matrix: Floats
 
     @classmethod
     def of_scores(
@@ -147,12 +143,9 @@ class DenseLikelihood(Likelihood):
         value = float(self.weights @ np.log(likelihoods))
         return gradient / self.total, value / self.total
 
-    def pieces(self) -> Iterator[tuple[slice, Floats]]:
+    def piece(self, rows: slice) -> Floats:
         """Give the rows."""
-        length = max(1, _PIECE // self.matrix.shape[1])
-        for start in range(0, len(self.matrix), length):
-            rows = slice(start, start + length)
-            yield rows, self.matrix[rows]
+        return self.matrix[rows]
 
 
 def likelihood_of(reports: Reports) -> Likelihood:
