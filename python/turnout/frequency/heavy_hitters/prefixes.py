@@ -13,9 +13,10 @@ from turnout._types import Array, Integers
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.heavy_hitters.values import (
+    IntegerValues,
     Rows,
+    TextValues,
     Values,
-    extended,
     keys,
     values_from_dict,
     values_schema,
@@ -65,7 +66,8 @@ class PrefixDomain(Domain):
     __slots__ = ("_bits", "_codes", "_kept", "_keys", "_rows", "_values")
 
     def __init__(self, values: Values, kept: Sequence[str], bits: int) -> None:
-        self._values = _arguments.instance("values", values, Values, "a kind of values")
+        kinds = (IntegerValues, TextValues)
+        self._values = _arguments.instance("values", values, kinds, "a kind of values")
         self._kept = tuple(_arguments.items("kept", kept, "prefixes"))
         for prefix in self._kept:
             if not isinstance(prefix, str) or set(prefix) - {"0", "1"}:
@@ -82,7 +84,7 @@ class PrefixDomain(Domain):
                 f"kept must be at most {MOST_CANDIDATES:,} prefixes when extended to {self._bits} "
                 f"bits, got {len(self._kept):,} of {known} bits"
             )
-        rows, _ = extended(_rows(self._kept, values.bits), known, self._bits - known, values.bits)
+        rows = extended(self._kept, self._bits, values.bits)
         self._rows = rows[values.possible(rows, self._bits)]
         if not len(self._rows):
             raise InvalidValueError(f"kept must be prefixes of some of {values}, got none of any")
@@ -246,12 +248,14 @@ class PrefixDomain(Domain):
         return f"PrefixDomain({len(self._rows):,} prefixes of {self._bits} bits of {self._values})"
 
 
-def _rows(kept: Sequence[str], most: int) -> Rows:
-    """Pack texts of 0 and 1 into rows of bits."""
-    known = np.zeros((len(kept), most), np.uint8)
-    digits = np.frombuffer("".join(kept).encode(), np.uint8).reshape(len(kept), -1) - ord("0")
-    known[:, : digits.shape[1]] = digits
-    return np.packbits(known, axis=1)
+def extended(kept: Sequence[str], bits: int, most: int) -> Rows:
+    """Extend prefixes of one length in all ways to so many bits, as rows of ``most`` bits."""
+    known = np.frombuffer("".join(kept).encode(), np.uint8).reshape(len(kept), -1) - ord("0")
+    step = bits - known.shape[1]
+    longer = np.zeros((len(kept), 2**step, most), np.uint8)
+    longer[:, :, : known.shape[1]] = known[:, None]
+    longer[:, :, known.shape[1] : bits] = np.arange(2**step)[:, None] >> np.arange(step)[::-1] & 1
+    return np.packbits(longer.reshape(-1, most), axis=1)
 
 
 class Round(CodesOracle):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import codecs
-import math
 import re
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,61 +23,8 @@ _MOST_BITS = 4096
 _DIGITS = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
 
 
-class Values(ABC):
-    """Base class of the kinds of values."""
-
-    @property
-    @abstractmethod
-    def bits(self) -> int:
-        """How many bits a value has."""
-
-    @abstractmethod
-    def encode(self, values: Any) -> Rows:
-        """Turn values into rows of bits.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If a value is not of this kind.
-        """
-
-    @abstractmethod
-    def number(self, value: Any) -> int:
-        """Turn one value into its bits, as a number.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If it is not of this kind.
-        """
-
-    @abstractmethod
-    def written(self, text: str) -> Any:
-        """Give the value that a text stands for in a file that knows nothing but texts."""
-
-    @abstractmethod
-    def decode(self, row: Rows) -> int | str:
-        """Turn one row of bits into its value."""
-
-    @abstractmethod
-    def shown(self, row: Rows, bits: int) -> str:
-        """Show a prefix."""
-
-    @abstractmethod
-    def possible(self, rows: Rows, bits: int) -> npt.NDArray[np.bool_]:
-        """Say which prefixes some value has."""
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the kind in terms of JSON."""
-
-    @abstractmethod
-    def __str__(self) -> str:
-        """Say which values there are."""
-
-
 @dataclass(frozen=True)
-class IntegerValues(Values):
+class IntegerValues:
     """Whole numbers of so many bits.
 
     Parameters
@@ -167,7 +112,7 @@ class IntegerValues(Values):
 
 
 @dataclass(frozen=True)
-class TextValues(Values):
+class TextValues:
     """Texts of limited length, filled up with zeros.
 
     Parameters
@@ -355,6 +300,10 @@ class TextValues(Values):
         return f"texts of at most {self.length} characters of {self.alphabet!r}"
 
 
+#: A kind of values: each says how many bits they have, how they are written, and which prefixes.
+Values = IntegerValues | TextValues
+
+
 def values_from_dict(description: Any) -> Values:
     """Rebuild a kind of values from its description.
 
@@ -385,19 +334,6 @@ def values_schema() -> dict[str, Any]:
         },
     ]
     return {"oneOf": [object_schema(kind) for kind in kinds]}
-
-
-def extended(rows: Rows, bits: int, step: int, most: int) -> tuple[Rows, int]:
-    """Extend each prefix of ``bits`` bits by all strings of ``step`` bits, to at most ``most``."""
-    step = min(step, most - bits)
-    suffixes = np.arange(2**step, dtype=np.uint64)
-    shifts = np.arange(step - 1, -1, -1, dtype=np.uint64)
-    endings = ((suffixes[:, None] >> shifts) & np.uint64(1)).astype(np.uint8)
-    known = np.unpackbits(rows, axis=1)[:, :bits]
-    longer = np.zeros((len(rows), len(endings), 8 * math.ceil(most / 8)), dtype=np.uint8)
-    longer[:, :, :bits] = known[:, None, :]
-    longer[:, :, bits : bits + step] = endings
-    return np.packbits(longer.reshape(-1, longer.shape[2]), axis=1), bits + step
 
 
 def keys(rows: Rows, bits: int) -> npt.NDArray[np.bytes_]:
