@@ -21,7 +21,7 @@ from turnout.errors import (
     UnknownLabelError,
 )
 from turnout.frequency.joint import JointEstimate, JointTally, ProductDomain
-from turnout.frequency.joint.sums import Cells
+from turnout.frequency.joint.conditional import Cells
 
 COLUMNS = {"sex": ["f", "m"], "vote": ["no", "maybe", "yes"]}
 TABLE = np.array([[200, 150, 250], [250, 100, 50]])
@@ -207,8 +207,8 @@ def test_questions_that_are_not_there_or_twice_are_refused() -> None:
     assert estimate.conditional("vote", given=("age", "sex")).shares.shape == (8, 3)
     assert estimate.conditional("vote", given=("age", "sex")).groups[1] == (0, "m")
     for call, message in (
-        (estimate.marginal, "names must name a question"),
-        (lambda: estimate.marginal("height"), "names must be one of"),
+        (estimate.marginal, "marginal must name a question"),
+        (lambda: estimate.marginal("height"), "marginal must be one of"),
         (lambda: estimate.marginal("sex", "sex"), "different questions"),
         (lambda: estimate.marginal("sex", "vote", "age"), "leave out a question"),
         (lambda: estimate.conditional("sex", given="sex"), "a question that is not in given"),
@@ -285,7 +285,7 @@ def test_what_a_marginal_table_says_is_what_the_whole_table_says() -> None:
     shares, expected = (each.conditional("c", given="a") for each in (part, whole))
     assert shares.to_records() == expected.to_records()
     assert part.clip_intervals().marginal("a").clipped
-    with pytest.raises(InvalidValueError, match="names must be one of 'c', 'a', got 'b'"):
+    with pytest.raises(InvalidValueError, match="marginal must be one of 'c', 'a', got 'b'"):
         part.marginal("b")
     with pytest.raises(InvalidValueError, match="given must be one of"):
         part.conditional("c", given="b")

@@ -10,17 +10,14 @@ from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.attributes.estimate import AttributeEstimate
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.joint.conditional import ConditionalShares
-from turnout.frequency.joint.estimate import JointEstimate
-from turnout.frequency.joint.pair_tally import PairEstimate
-from turnout.frequency.joint.pairs import PairTables
-from turnout.frequency.joint.table import JointTable
+from turnout.frequency.joint.pairs import PairEstimate, PairTables
+from turnout.frequency.joint.table import JointEstimate, JointTable
 
 
 def conditional_of(estimate: Any, given: Sequence[str], of: str) -> ConditionalShares:
     """Estimate the shares of the answers to one question among those who gave each of others."""
-    if isinstance(estimate, PairEstimate):
-        return estimate.conditional(of, given=given[0])
-    found: ConditionalShares = estimate.conditional(of, given=tuple(given))
+    among = given[0] if len(given) == 1 else tuple(given)
+    found: ConditionalShares = estimate.conditional(of, given=among)
     return found
 
 
@@ -86,17 +83,6 @@ def marginal_of(estimate: Any, names: Sequence[str]) -> FrequencyEstimate:
     4
     """
     if isinstance(estimate, JointEstimate):
-        for name in names:
-            _arguments.choice("marginal", name, tuple(estimate.questions))
-        if len(set(names)) < len(names):
-            raise InvalidValueError(
-                "marginal (--marginal) must name different questions, got "
-                f"{_arguments.listed(names)}"
-            )
-        if len(names) >= len(estimate.questions):
-            raise InvalidValueError(
-                f"marginal (--marginal) must leave out a question, got {_arguments.listed(names)}"
-            )
         return estimate.marginal(*names)
     if not isinstance(estimate, AttributeEstimate):
         raise InvalidTypeError(

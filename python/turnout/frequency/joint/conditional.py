@@ -1,4 +1,4 @@
-"""How those who gave one answer answered another question."""
+"""How those who gave one answer answered another question: sums over the cells of a table."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,99 @@ from turnout._tables import Tabular
 from turnout._types import Axes, Floats, Truths
 from turnout.collecting.intervals import checked_level, critical_value
 from turnout.domain import Domain
+from turnout.frequency.estimation.covariance import Covariance
 from turnout.frequency.joint.pictures import plot_shares
-from turnout.frequency.joint.sums import Cells
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a table, summed over all questions but some.
+
+    Two cells have the covariance ``c + l (f_i + f_j) + m f_i f_j``, so that variances and
+    covariances of sums need sums alone, not a matrix of all pairs of cells.
+
+    Attributes
+    ----------
+    covariance
+        The covariances of the cells.
+    shape
+        The number of answers to each question.
+    kept
+        The questions that are not summed over, in the order that is wanted.
+    """
+
+    covariance: Covariance
+    shape: tuple[int, ...]
+    kept: tuple[int, ...]
+
+    def summed(self, cells: Floats) -> Floats:
+        """Sum an array of all cells; one entry for each combination of the questions kept."""
+        rest = [axis for axis in range(len(self.shape)) if axis not in self.kept]
+        ordered = np.transpose(cells.reshape(self.shape), (*self.kept, *rest))
+        size = math.prod(self.shape[axis] for axis in self.kept)
+        result: Floats = ordered.reshape(size, -1).sum(axis=1)
+        return result
+
+    @cached_property
+    def _own(self) -> Floats:
+        """What the variances of the cells exceed the covariance of a cell with one like it by."""
+        found, f = self.covariance, self.covariance.frequencies
+        return found.variances - found.constant - (2 * found.linear + found.product * f) * f
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variances of the sums."""
+        return self.with_those_among(1)[0]
+
+    def with_those_among(self, inner: int) -> tuple[Floats, Floats, Floats]:
+        """Give variances of the sums and of sums of so many in a row, and their covariances.
+
+        Parameters
+        ----------
+        inner
+            How many sums that follow each other make up a larger one.
+
+        Returns
+        -------
+        tuple
+            The variances of the sums, those of the larger ones, one for each sum that is in it, and
+            the covariance of both.
+        """
+        found = self.covariance
+        own, held = self.summed(self._own), self.summed(found.frequencies)
+        count = found.frequencies.size // own.size
+        large_own, large = (
+            np.repeat(each.reshape(-1, inner).sum(axis=1), inner) for each in (own, held)
+        )
+        many = count * inner
+
+        def both(alike: Floats, n: int, m: int, f: Floats, g: Floats) -> Floats:
+            common = found.constant * n * m + found.linear * (m * f + n * g)
+            result: Floats = alike + common + found.product * f * g
+            return result
+
+        small = both(own, count, count, held, held)
+        whole = both(large_own, many, many, large, large)
+        across = both(own, count, many, held, large)
+        if found.aligned:
+            more = self._aligned(inner)
+            small, whole, across = small + more[0], whole + more[1], across + more[2]
+        return np.maximum(small, 0.0), np.maximum(whole, 0.0), across
+
+    def _aligned(self, inner: int) -> tuple[Floats, Floats, Floats]:
+        """Add what aligned answers of Hadamard response do, by rows of coefficients."""
+        size = self.covariance.frequencies.size
+        cells = np.arange(size).reshape(self.shape)
+        rest = [axis for axis in range(len(self.shape)) if axis not in self.kept]
+        sums = math.prod(self.shape[axis] for axis in self.kept)
+        ordered = np.transpose(cells, (*self.kept, *rest)).reshape(sums, -1)
+        rows = np.zeros((sums, size))
+        np.put_along_axis(rows, ordered, 1.0, axis=1)
+        large = np.repeat(rows.reshape(sums // inner, inner, size).sum(axis=1), inner, axis=0)
+        held, aligned = self.covariance.frequencies, self.covariance.aligned
+        part = Covariance(held, np.zeros(size), 0.0, 0.0, 0.0, aligned)
+        small, whole, together = (part.form(each) for each in (rows, large, rows + large))
+        return small, whole, (together - small - whole) / 2
 
 
 class ConditionalShare(NamedTuple):
@@ -199,24 +291,19 @@ class ConditionalShares(Tabular):
         KeyError
             If the answers are none of the table.
         """
-        parts = key if isinstance(key, tuple) else (key,)
+        answers = key if isinstance(key, tuple) else (key,)
         domains = [*self._given.values(), self._answers]
-        if len(parts) != len(domains):
-            raise KeyError(key)
-        place = 0
-        for part, domain in zip(parts, domains, strict=True):
-            try:
-                code = domain.labels.index(part)
-            except ValueError as error:
-                raise KeyError(key) from error
-            place = place * domain.size + code
-        limits = self.interval()
-        return ConditionalShare(
-            *(
-                float(each.ravel()[place])
-                for each in (self.shares, self.standard_errors, limits.low, limits.high)
-            )
-        )
+        try:
+            codes = [each.labels.index(one) for each, one in zip(domains, answers, strict=True)]
+        except ValueError as error:
+            raise KeyError(key) from error
+        place = np.ravel_multi_index(codes, [each.size for each in domains])
+        return ConditionalShare(*(column[place] for column in self._numbers(self.interval())))
+
+    def _numbers(self, limits: ShareInterval) -> list[list[float]]:
+        """List the fields of :class:`ConditionalShare`, each for all shares in a row."""
+        columns = (self.shares, self.standard_errors, limits.low, limits.high)
+        return [column.ravel().tolist() for column in columns]
 
     @property
     def _group_columns(self) -> tuple[str, ...]:
@@ -243,24 +330,17 @@ class ConditionalShares(Tabular):
         InvalidValueError
             As :meth:`interval`.
         """
-        limits = self.interval(level, simultaneous=simultaneous)
-        shares, errors = self.shares, self.standard_errors
-        records = []
-        for row, group in enumerate(self.groups):
-            answers = group if len(self._given) > 1 and isinstance(group, tuple) else (group,)
-            for column, label in enumerate(self._answers.labels):
-                share = float(shares[row, column])
-                records.append(
-                    {
-                        "group": dict(zip(self._given, answers, strict=True)),
-                        "label": label,
-                        "share": share,
-                        "standard_error": float(errors[row, column]),
-                        "low": float(limits.low[row, column]),
-                        "high": float(limits.high[row, column]),
-                    }
-                )
-        return records
+        numbers = self._numbers(self.interval(level, simultaneous=simultaneous))
+        domains = [*self._given.values(), self._answers]
+        cells = itertools.product(*(each.labels for each in domains))
+        return [
+            {
+                "group": dict(zip(self._given, among, strict=True)),
+                "label": label,
+                **ConditionalShare(*share)._asdict(),
+            }
+            for (*among, label), *share in zip(cells, *numbers, strict=True)
+        ]
 
     def plot(
         self, *, ax: Axes | None = None, level: float = 0.95, simultaneous: str | None = None

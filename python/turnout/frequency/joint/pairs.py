@@ -4,19 +4,276 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from turnout import _arguments
-from turnout._types import Array
+from turnout._types import Array, Floats
 from turnout.accounting.values import positive
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
+from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.attributes.base import AttributeCollection, OracleChoice
+from turnout.frequency.attributes.estimate import AttributeEstimate, AttributeTally
 from turnout.frequency.choice import one_each
-from turnout.frequency.joint.pair_tally import PairTally
-from turnout.frequency.joint.table import JointTable
+from turnout.frequency.estimation.estimate import SHRUNK, FrequencyEstimate
+from turnout.frequency.estimation.estimators import Estimation
+from turnout.frequency.estimation.projection import summing_to_one
+from turnout.frequency.estimation.shrinkage import Shrinkage
+from turnout.frequency.joint.agreeing import agreed, drawn_together, nearest
+from turnout.frequency.joint.conditional import ConditionalShares
+from turnout.frequency.joint.table import JointEstimate, JointMarginal, JointTable
 from turnout.products import MOST_CELLS, Questions, domains_of
+
+#: The first word of ``postprocessing`` of tables that agree.
+CONSISTENT = "consistent"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PairEstimate(AttributeEstimate):
+    """The shares in the tables of every two questions, each from people of its own.
+
+    Made by :meth:`PairTally.estimate`. Tables that have a question in common differ in its shares
+    by their noise: :meth:`consistent` makes them agree, :meth:`marginal` has its best estimate.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> pairs = tn.PairTables(3.0, {"sex": ["f", "m"], "vote": ["no", "yes"], "age": 3})
+    >>> people = {"sex": ["f", "m"] * 6000, "vote": ["no", "yes"] * 6000, "age": [0, 1] * 6000}
+    >>> estimate = pairs.collect(people, seed=3).estimate()
+    >>> shares = estimate.conditional("vote", given="sex")
+    >>> shares["f", "no"].low < 1.0 < shares["f", "no"].high
+    True
+    """
+
+    def __getitem__(self, name: str | tuple[str, str]) -> JointEstimate:
+        """Return one table: by its name, or by its two questions in either order."""
+        if isinstance(name, tuple):
+            found = [key for key, pair in self._pairs.items() if set(pair) == set(name)]
+            if len(name) != 2 or not found:
+                raise KeyError(name)
+            name = found[0]
+        table: Any = self.estimates[name]
+        made: JointEstimate = table
+        return made
+
+    @property
+    def _pairs(self) -> Mapping[str, tuple[str, str]]:
+        pairs: Mapping[str, tuple[str, str]] = self.plan.oracle.pairs
+        return pairs
+
+    def conditional(self, of: str, *, given: str) -> ConditionalShares:
+        """Estimate how those who gave one answer answered another question.
+
+        Parameters
+        ----------
+        of, given
+            The question whose shares are wanted, and the one that says among whom.
+
+        Returns
+        -------
+        ConditionalShares
+            As :meth:`JointEstimate.conditional` of the table of both.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such question, or both are the same.
+        """
+        for argument, name in (("of", of), ("given", given)):
+            _arguments.choice(argument, name, tuple(self.domain.columns))
+        if of == given:
+            raise _arguments.invalid("of must be a question that is not in given", of)
+        return self[of, given].conditional(of, given=given)
+
+    def marginal(self, name: str) -> FrequencyEstimate:
+        """Estimate the shares of the answers to one question, from all tables that have it.
+
+        Each table is weighted by the inverse of its mean variance. A person is in one table, so
+        that the errors of two have the covariance ``-f (1 - f) / n`` of disjoint samples.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such question.
+        EstimatorError
+            If covariances are not known: see :attr:`JointEstimate.covariance`.
+        """
+        _arguments.choice("name", name, tuple(self.domain.columns))
+        tables = [self[key] for key, pair in self._pairs.items() if name in pair]
+        found = [table.marginal(name).estimation for table in tables]
+        weights = 1.0 / np.array([each.variances.mean() for each in found])
+        weights /= weights.sum()
+        shares = weights @ np.array([each.frequencies for each in found])
+        held = np.clip(shares, 0.0, 1.0)
+        apart = held * (1.0 - held) / self.nodes * (1.0 - float(weights @ weights))
+        variances = weights**2 @ np.array([each.variances for each in found])
+        domain: Domain = self.domain.columns[name]
+        return FrequencyEstimate.from_estimation(
+            JointMarginal(self.plan, (name,), domain),
+            self.method,
+            self.nodes,
+            self.received,
+            Estimation(shares, np.maximum(variances - apart, 0.25 * variances)),
+        )
+
+    def consistent(self) -> PairEstimate:
+        """Make the tables agree on the questions that they have in common.
+
+        The shares of each question become those of :meth:`marginal`, by the smallest change of the
+        cells; :meth:`project` and :meth:`shrink` then keep the tables in agreement. Intervals stay
+        those of the tables before.
+
+        Returns
+        -------
+        PairEstimate
+            The same estimate, with ``postprocessing`` ``"consistent"``.
+
+        Raises
+        ------
+        EstimatorError
+            If covariances are not known: see :attr:`JointEstimate.covariance`. Or of tables that
+            were projected or shrunk each by itself: to agree first has the smaller error.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> pairs = tn.PairTables(1.0, {"a": 2, "b": 3, "c": 4})
+        >>> people = {"a": [0, 1] * 600, "b": [0, 1, 2] * 400, "c": [0, 1, 2, 3] * 300}
+        >>> estimate = pairs.collect(people, seed=1).estimate().consistent()
+        >>> rows = [estimate["a", other].table.sum(axis=1) for other in "bc"]
+        >>> bool(abs(rows[0] - rows[1]).max() < 1e-12)
+        True
+        """
+        if self.postprocessing != "none" and not self._agrees:
+            verb = "shrink()" if self.postprocessing == SHRUNK else "project()"
+            raise EstimatorError(
+                f"tables agree first: consistent().{verb} has a smaller error than "
+                f"{verb}.consistent(), and its tables agree too"
+            )
+        shares = {
+            name: summing_to_one(self.marginal(name).frequencies) for name in self.domain.columns
+        }
+        return self._with_tables(
+            CONSISTENT,
+            lambda cells, _, first, second: (agreed(cells, shares[first], shares[second]), None),
+        )
+
+    def project(self, method: str) -> PairEstimate:
+        """Post-process each table: see :meth:`turnout.FrequencyEstimate.project`.
+
+        After :meth:`consistent` the tables stay in agreement: the shares of each question become
+        those of ``marginal(name).project(method)``, and each table the nearest one to the
+        consistent table that has them and no cell below zero.
+
+        Raises
+        ------
+        InvalidValueError, EstimatorError
+            As :meth:`turnout.FrequencyEstimate.project`.
+        """
+        if not self._agrees or method == "none":
+            return self._each(lambda estimate: estimate.project(method))
+        agreeing = self.consistent()
+        shares = {
+            name: self.marginal(name).project(method).frequencies for name in self.domain.columns
+        }
+        return agreeing._with_tables(
+            f"{CONSISTENT}_{method}",
+            lambda cells, _, first, second: (nearest(cells, shares[first], shares[second]), None),
+        )
+
+    def shrink(self) -> PairEstimate:
+        """Shrink within each table: see :meth:`turnout.FrequencyEstimate.shrink`.
+
+        After :meth:`consistent` the tables stay in agreement: the shares of each question become
+        those of ``marginal(name).shrink()``. The cells are drawn towards each other and towards
+        independence of the two questions, as much of each as an unbiased estimate of the squared
+        error says is best (Stein 1981); ``shrinkage.weights["independence"]`` of a table is how
+        much of the latter.
+
+        Returns
+        -------
+        PairEstimate
+            The same estimate, with ``postprocessing`` ``"consistent_empirical_bayes"``, or
+            ``"empirical_bayes"`` of tables that do not agree. Intervals stay those of the tables
+            before.
+
+        Raises
+        ------
+        EstimatorError
+            As :meth:`turnout.FrequencyEstimate.shrink`.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> pairs = tn.PairTables(1.0, {"a": 6, "b": 6, "c": 6})
+        >>> people = {"a": list(range(6)) * 1000, "b": [0] * 3000 + [1] * 3000, "c": [2, 4] * 3000}
+        >>> estimate = pairs.collect(people, seed=1).estimate().consistent().shrink()
+        >>> bool(estimate["a", "b"].table.min() >= 0.0), estimate.postprocessing
+        (True, 'consistent_empirical_bayes')
+        """
+        if not self._agrees:
+            return self._each(lambda estimate: estimate.shrink())
+        agreeing = self.consistent()
+        shares = {}
+        for name in self.domain.columns:
+            found = self.marginal(name)
+            errors = found.estimation.variances
+            shares[name] = summing_to_one(found.frequencies), errors, found.shrink().frequencies
+        return agreeing._with_tables(
+            f"{CONSISTENT}_{SHRUNK}",
+            lambda cells, variances, first, second: drawn_together(
+                cells, variances, shares[first], shares[second]
+            ),
+        )
+
+    @property
+    def _agrees(self) -> bool:
+        return self.postprocessing.startswith(CONSISTENT)
+
+    def _with_tables(
+        self, word: str, change: Callable[..., tuple[Floats, Shrinkage | None]]
+    ) -> PairEstimate:
+        """Change the tables: ``change`` is given cells, variances and the two questions."""
+        made: dict[str, FrequencyEstimate] = {}
+        for key, pair in self._pairs.items():
+            table = self[key]
+            agrees = self.postprocessing == CONSISTENT
+            before = table.frequencies if agrees else table.estimation.frequencies
+            shape = table.table.shape
+            variances = table.estimation.variances.reshape(shape)
+            cells, how = change(before.reshape(shape), variances, *pair)
+            flat = cells.ravel()
+            flat.flags.writeable = False
+            made[key] = replace(table, frequencies=flat, postprocessing=word, shrinkage=how)
+        return replace(self, estimates=made)
+
+
+class PairTally(AttributeTally):
+    """How many reports support each cell of the table of every two questions.
+
+    A mapping from names of tables, such as ``"sex × vote"``, to their :class:`JointTally`.
+    """
+
+    __slots__ = ()
+
+    def estimate(self, method: str = "hajek") -> PairEstimate:
+        """Estimate the shares in each table: see :meth:`turnout.Tally.estimate`.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is no such method.
+        EstimatorError
+            If the method does not apply, or a table has no report.
+        """
+        each: dict[str, FrequencyEstimate] = {
+            name: tally.estimate(method) for name, tally in self.items()
+        }
+        return PairEstimate(self.plan, method, self.nodes, self.received, each)
 
 
 class PairTables(AttributeCollection):
