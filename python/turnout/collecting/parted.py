@@ -203,16 +203,6 @@ class PartedKind(Kind[PartedTally]):
         """The weights by which a node draws its one part; None where it reports all."""
 
     @abstractmethod
-    def check_answers(self, answers: Array) -> None:
-        """Refuse answers that are none of the domain.
-
-        Raises
-        ------
-        CodeOutsideDomainError
-            If there is one.
-        """
-
-    @abstractmethod
     def answers_of(self, answers: Array, part: int) -> Array:
         """Give what a part is asked, of answers that the domain encoded."""
 
@@ -274,7 +264,7 @@ class PartedKind(Kind[PartedTally]):
         self, answers: Array, participation: Participation, noise: Noise
     ) -> tuple[Integers, Floats | None]:
         """Draw who takes part, and with which probability each of them did."""
-        self.check_answers(answers)
+        self._domain.check_codes("values", answers)
         if not isinstance(participation, Personalized):
             return _core.participants(len(answers), common_rate(participation), noise), None
         probabilities = participation.probabilities

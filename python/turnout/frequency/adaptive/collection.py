@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,7 +21,7 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.adaptive.rates import Spending, rates_for_rare, second_round_ratios
 from turnout.frequency.adaptive.second import SecondRound, SecondTally
 from turnout.frequency.adaptive.tallies import TwoRoundTallies
-from turnout.frequency.choice import make_oracle
+from turnout.frequency.choice import Factory, make_oracle
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.rounds import Rounds, RoundsProtocol
@@ -31,8 +30,6 @@ from turnout.participation import Bernoulli, Everyone, Participation
 
 #: Shares of nodes are realised to 2^-62.
 _SCALE = 2**62
-
-MakeOracle = Callable[[float, Domain], FrequencyOracle]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +101,7 @@ class TwoRoundCollection(RoundsProtocol):
     once: bool = True
     share: float = 0.5
     power: float = 1.0
-    oracle: MakeOracle | str = "direct_encoding"
+    oracle: Factory | str = "direct_encoding"
 
     def __post_init__(self) -> None:
         """Check the fields, and all that could fail in the second round."""

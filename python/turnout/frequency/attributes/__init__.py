@@ -5,7 +5,6 @@ reports one, chosen at random, with the whole of it. Either way what a person se
 a whole: all attributes may change at once.
 """
 
-from turnout.frequency.attributes.base import AttributeCollection
 from turnout.frequency.attributes.estimate import (
     AttributeEstimate,
     AttributeTally,
@@ -13,6 +12,7 @@ from turnout.frequency.attributes.estimate import (
 )
 from turnout.frequency.attributes.padded import PaddedOracle
 from turnout.frequency.attributes.schemes import (
+    AttributeCollection,
     SampledAttribute,
     SplitBudget,
 )

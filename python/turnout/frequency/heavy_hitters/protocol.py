@@ -17,8 +17,7 @@ from turnout.accounting.values import positive
 from turnout.collecting.kind import collected
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.attributes.base import OracleChoice
-from turnout.frequency.choice import make_oracle
+from turnout.frequency.choice import Factory, make_oracle
 from turnout.frequency.draws import personal_probabilities
 from turnout.frequency.heavy_hitters.prefixes import MOST_CANDIDATES, PrefixDomain, Round
 from turnout.frequency.heavy_hitters.result import (
@@ -115,7 +114,7 @@ class HeavyHitters(RoundsProtocol):
     bits: int | None = None
     length: int | None = None
     alphabet: str | None = None
-    oracle: OracleChoice = "auto"
+    oracle: Factory | str = "auto"
     step: int = 4
     keep: int = 512
     family_wise_error: float = 0.05

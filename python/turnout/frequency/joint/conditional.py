@@ -337,7 +337,7 @@ class ConditionalShares(Tabular):
             {
                 "group": dict(zip(self._given, among, strict=True)),
                 "label": label,
-                **ConditionalShare(*share)._asdict(),
+                **dict(zip(self._columns[1:], share, strict=True)),
             }
             for (*among, label), *share in zip(cells, *numbers, strict=True)
         ]

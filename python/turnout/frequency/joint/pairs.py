@@ -15,9 +15,9 @@ from turnout._types import Array, Floats
 from turnout.accounting.values import positive
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.attributes.base import AttributeCollection, OracleChoice
 from turnout.frequency.attributes.estimate import AttributeEstimate, AttributeTally
-from turnout.frequency.choice import one_each
+from turnout.frequency.attributes.schemes import AttributeCollection
+from turnout.frequency.choice import Factory, one_each
 from turnout.frequency.estimation.estimate import SHRUNK, FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.estimation.projection import summing_to_one
@@ -332,7 +332,7 @@ class PairTables(AttributeCollection):
         epsilon: float,
         columns: Questions | Mapping[str, Domain | Sequence[Hashable] | int],
         *,
-        oracle: OracleChoice = "auto",
+        oracle: Factory | str = "auto",
     ) -> None:
         self._epsilon = positive("epsilon", epsilon)
         self._domain = Questions(domains_of("columns", columns))

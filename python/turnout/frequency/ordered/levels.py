@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from turnout.collecting.drawing import Counts
 from turnout.collecting.parted import PartedKind, PartedTally
 from turnout.domain import Domain, domain_of
 from turnout.errors import EstimatorError
-from turnout.frequency.choice import make_oracle, one_each
+from turnout.frequency.choice import Factory, make_oracle, one_each
 from turnout.frequency.estimation.covariance import Covariance, sampled_covariance
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
@@ -33,8 +33,6 @@ _BLOCK = 2**22
 
 #: What ``"auto"`` chooses from.
 _CANDIDATES = ("direct_encoding", "optimized_unary_encoding")
-
-OracleMaker = Callable[[float, Domain], FrequencyOracle]
 
 
 class HierarchicalTally(PartedTally):
@@ -237,7 +235,7 @@ class HierarchicalCollection(PartedKind):
         domain: Domain | Sequence[Hashable] | int,
         *,
         fanout: int = 4,
-        oracle: OracleMaker | str = "auto",
+        oracle: Factory | str = "auto",
     ) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
         self._domain = domain_of("domain", domain)
@@ -272,16 +270,6 @@ class HierarchicalCollection(PartedKind):
     def choice(self) -> tuple[int, ...]:
         """All levels are drawn alike."""
         return (1,) * len(self._oracles)
-
-    def check_answers(self, answers: Array) -> None:
-        """Refuse codes that are none of the domain.
-
-        Raises
-        ------
-        CodeOutsideDomainError
-            If there is one.
-        """
-        self._domain.check_codes("values", answers)
 
     def answers_of(self, answers: Array, part: int) -> Array:
         """Tell which run of a level holds each answer."""
