@@ -81,14 +81,14 @@ def test_sums_are_exactly_what_was_drawn(
 ) -> None:
     mechanism = td.NoisyAggregation(3, 6, noise=noise, parameter=9.0, source=source)
     drawn = np.zeros(3, np.int64)
-    piece = td.NoisyAggregation.piece
+    piece = td.NoisyAggregation.contribution
 
     def recorded(self: Any, *arguments: Any, **named: Any) -> Any:
         found = piece(self, *arguments, **named)
         drawn[:] += found
         return found
 
-    monkeypatch.setattr(td.NoisyAggregation, "piece", recorded)
+    monkeypatch.setattr(td.NoisyAggregation, "contribution", recorded)
     network = harness.Network(td.Round.start(mechanism))
     network.report(VALUES)
     network.deliver()

@@ -408,7 +408,7 @@ def test_parties_draw_pieces_of_the_law_that_is_accounted(
         max_missing_users=1,
     )
     law = views.piece_law(mechanism, 20)
-    drawn = mechanism.piece(200_000, seed=11)
+    drawn = mechanism.contribution(200_000, seed=11)
     observed = np.bincount(np.clip(drawn, -20, 20) + 20, minlength=41)
     probabilities = np.array([float(mass) for mass in law.masses])
     statistical.check_law(observed, probabilities / probabilities.sum())

@@ -70,13 +70,13 @@ CASES: list[tuple[NoiseLaw, list[mpf]]] = [
     (LaplaceLaw(2.0, 10, 4), laplace(2.0, 10, 4)),
     (LaplaceLaw(0.3, 7, 15), laplace(0.3, 7, 15)),
     (LaplaceLaw(4.0, 3, 40), laplace(4.0, 3, 40)),
-    (GaussianLaw(0.116, 1000), gaussian(0.116, 1000)),
-    (GaussianLaw(0.03, 5), gaussian(0.03, 5)),
-    (GaussianLaw(2.0, 7), gaussian(2.0, 7)),
-    (GaussianLaw(30.0, 2), gaussian(30.0, 2)),
-    (SkellamLaw(1e-3, 9), skellam(1e-3, 9)),
-    (SkellamLaw(0.7, 20), skellam(0.7, 20)),
-    (SkellamLaw(40.0, 1), skellam(40.0, 1)),
+    (GaussianLaw(0.116, 1, 1000), gaussian(0.116, 1000)),
+    (GaussianLaw(0.03, 1, 5), gaussian(0.03, 5)),
+    (GaussianLaw(2.0, 1, 7), gaussian(2.0, 7)),
+    (GaussianLaw(30.0, 1, 2), gaussian(30.0, 2)),
+    (SkellamLaw(1e-3, 1, 9), skellam(1e-3, 9)),
+    (SkellamLaw(0.7, 1, 20), skellam(0.7, 20)),
+    (SkellamLaw(40.0, 1, 1), skellam(40.0, 1)),
 ]
 
 
@@ -123,13 +123,13 @@ def test_tails_are_bounded_and_not_by_much_too_far(law: NoiseLaw, masses: list[m
 
 def test_wide_noise_has_the_quantiles_of_a_gaussian() -> None:
     for law in (
-        GaussianLaw(1e8, 1), GaussianLaw(0.2, 10**9), SkellamLaw(5e3, 10**4),
+        GaussianLaw(1e8, 1, 1), GaussianLaw(0.2, 1, 10**9), SkellamLaw(5e3, 1, 10**4),
         LaplaceLaw(100.0, 1, 10**4),
     ):  # fmt: skip
         expected = 1.959964 * math.sqrt(law.variance)
         assert law.half_width(0.95) == pytest.approx(expected, rel=2e-4)
     # Beyond the longest transform the width is Chernoff's: safe, and larger.
-    law = SkellamLaw(1e10, 10**3)
+    law = SkellamLaw(1e10, 1, 10**3)
     assert 1.96 < law.half_width(0.95) / math.sqrt(law.variance) < 2.8
 
 
@@ -146,8 +146,8 @@ def test_a_whole_discrete_laplace_variable_has_a_tail_in_closed_form() -> None:
 @given(
     law=st.one_of(
         st.builds(LaplaceLaw, st.floats(1e-3, 1e4), st.integers(1, 10**6), st.integers(0, 10**6)),
-        st.builds(GaussianLaw, st.floats(1e-4, 1e7), st.integers(0, 10**6)),
-        st.builds(SkellamLaw, st.floats(1e-100, 1e7), st.integers(0, 10**6)),
+        st.builds(GaussianLaw, st.floats(1e-4, 1e7), st.just(1), st.integers(0, 10**6)),
+        st.builds(SkellamLaw, st.floats(1e-100, 1e7), st.just(1), st.integers(0, 10**6)),
     ),
     probability=st.floats(1e-300, 1.0),
 )
@@ -160,8 +160,8 @@ def test_tails_of_all_laws_are_ordered(law: NoiseLaw, probability: float) -> Non
 
 
 def test_without_contributors_there_is_no_noise() -> None:
-    for law in (LaplaceLaw(2.0, 5, 0), GaussianLaw(2.0, 0), SkellamLaw(2.0, 0),
-                LaplaceLaw(1e-100, 1, 1), GaussianLaw(1e-100, 9)):  # fmt: skip
+    for law in (LaplaceLaw(2.0, 5, 0), GaussianLaw(2.0, 1, 0), SkellamLaw(2.0, 1, 0),
+                LaplaceLaw(1e-100, 1, 1), GaussianLaw(1e-100, 1, 9)):  # fmt: skip
         assert law.variance == 0
         assert law.half_width(0.99) == 0
         assert law.tail_bound(2.0**-64) == 0
@@ -171,11 +171,11 @@ def test_without_contributors_there_is_no_noise() -> None:
     ("kind", "parameters", "error", "message"),
     [
         (LaplaceLaw, (0.0, 1, 1), InvalidValueError, "scale must be from 1e-100 to 1e"),
-        (LaplaceLaw, (1.0, 0, 1), InvalidValueError, "parts must be an integer from 1"),
+        (LaplaceLaw, (1.0, 0, 1), InvalidValueError, "required must be an integer from 1"),
         (LaplaceLaw, (1.0, 1, -1), InvalidValueError, "contributors must be an integer from 0"),
-        (GaussianLaw, (math.nan, 1), InvalidValueError, "variance must be from 1e-100"),
-        (GaussianLaw, (1.0, 1.0), InvalidTypeError, "contributors must be an integer"),
-        (SkellamLaw, (1e11, 1), InvalidValueError, "mean must be from 1e-100"),
+        (GaussianLaw, (math.nan, 1, 1), InvalidValueError, "variance must be from 1e-100"),
+        (GaussianLaw, (1.0, 1, 1.0), InvalidTypeError, "contributors must be an integer"),
+        (SkellamLaw, (1e11, 1, 1), InvalidValueError, "mean must be from 1e-100"),
     ],
     ids=str,
 )
@@ -186,7 +186,9 @@ def test_bad_parameters_are_named(
         kind(*parameters)
 
 
-@pytest.mark.parametrize("law", [LaplaceLaw(1.0, 1, 1), GaussianLaw(1.0, 1), SkellamLaw(1.0, 1)])
+@pytest.mark.parametrize(
+    "law", [LaplaceLaw(1.0, 1, 1), GaussianLaw(1.0, 1, 1), SkellamLaw(1.0, 1, 1)]
+)
 def test_bad_levels_and_probabilities_are_named(law: NoiseLaw) -> None:
     for level in (0.0, 1.0, math.nan):
         with pytest.raises(InvalidValueError, match="level must be a level between 0 and 1"):

@@ -280,14 +280,14 @@ def test_real_rounds_of_noise_hide_the_pieces_of_the_honest_users_who_are_there(
         max_missing_users=1,
     )
     told: list[Any] = []
-    draw = td.NoisyAggregation.piece
+    draw = td.NoisyAggregation.contribution
 
     def piece(self: Any, items: int | None = None, seed: int | None = None) -> Any:
         drawn = draw(self, items, seed)
         told.append(drawn.copy())
         return drawn
 
-    monkeypatch.setattr(td.NoisyAggregation, "piece", piece)
+    monkeypatch.setattr(td.NoisyAggregation, "contribution", piece)
     hidden = []
     for _ in range(ROUNDS):
         told.clear()

@@ -171,8 +171,9 @@ class AggregationMechanism(abc.ABC):
             int64, one number for each item.
         """
 
-    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers | None:
-        """Draw what one contributor adds to the sum: dummies or noise; None if nothing.
+    @abc.abstractmethod
+    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers:
+        """Draw what one contributor adds to the sum: dummies or noise.
 
         Parameters
         ----------
@@ -183,15 +184,14 @@ class AggregationMechanism(abc.ABC):
 
         Returns
         -------
-        numpy.ndarray or None
+        numpy.ndarray
             int64, one number for each item.
         """
-        return None
 
     @property
+    @abc.abstractmethod
     def contributors(self) -> int:
         """How many parties add a contribution, each on its own, to the sum."""
-        return 0
 
     @property
     def has_messages(self) -> bool:
@@ -398,8 +398,7 @@ class AggregationMechanism(abc.ABC):
         """Draw what each contributor adds, as elements of the field."""
         for index in range(self.contributors):
             own = self.contribution(seed=step_seed(seed, "contribution", index))
-            if own is not None:
-                yield index, self.field.reduce(own)
+            yield index, self.field.reduce(own)
 
     def _contributions_costs(self) -> Costs:
         items = self.contributors * self.domain.size

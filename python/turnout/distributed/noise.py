@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,18 +31,59 @@ _LONGEST = 2**22
 #: What may wrap around in a transform.
 _WRAPPED = 1e-14
 
-_LARGEST = 1e12
 _MANY = 2**53
-_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 #: How many numbers are drawn at a time.
 _BLOCK = 10_000_000
 
 
+@dataclasses.dataclass(frozen=True)
 class NoiseLaw(abc.ABC):
-    """The law of the total noise in one count, as often above zero as below."""
+    """Noise of one kind in one count, as often above zero as below: its accounting and its law.
 
+    Parameters
+    ----------
+    parameter
+        How much noise there is, in terms of the kind; from 1e-100 to a limit of the kind.
+    required
+        How many pieces are enough to protect, at least 1.
+    contributors
+        How many pieces are added, more or fewer than that; at least 0.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a parameter is of the wrong type or out of range.
+    """
+
+    #: The name of the parameter in the accounting.
+    accounted: ClassVar[str]
+
+    #: The least parameter of which pieces can be drawn, however many are required, and the largest.
+    least: ClassVar[float]
+    largest: ClassVar[float]
+
+    #: Whether a delta of 0 can be reached.
+    pure: ClassVar[bool] = False
+
+    parameter: float
+    required: int
     contributors: int
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        integer = _arguments.integer
+        settle(
+            self,
+            parameter=positive_up_to(self.accounted, self.parameter, self.largest),
+            required=integer("required", self.required, least=1, most=_MANY),
+            contributors=integer("contributors", self.contributors, least=0, most=_MANY),
+        )
+
+    @property
+    @abc.abstractmethod
+    def accounting(self) -> Mechanism:
+        """The privacy accounting of the required pieces."""
 
     @property
     @abc.abstractmethod
@@ -88,9 +129,6 @@ class NoiseLaw(abc.ABC):
             If the probability is not a number in (0, 1].
         """
         chance = _arguments.probability("probability", probability)
-        return self._tail(chance)
-
-    def _tail(self, chance: float) -> int:
         if self.variance <= 0.0:
             return 0
         needed = math.log(2.0 / chance)
@@ -127,7 +165,7 @@ class NoiseLaw(abc.ABC):
         share = _arguments.confidence("level", level)
         if self.variance <= 0.0:
             return 0.0
-        outside = self._tail(_WRAPPED)
+        outside = self.tail_bound(_WRAPPED)
         length = 1 << (2 * outside + 2).bit_length()
         if length <= _LONGEST:
             angles = np.arange(length // 2 + 1, dtype=np.float64) * (2.0 * math.pi / length)
@@ -141,49 +179,32 @@ class NoiseLaw(abc.ABC):
             if found < len(inside) and 1.0 - share > 10.0 * error:
                 return float(found)
         # One less may do, and nobody looks: never too small.
-        return float(self._tail(math.nextafter(1.0 - share, 0.0)))
+        return float(self.tail_bound(math.nextafter(1.0 - share, 0.0)))
 
 
-@dataclasses.dataclass(frozen=True)
 class LaplaceLaw(NoiseLaw):
-    """Noise of which ``parts`` pieces make one discrete Laplace variable.
+    """Noise of which the required pieces make one discrete Laplace variable.
 
-    Each of the ``contributors`` adds the difference of two negative binomial variables of shape
-    ``1 / parts`` and ratio ``exp(-1 / scale)``.
-
-    Parameters
-    ----------
-    scale
-        The scale of the whole variable, whose ``P[x]`` is proportional to ``exp(-|x| / scale)``;
-        from 1e-100 to 1e6.
-    parts
-        How many pieces make a whole, at least 1.
-    contributors
-        How many pieces are added, more or fewer than a whole; at least 0.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        If a parameter is of the wrong type or out of range.
+    The parameter is the scale of the whole variable, whose ``P[x]`` is proportional to
+    ``exp(-|x| / scale)``; at most 1e6. Each piece is the difference of two negative binomial
+    variables of shape ``1 / required`` and ratio ``exp(-1 / scale)``.
 
     Examples
     --------
-    >>> law = LaplaceLaw(scale=2.0, parts=100, contributors=100)
+    >>> law = LaplaceLaw(2.0, required=100, contributors=100)
     >>> law.half_width(0.95), law.tail_bound(2**-64), round(law.variance, 2)
     (6.0, 98, 7.84)
     """
 
-    scale: float
-    parts: int
-    contributors: int
+    accounted: ClassVar[str] = "scale"
+    least: ClassVar[float] = 0.02
+    largest: ClassVar[float] = 1e6
+    pure: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        settle(
-            self,
-            scale=positive_up_to("scale", self.scale, 1e6),
-            parts=_arguments.integer("parts", self.parts, least=1, most=_MANY),
-            contributors=_contributors(self.contributors),
-        )
+    @property
+    def accounting(self) -> Mechanism:
+        """The privacy accounting of one discrete Laplace variable."""
+        return DiscreteLaplaceNoise(self.parameter)
 
     @property
     def variance(self) -> float:
@@ -192,12 +213,12 @@ class LaplaceLaw(NoiseLaw):
 
     @property
     def _shape(self) -> float:
-        return self.contributors / self.parts
+        return self.contributors / self.required
 
     @property
     def _odds(self) -> float:
         # 4 q / (1 - q)^2 = 1 / sinh(1 / (2 scale))^2.
-        return 4.0 * math.exp(-1.0 / self.scale) / math.expm1(-1.0 / self.scale) ** 2
+        return 4.0 * math.exp(-1.0 / self.parameter) / math.expm1(-1.0 / self.parameter) ** 2
 
     def _exponent(self, sines: Floats, angles: Floats) -> Floats:
         del angles
@@ -206,59 +227,47 @@ class LaplaceLaw(NoiseLaw):
     def _largest_tilt(self, needed: float) -> float:
         del needed
         # Nearer to the pole the logarithm of the moment would be too inexact.
-        return (1.0 - 1e-6) / self.scale
+        return (1.0 - 1e-6) / self.parameter
 
     def _log_moment(self, tilt: float) -> float:
         # sinh(t / 2)^2 / sinh(h / 2)^2 with h = 1 / scale, for any h, is e^(t - h) times a ratio.
-        away = math.exp(tilt - 1.0 / self.scale)
-        part = away * (math.expm1(-tilt) / math.expm1(-1.0 / self.scale)) ** 2
+        away = math.exp(tilt - 1.0 / self.parameter)
+        part = away * (math.expm1(-tilt) / math.expm1(-1.0 / self.parameter)) ** 2
         return -self._shape * math.log1p(-part)
 
     def piece(self, items: int, seed: int | None) -> Integers:
         """Draw one piece: a difference of negative binomials of fractional shape."""
-        return _core.discrete_laplace_piece(self.scale, self.parts, items, seed)
+        return _core.discrete_laplace_piece(self.parameter, self.required, items, seed)
 
     def total(self, items: int, seed: int | None) -> Integers:
         """Draw the whole, which is exactly one discrete Laplace variable, and what is beyond it."""
-        total = _core.discrete_laplace(self.scale, items, step_seed(seed, "noise"))
-        for piece in range(self.contributors - self.parts):
+        total = _core.discrete_laplace(self.parameter, items, step_seed(seed, "noise"))
+        for piece in range(self.contributors - self.required):
             total = total + self.piece(items, step_seed(seed, "noise", piece))
         return total
 
 
-@dataclasses.dataclass(frozen=True)
 class GaussianLaw(NoiseLaw):
     """Noise of discrete Gaussian pieces.
 
-    Parameters
-    ----------
-    parameter
-        The variance parameter ``sigma^2`` of each piece, whose ``P[x]`` is proportional to
-        ``exp(-x^2 / (2 sigma^2))``; from 1e-100 to 1e12. The variance of a piece is below it.
-    contributors
-        How many pieces are added, at least 0.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        If a parameter is of the wrong type or out of range.
+    The parameter is the ``sigma^2`` of each piece, whose ``P[x]`` is proportional to
+    ``exp(-x^2 / (2 sigma^2))``; at most 1e12. The variance of a piece is below it.
 
     Examples
     --------
-    >>> law = GaussianLaw(0.1163, contributors=1000)
+    >>> law = GaussianLaw(0.1163, required=1000, contributors=1000)
     >>> law.half_width(0.95), law.tail_bound(2**-64), round(law.variance, 2)
     (10.0, 53, 26.44)
     """
 
-    parameter: float
-    contributors: int
+    accounted: ClassVar[str] = "variance"
+    least: ClassVar[float] = 1e-3
+    largest: ClassVar[float] = 1e12
 
-    def __post_init__(self) -> None:
-        settle(
-            self,
-            parameter=positive_up_to("variance", self.parameter, _LARGEST),
-            contributors=_contributors(self.contributors),
-        )
+    @property
+    def accounting(self) -> Mechanism:
+        """The privacy accounting of the sum of the required pieces."""
+        return SummedDiscreteGaussianNoise(self.parameter, self.required)
 
     @property
     def variance(self) -> float:
@@ -307,35 +316,32 @@ class GaussianLaw(NoiseLaw):
         return total
 
 
-@dataclasses.dataclass(frozen=True)
 class SkellamLaw(NoiseLaw):
     """Noise of Skellam pieces: each is the difference of two Poisson variables.
 
-    Parameters
-    ----------
-    mean
-        The mean of each of the two variables of a piece, from 1e-100 to 1e10.
-    contributors
-        How many pieces are added, at least 0.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        If a parameter is of the wrong type or out of range.
+    The parameter is the mean of each of the two variables of the required pieces together, at most
+    1e10.
 
     Examples
     --------
-    >>> law = SkellamLaw(13.15 / 1000, contributors=1000)
+    >>> law = SkellamLaw(13.15, required=1000, contributors=1000)
     >>> law.half_width(0.95), law.tail_bound(2**-64), round(law.variance, 2)
     (10.0, 53, 26.3)
     """
 
-    mean: float
-    contributors: int
+    accounted: ClassVar[str] = "mean"
+    least: ClassVar[float] = 3e-3
+    largest: ClassVar[float] = 1e10
 
-    def __post_init__(self) -> None:
-        mean = positive_up_to("mean", self.mean, 1e10)
-        settle(self, mean=mean, contributors=_contributors(self.contributors))
+    @property
+    def accounting(self) -> Mechanism:
+        """The privacy accounting of the sum of the required pieces, which is Skellam too."""
+        return SkellamNoise(self.parameter)
+
+    @property
+    def mean(self) -> float:
+        """The mean of each of the two variables of one piece, rounded up."""
+        return _core.divide_up(self.parameter, self.required)
 
     @property
     def variance(self) -> float:
@@ -358,53 +364,9 @@ class SkellamLaw(NoiseLaw):
         return _core.skellam(self.contributors * self.mean, items, step_seed(seed, "noise"))
 
 
-class Noise(NamedTuple):
-    """One kind of noise, split into pieces of which ``required`` are enough to protect.
-
-    Attributes
-    ----------
-    parameter
-        The name of the parameter in the accounting.
-    accounting
-        Gives the privacy accounting of the required pieces, of the parameter and their number.
-    law
-        Gives the law of the sum of some pieces, of the parameter, the required ones and all.
-    least
-        Gives the least parameter whose pieces can be drawn, of the required ones.
-    pure
-        Whether a delta of 0 can be reached.
-    """
-
-    parameter: str
-    accounting: Callable[[float, int], Mechanism]
-    law: Callable[[float, int, int], NoiseLaw]
-    least: Callable[[int], float]
-    pure: bool = False
-
-
 #: The kinds of noise by their names.
-NOISES: Mapping[str, Noise] = MappingProxyType(
-    {
-        "discrete_laplace": Noise(
-            "scale",
-            lambda scale, required: DiscreteLaplaceNoise(scale),
-            LaplaceLaw,
-            lambda required: 0.02,
-            pure=True,
-        ),
-        "discrete_gaussian": Noise(
-            "variance",
-            SummedDiscreteGaussianNoise,
-            lambda variance, required, pieces: GaussianLaw(variance, pieces),
-            lambda required: 1e-3,
-        ),
-        "skellam": Noise(
-            "mean",
-            lambda mean, required: SkellamNoise(mean),
-            lambda mean, required, pieces: SkellamLaw(_core.divide_up(mean, required), pieces),
-            lambda required: required * 1e-12,
-        ),
-    }
+NOISES: Mapping[str, type[NoiseLaw]] = MappingProxyType(
+    {"discrete_laplace": LaplaceLaw, "discrete_gaussian": GaussianLaw, "skellam": SkellamLaw}
 )
 
 
@@ -419,26 +381,15 @@ def _transform_error(length: int, largest: float) -> float:
     return unit * (8.0 * math.log2(length) * math.sqrt(largest) + 32.0)
 
 
-def _contributors(value: object) -> int:
-    return _arguments.integer("contributors", value, least=0, most=_MANY)
-
-
 def _least(function: Callable[[float], float], low: float, high: float) -> float:
     """Find the least value of a function that falls and then rises; any of its values is safe.
 
     Without SciPy, which the device of a user need not load.
     """
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = function(left), function(right)
-    least = min(at_left, at_right, function(high))
-    for _ in range(60):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = function(left)
+    for _ in range(80):
+        left, right = (2.0 * low + high) / 3.0, (low + 2.0 * high) / 3.0
+        if function(left) <= function(right):
+            high = right
         else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = function(right)
-        least = min(least, at_left, at_right)
-    return least
+            low = left
+    return function(high)

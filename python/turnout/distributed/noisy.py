@@ -101,21 +101,20 @@ class NoisyAggregation(Deployed):
         """Check the arguments and find the noise."""
         _arguments.choice("noise", self.noise, tuple(NOISES))
         _arguments.choice("source", self.source, ("users", "parties"))
-        noise = NOISES[self.noise]
-        if noise.pure and self.epsilon is not None and self.delta is None:
+        kind = NOISES[self.noise]
+        if kind.pure and self.epsilon is not None and self.delta is None:
             settle(self, delta=0.0)
         super().__post_init__()
-        accounting = noise.accounting(1.0, self.required_pieces)
-        parameter = self._calibrated("parameter", accounting, noise.parameter)
-        least = noise.least(self.required_pieces)
-        if self.parameter is None and parameter < least:
+        accounting = kind(1.0, self.required_pieces, 0).accounting
+        parameter = self._calibrated("parameter", accounting, kind.accounted)
+        if self.parameter is None and parameter < kind.least:
             # A target so lax that less noise would do than can be drawn.
-            settle(self, parameter=least)
-            parameter = self._calibrated("parameter", accounting, noise.parameter)
+            settle(self, parameter=kind.least)
+            parameter = self._calibrated("parameter", accounting, kind.accounted)
         settle(self, parameter=parameter)
         try:
             # The sampler may refuse a piece: before anything is promised.
-            self.piece(0)
+            self.contribution(0)
         except InvalidValueError as error:
             raise InvalidValueError(
                 f"parameter must be one whose pieces can be drawn, got {parameter}: {error}"
@@ -136,12 +135,7 @@ class NoisyAggregation(Deployed):
     @property
     def accounting(self) -> Mechanism:
         """The privacy accounting of one release."""
-        return NOISES[self.noise].accounting(self._parameter, self.required_pieces)
-
-    @property
-    def _parameter(self) -> float:
-        assert self.parameter is not None
-        return self.parameter
+        return self.law().accounting
 
     def _assumptions(self) -> list[str]:
         sentences = [self._trust(), self._users_trust(), ANY_DATA, HONEST_BUT_CURIOUS]
@@ -180,7 +174,8 @@ class NoisyAggregation(Deployed):
         pieces = self.users if received is None else received
         if self.source == "parties":
             pieces = self.contributors
-        return NOISES[self.noise].law(self._parameter, self.required_pieces, pieces)
+        assert self.parameter is not None
+        return NOISES[self.noise](self.parameter, self.required_pieces, pieces)
 
     @functools.cached_property
     def _reach(self) -> int:
@@ -189,23 +184,6 @@ class NoisyAggregation(Deployed):
     @property
     def _largest_sum(self) -> int:
         return self.users + 2 * self._reach
-
-    def piece(self, items: int | None = None, seed: int | None = None) -> Integers:
-        """Draw one piece of noise for each item.
-
-        Parameters
-        ----------
-        items
-            For how many items; all by default.
-        seed
-            For tests and simulations only.
-
-        Returns
-        -------
-        numpy.ndarray
-            int64, one number for each item.
-        """
-        return self.law().piece(self.domain.size if items is None else items, seed)
 
     def noise_of_users(self, seed: int | None = None) -> Integers | None:
         """Draw the sum of the pieces of all users; None if the parties add the noise.
@@ -245,13 +223,13 @@ class NoisyAggregation(Deployed):
         numpy.ndarray
             int64, one number for each item.
         """
-        size = self.domain.size
-        vector = self.piece(seed=seed) if self.source == "users" else np.zeros(size, np.int64)
+        by_users = self.source == "users"
+        vector = self.contribution(seed=seed) if by_users else np.zeros(self.domain.size, np.int64)
         vector[code] += 1
         return vector
 
-    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers | None:
-        """Draw what a party adds: a piece of noise if parties add it, otherwise nothing.
+    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers:
+        """Draw one piece of noise.
 
         Parameters
         ----------
@@ -262,10 +240,10 @@ class NoisyAggregation(Deployed):
 
         Returns
         -------
-        numpy.ndarray or None
+        numpy.ndarray
             int64, one number for each item.
         """
-        return self.piece(items, seed) if self.source == "parties" else None
+        return self.law().piece(self.domain.size if items is None else items, seed)
 
     def decode(self, sums: Array) -> Integers:
         """Read field elements as counts with noise, which may be negative or above n."""

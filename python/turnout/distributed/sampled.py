@@ -114,7 +114,7 @@ class Sampled(AggregationMechanism):
         vector[code] = _core.bernoulli_counts(1, self._rate, 1, seed)[0]
         return vector
 
-    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers | None:
+    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers:
         """Draw a full set of dummies: how many of them take part, for each item.
 
         Parameters
@@ -126,11 +126,9 @@ class Sampled(AggregationMechanism):
 
         Returns
         -------
-        numpy.ndarray or None
+        numpy.ndarray
             int64, one number for each item.
         """
-        if not self.dummies:
-            return None
         length = self.domain.size if items is None else items
         return _core.bernoulli_counts(self.dummies, self._rate, length, seed)
 

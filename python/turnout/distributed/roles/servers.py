@@ -195,11 +195,9 @@ class Aggregator(Participant):
         self._costs.additions += size * max(len(present) - 1, 0)
         sums = total.finish()
         if self._party.index < mechanism.contributors:
-            own = mechanism.contribution()
-            if own is not None:
-                sums = field.add(sums, field.reduce(own))
-                self._costs.additions += size
-                self._costs += mechanism.contribution_costs(size)
+            sums = field.add(sums, field.reduce(mechanism.contribution()))
+            self._costs.additions += size
+            self._costs += mechanism.contribution_costs(size)
         self._forget()
         self._state = State.DONE
         payload = payloads.pack_party_sum(reports, field, sums)

@@ -203,9 +203,9 @@ class User(Adding):
             ]
         )
         count = int(contributes.sum())
-        own = mechanism.contribution(count)
-        if own is not None and count:
-            sums[contributes] = field.add(sums[contributes], field.reduce(own))
+        if count:
+            own = field.reduce(mechanism.contribution(count))
+            sums[contributes] = field.add(sums[contributes], own)
             self._costs.additions += count
             self._costs += mechanism.contribution_costs(count)
         self._forget()
