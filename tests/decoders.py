@@ -34,8 +34,8 @@ from turnout._seal import SEAL_MARKER
 from turnout.collecting import plan_file
 from turnout.collecting.report_files import read_reports, write_reports
 from turnout.distributed import messages, payloads
-from turnout.distributed.elections import Election
 from turnout.distributed.field import PrimeField
+from turnout.distributed.roles.elections import Election
 from turnout.distributed.transport import frames
 from turnout.errors import TurnoutError
 from turnout.federated import RandomParticipationSGD

@@ -40,14 +40,14 @@ class Network:
     def __post_init__(self) -> None:
         """Make the roles."""
         mechanism = self.round_.mechanism
-        parties = [Party(Role.USER, user) for user in range(mechanism.users)]
-        parties.append(Party(Role.SERVER))
+        made: list[Any] = [self.round_.user(user) for user in range(mechanism.users)]
+        made.append(self.round_.server())
         if isinstance(mechanism, td.TwoStageSampling):
-            parties.append(Party(Role.REPORTING_SERVER))
+            made.append(self.round_.reporting_server())
         else:
             count = mechanism.number_of_parties
-            parties += [Party(Role.AGGREGATOR, index) for index in range(count)]
-        self.roles = {party: self.round_.role(party) for party in parties}
+            made += [self.round_.aggregator(index) for index in range(count)]
+        self.roles = {role.party: role for role in made}
 
     @property
     def server(self) -> td.AggregatingServer:

@@ -40,6 +40,13 @@ def shares(round_: Round, users: Iterator[int] | range, value: int = 1) -> Itera
         yield from round_.user(index).report(value)
 
 
+def role_of(round_: Round, party: Party) -> Any:
+    """Make the role of a user, an aggregator or the server."""
+    if party.role is Role.SERVER:
+        return round_.server()
+    return {Role.USER: round_.user, Role.AGGREGATOR: round_.aggregator}[party.role](party.index)
+
+
 @contextlib.asynccontextmanager
 async def stations(
     round_: Round, parties: list[Party], **arguments: Any
@@ -49,7 +56,7 @@ async def stations(
     async with contextlib.AsyncExitStack() as stack:
         found = {}
         for party in parties:
-            station = Station([round_.role(party)], addresses, **arguments)
+            station = Station([role_of(round_, party)], addresses, **arguments)
             found[party] = await stack.enter_async_context(station)
             addresses[party] = station.address
         yield found, addresses

@@ -15,8 +15,8 @@ import pytest
 import turnout as tn
 import turnout.distributed as td
 from turnout.distributed import two_stage as two_stage_module
-from turnout.distributed.elections import Election
-from turnout.distributed.engine import ledger
+from turnout.distributed.roles.elections import Election
+from turnout.distributed.rounds import ledger
 from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
 
 VALUES = [0, 1, 1, 2, 2, 2, 3, 0, 1, 1, 2, 3]

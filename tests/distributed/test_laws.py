@@ -19,7 +19,7 @@ from scipy import stats
 import turnout as tn
 import turnout.distributed as td
 from turnout.distributed import Kind, Party, Role
-from turnout.distributed.elections import Election
+from turnout.distributed.roles.elections import Election
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 Floats = npt.NDArray[np.float64]

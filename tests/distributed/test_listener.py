@@ -73,7 +73,7 @@ def test_no_frame_is_larger_than_the_messages_of_the_round(sockets: ModuleType) 
     for users in (4, 1000):
         round_ = sockets.silent(users)
         limits = {
-            party: Station([round_.role(party)], {})._largest
+            party: Station([sockets.role_of(round_, party)], {})._largest
             for party in (FIRST, Party(Role.AGGREGATOR, 1), sockets.SERVER)
         }
         # Some more is read, so that a message with something behind it is refused for that.

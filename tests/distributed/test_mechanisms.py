@@ -499,7 +499,6 @@ def test_a_nonce_is_sixteen_bytes_and_a_round_has_its_parties_only() -> None:
     one, two = td.Round.start(PLANS[0]), td.Round.start(PLANS[5])
     for ask in (
         lambda: one.user(100), lambda: one.user(-1), lambda: one.aggregator(3),
-        lambda: one.role(td.Party(td.Role.SERVER, 1)), lambda: one.role("server"),
     ):  # fmt: skip
         with pytest.raises((InvalidValueError, InvalidTypeError)):
             ask()

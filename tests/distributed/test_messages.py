@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnout.distributed import Kind, Message, Party, PrimeField, Role, payloads
-from turnout.distributed.elections import Election
+from turnout.distributed.roles.elections import Election
 from turnout.errors import (
     InvalidTypeError,
     InvalidValueError,

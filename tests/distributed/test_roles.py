@@ -11,8 +11,8 @@ import pytest
 import turnout as tn
 import turnout.distributed as td
 from turnout.distributed import Kind, Message, Party, Role, payloads
-from turnout.distributed.elections import Election
 from turnout.distributed.roles.base import State
+from turnout.distributed.roles.elections import Election
 from turnout.errors import (
     InvalidTypeError,
     InvalidValueError,

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import turnout.distributed as td
 from turnout.distributed import Kind, Message, Party, Role, payloads
-from turnout.distributed.elections import Election
 from turnout.distributed.roles.base import State
+from turnout.distributed.roles.elections import Election
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
 
 USER, ANY = Role.USER, "."

@@ -13,7 +13,7 @@ import pytest
 
 import turnout.distributed as td
 from turnout.distributed import Kind, PrimeField, Role, payloads
-from turnout.distributed.elections import Election
+from turnout.distributed.roles.elections import Election
 
 #: Coins that all show heads.
 ALWAYS = 1 - 2.0**-50

@@ -332,20 +332,21 @@ class Wire:
     def run(self, values: Sequence[int], absent: Iterable[int] = ()) -> Wire:
         """Let all users report, beside the absent ones, and everyone else do their part."""
         mechanism = self.round_.mechanism
-        parties = [Party(Role.USER, user) for user in range(mechanism.users)]
-        parties.append(Party(Role.SERVER))
+        made: list[Any] = [self.round_.user(user) for user in range(mechanism.users)]
+        made.append(self.round_.server())
         two_stage = isinstance(mechanism, td.TwoStageSampling)
-        collectors = [Party(Role.REPORTING_SERVER)]
-        if not two_stage:
+        if two_stage:
+            collectors: list[Any] = [self.round_.reporting_server()]
+        else:
             count = mechanism.number_of_parties
-            collectors = [Party(Role.AGGREGATOR, index) for index in range(count)]
-        self.roles = {party: self.round_.role(party) for party in parties + collectors}
+            collectors = [self.round_.aggregator(index) for index in range(count)]
+        self.roles = {role.party: role for role in made + collectors}
         gone = set(absent)
         for user, value in enumerate(values):
             if user not in gone:
                 self._carry(self.roles[Party(Role.USER, user)].report(value))
         for collector in collectors:
-            self._carry(self.roles[collector].close())
+            self._carry(collector.close())
         return self
 
     def _carry(self, messages: Iterable[Message]) -> None:

@@ -1,9 +1,5 @@
 from turnout.distributed.aggregation import AggregationMechanism as AggregationMechanism
-from turnout.distributed.costs import CostLedger as CostLedger
-from turnout.distributed.costs import Costs as Costs
-from turnout.distributed.engine import exchange as exchange
 from turnout.distributed.field import PrimeField as PrimeField
-from turnout.distributed.kinds import mechanism_from_dict as mechanism_from_dict
 from turnout.distributed.messages import Kind as Kind
 from turnout.distributed.messages import Message as Message
 from turnout.distributed.messages import Party as Party
@@ -12,6 +8,8 @@ from turnout.distributed.noisy import NoisyAggregation as NoisyAggregation
 from turnout.distributed.recommendation import Recommendation as Recommendation
 from turnout.distributed.recommendation import RecommendationRecord as RecommendationRecord
 from turnout.distributed.recommendation import recommend as recommend
+from turnout.distributed.results import CostLedger as CostLedger
+from turnout.distributed.results import Costs as Costs
 from turnout.distributed.results import Guarantee as Guarantee
 from turnout.distributed.results import RoundResult as RoundResult
 from turnout.distributed.roles import AggregatingServer as AggregatingServer
@@ -19,5 +17,7 @@ from turnout.distributed.roles import Aggregator as Aggregator
 from turnout.distributed.roles import ReportingServer as ReportingServer
 from turnout.distributed.roles import User as User
 from turnout.distributed.rounds import Round as Round
+from turnout.distributed.rounds import exchange as exchange
+from turnout.distributed.rounds import mechanism_from_dict as mechanism_from_dict
 from turnout.distributed.sampling import SamplingAggregation as SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling as TwoStageSampling

@@ -19,9 +19,8 @@ from turnout._values import settle
 from turnout.accounting import calibrate
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import nonnegative, unit_interval
-from turnout.distributed.costs import CostLedger, Costs
 from turnout.distributed.field import PrimeField
-from turnout.distributed.results import Guarantee, RoundResult
+from turnout.distributed.results import CostLedger, Costs, Guarantee, RoundResult
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate

@@ -9,10 +9,10 @@ from turnout import _arguments
 from turnout._types import Array, Integers
 from turnout._values import settle
 from turnout.distributed.aggregation import AggregationMechanism, Codes, step_seed
-from turnout.distributed.costs import CostLedger, Costs
 from turnout.distributed.field import SEED_BYTES
 from turnout.distributed.messages import MESSAGE_OVERHEAD
 from turnout.distributed.payloads import ROSTER_DIGEST, SHARE_OVERHEAD, party_sum_size, roster_size
+from turnout.distributed.results import CostLedger, Costs
 from turnout.errors import InvalidValueError
 
 _MOST_PARTIES = 10_000

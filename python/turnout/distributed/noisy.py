@@ -13,9 +13,9 @@ from turnout._types import Array, Floats, Integers
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.intervals import StatisticModel
-from turnout.distributed.costs import Costs
 from turnout.distributed.deployment import ANY_DATA, HONEST_BUT_CURIOUS, Deployed, missing_sentence
 from turnout.distributed.noise import NOISES, NoiseLaw
+from turnout.distributed.results import Costs
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
 

@@ -1,26 +1,38 @@
-"""A round: one use of a mechanism, with a name of its own, and the roles in it."""
+"""A round: one use of a mechanism, with a name and roles of its own; and one in this process."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import secrets
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 from turnout import _arguments
 from turnout._documents import canonical, check_version, parsed
-from turnout.distributed.aggregation import AggregationMechanism
-from turnout.distributed.kinds import mechanism_from_dict
-from turnout.distributed.messages import Party, Role
+from turnout._values import settle
+from turnout.distributed.aggregation import AggregationMechanism, check_users
+from turnout.distributed.deployment import Deployed
+from turnout.distributed.messages import Message, Party, Role, in_words
+from turnout.distributed.noisy import NoisyAggregation
+from turnout.distributed.results import CostLedger, Costs, RoundResult
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
+from turnout.distributed.sampling import SamplingAggregation
+from turnout.distributed.two_stage import TwoStageSampling
+from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 _FORMAT = "turnout-round"
 _VERSION = 1
 _NONCE = 16
 
+_KINDS: dict[str, type[AggregationMechanism]] = {
+    kind.name: kind for kind in (SamplingAggregation, TwoStageSampling, NoisyAggregation)
+}
 
-@dataclass(frozen=True)
+
+@dataclasses.dataclass(frozen=True)
 class Round:
     """One use of a mechanism. All parties of a round get the same one, and make their roles of it.
 
@@ -48,7 +60,7 @@ class Round:
     mechanism: AggregationMechanism
     nonce: bytes
     #: The 16 bytes that every message of the round carries.
-    identifier: bytes = field(init=False, repr=False)
+    identifier: bytes = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the fields and derive the name."""
@@ -63,7 +75,7 @@ class Round:
         named = hashlib.blake2b(
             self.nonce + bytes.fromhex(self.mechanism.fingerprint), digest_size=16
         )
-        object.__setattr__(self, "identifier", named.digest())
+        settle(self, identifier=named.digest())
 
     @classmethod
     def start(cls, mechanism: AggregationMechanism) -> Round:
@@ -135,30 +147,6 @@ class Round:
         """
         return ReportingServer(self.mechanism, self.identifier)
 
-    def role(self, party: Party) -> User | Aggregator | AggregatingServer | ReportingServer:
-        """Make the role of a party.
-
-        Parameters
-        ----------
-        party
-            Whose.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If the round has no such party.
-        """
-        _arguments.instance("party", party, Party, "a Party")
-        if party.role is Role.USER:
-            return self.user(party.index)
-        if party.role is Role.AGGREGATOR:
-            return self.aggregator(party.index)
-        if party.index != 0:
-            raise InvalidValueError(
-                f"party must have index 0, got {party.index}: there is only one"
-            )
-        return self.server() if party.role is Role.SERVER else self.reporting_server()
-
     # What travels.
 
     def to_bytes(self) -> bytes:
@@ -216,3 +204,128 @@ class Round:
                 if found.to_bytes() == bytes(data):
                     return found
         raise CorruptDataError(f"not a round of turnout's: {_arguments.shown(description)}")
+
+
+def mechanism_from_dict(description: Any) -> AggregationMechanism:
+    """Rebuild a mechanism from :meth:`AggregationMechanism.to_dict`.
+
+    Parameters
+    ----------
+    description
+        The dictionary, perhaps through JSON.
+
+    Returns
+    -------
+    AggregationMechanism
+        An equal mechanism.
+
+    Raises
+    ------
+    CorruptDataError
+        If it describes no mechanism.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> mechanism = tn.distributed.NoisyAggregation(4, 100, epsilon=1.0)
+    >>> mechanism_from_dict(mechanism.to_dict()) == mechanism
+    True
+    """
+    if isinstance(description, dict):
+        fields = dict(description)
+        name, domain = fields.pop("mechanism", None), fields.pop("domain", None)
+        chosen = _KINDS.get(name) if isinstance(name, str) else None
+        if chosen is not None:
+            known = {item.name for item in dataclasses.fields(chosen)} - {"domain"}
+            if set(fields) == known:
+                # To find it again could take any time, and it was found before it was written.
+                if fields[chosen.found] is None:
+                    raise CorruptDataError(
+                        f"not a mechanism that can be: its {chosen.found} must be given"
+                    )
+                try:
+                    return chosen(domain=Domain.from_dict(domain), **fields)
+                except (InvalidTypeError, InvalidValueError) as error:
+                    raise CorruptDataError(f"not a mechanism that can be: {error}") from error
+    raise CorruptDataError(f"not the description of a mechanism: {_arguments.shown(description)}")
+
+
+def exchange(round_: Round, values: Any) -> RoundResult:
+    """Run one round with all its roles and messages, in this process.
+
+    Parameters
+    ----------
+    round_
+        The round.
+    values
+        One item for each user.
+
+    Returns
+    -------
+    RoundResult
+        The estimate, the sums, and the costs, measured.
+
+    Raises
+    ------
+    UnknownLabelError, CodeOutsideDomainError, InvalidTypeError
+        If a value is not in the domain.
+    InvalidValueError
+        If there is not one value for each user.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> mechanism = tn.distributed.SamplingAggregation(
+    ...     2, users=6, parties="users", rate=0.9, dummies=5
+    ... )
+    >>> result = exchange(Round.start(mechanism), [0, 0, 1, 1, 1, 1])
+    >>> result.costs.parties
+    {'user': 6, 'server': 1}
+    """
+    mechanism = round_.mechanism
+    items = _arguments.items("values", values, "one item for each user")
+    check_users(mechanism, items)
+    server = round_.server()
+    users = [round_.user(index) for index in range(mechanism.users)]
+    collectors: list[Aggregator | ReportingServer]
+    if isinstance(mechanism, Deployed):
+        collectors = [round_.aggregator(index) for index in range(mechanism.number_of_parties)]
+    else:
+        collectors = [round_.reporting_server()]
+    roles = {role.party: role for role in (server, *users, *collectors)}
+
+    def deliver(messages: Iterable[Message]) -> None:
+        waiting = deque(messages)
+        while waiting:
+            message = waiting.popleft()
+            waiting.extend(roles[message.recipient].receive(message.to_bytes()))
+
+    for user, value in zip(users, items, strict=True):
+        deliver(user.report(value))
+    for collector in collectors:
+        deliver(collector.close())
+    return RoundResult(server.estimate(), server.sums, ledger(roles.values(), mechanism))
+
+
+def ledger(
+    roles: Iterable[User | Aggregator | AggregatingServer | ReportingServer],
+    mechanism: AggregationMechanism,
+) -> CostLedger:
+    """Add up the costs of roles; with users as parties a user's two roles are one party."""
+    order = (Role.USER, Role.AGGREGATOR, Role.REPORTING_SERVER, Role.SERVER)
+    names = {role: in_words(role) for role in order}
+    if isinstance(mechanism, Deployed) and mechanism.users_are_parties:
+        names[Role.AGGREGATOR] = "user"
+    totals: dict[str, Costs] = {}
+    parties: dict[str, set[Party]] = {}
+    for role in roles:
+        name = names[role.party.role]
+        totals[name] = totals.get(name, Costs()) + role.costs
+        known = Party(Role.USER, role.party.index) if name == "user" else role.party
+        parties.setdefault(name, set()).add(known)
+    ordered = [name for name in dict.fromkeys(names.values()) if name in totals]
+    return CostLedger(
+        {name: totals[name] for name in ordered},
+        {name: len(parties[name]) for name in ordered},
+        mechanism.paper_costs(),
+    )

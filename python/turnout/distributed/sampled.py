@@ -16,7 +16,7 @@ from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.intervals import StatisticModel
 from turnout.distributed.aggregation import AggregationMechanism
-from turnout.distributed.costs import Costs
+from turnout.distributed.results import Costs
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
 

@@ -18,7 +18,6 @@ from turnout._values import settle
 from turnout.accounting import TwoStageCountSampling
 from turnout.accounting.mechanism import Mechanism
 from turnout.distributed.aggregation import Codes, step_seed
-from turnout.distributed.costs import CostLedger, Costs
 from turnout.distributed.deployment import (
     ANY_DATA,
     HONEST_BUT_CURIOUS,
@@ -28,6 +27,7 @@ from turnout.distributed.deployment import (
 )
 from turnout.distributed.messages import MESSAGE_OVERHEAD
 from turnout.distributed.payloads import bits_size
+from turnout.distributed.results import CostLedger, Costs
 from turnout.distributed.sampled import Sampled
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation

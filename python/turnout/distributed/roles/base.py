@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NoReturn
 
 from turnout.distributed.aggregation import AggregationMechanism
-from turnout.distributed.costs import Costs
 from turnout.distributed.messages import Kind, Message, Party, Role, in_words
+from turnout.distributed.results import Costs
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
 
 _SHOWN = 5
@@ -41,33 +41,22 @@ class Participant(abc.ABC):
         Who this is.
     """
 
+    #: The 16 bytes that every message of the round carries.
+    round_id: bytes
+    #: Who this is.
+    party: Party
+    #: Where the role is in its round.
+    state: State
+    #: What was done so far.
+    costs: Costs
+
     def __init__(self, mechanism: AggregationMechanism, round_id: bytes, party: Party) -> None:
         self._mechanism = mechanism
-        self._round_id = round_id
-        self._party = party
-        self._state = State.COLLECTING
+        self.round_id = round_id
+        self.party = party
+        self.state = State.COLLECTING
+        self.costs = Costs()
         self._failure = ""
-        self._costs = Costs()
-
-    @property
-    def round_id(self) -> bytes:
-        """The 16 bytes that every message of the round carries."""
-        return self._round_id
-
-    @property
-    def party(self) -> Party:
-        """Who this is."""
-        return self._party
-
-    @property
-    def state(self) -> State:
-        """Where the role is in its round."""
-        return self._state
-
-    @property
-    def costs(self) -> Costs:
-        """What was done so far."""
-        return self._costs
 
     @property
     @abc.abstractmethod
@@ -111,16 +100,16 @@ class Participant(abc.ABC):
             If it shows that the round is lost; nothing of the round is kept then.
         """
         message = Message.from_bytes(data)
-        if self._state is State.FAILED:
-            raise ProtocolError(f"{self._party} takes no more messages: {self._failure}")
-        if message.round_id != self._round_id:
+        if self.state is State.FAILED:
+            raise ProtocolError(f"{self.party} takes no more messages: {self._failure}")
+        if message.round_id != self.round_id:
             raise ProtocolError(
-                f"{self._party} takes messages of round {self._round_id.hex()} only, got "
+                f"{self.party} takes messages of round {self.round_id.hex()} only, got "
                 f"one of round {message.round_id.hex()} from {message.sender}"
             )
-        if message.recipient != self._party:
+        if message.recipient != self.party:
             raise ProtocolError(
-                f"{self._party} got a message of {message.sender} for {message.recipient}"
+                f"{self.party} got a message of {message.sender} for {message.recipient}"
             )
         self._expect(message)
         return self._accept(message)
@@ -135,21 +124,21 @@ class Participant(abc.ABC):
         ProtocolError
             If the role is done: nothing is missing.
         """
-        if self._state is State.DONE:
-            raise ProtocolError(f"{self._party} is done: nothing is missing")
+        if self.state is State.DONE:
+            raise ProtocolError(f"{self.party} is done: nothing is missing")
         missing = self.missing
         self._fail(f"the round is lost without {listed(missing)}", missing)
 
     def _fail(self, reason: str, parties: Iterable[Party] = ()) -> NoReturn:
         self._forget()
-        self._state = State.FAILED
+        self.state = State.FAILED
         self._failure = reason
-        raise MissingPartyError(f"{self._party}: {reason}", parties)
+        raise MissingPartyError(f"{self.party}: {reason}", parties)
 
     def _send(self, kind: Kind, recipient: Party, payload: bytes) -> Message:
-        message = Message(kind, self._round_id, self._party, recipient, payload)
-        self._costs.messages += 1
-        self._costs.bytes += len(message)
+        message = Message(kind, self.round_id, self.party, recipient, payload)
+        self.costs.messages += 1
+        self.costs.bytes += len(message)
         return message
 
     # Refusals.
@@ -158,7 +147,7 @@ class Participant(abc.ABC):
         if message.kind not in self.takes:
             expected = " or ".join(map(in_words, self.takes)) or "none"
             raise MalformedMessageError(
-                f"{self._party} takes messages of kind {expected} only, got "
+                f"{self.party} takes messages of kind {expected} only, got "
                 f"{in_words(message.kind)} from {message.sender}"
             )
 
@@ -174,20 +163,20 @@ class Participant(abc.ABC):
         sender = message.sender
         if sender.role is not role or sender.index >= count:
             raise ProtocolError(
-                f"{self._party} got a message of {sender}, who has no part in this step: expected "
+                f"{self.party} got a message of {sender}, who has no part in this step: expected "
                 f"one of {count} of the role {in_words(role)}"
             )
-        if self._state not in states:
+        if self.state not in states:
             raise ProtocolError(
-                f"{self._party} is {self._state.value}: the message of {sender} comes too late"
+                f"{self.party} is {self.state.value}: the message of {sender} comes too late"
             )
         if sender.index in seen:
-            raise ProtocolError(f"{self._party} already has the message of {sender}")
+            raise ProtocolError(f"{self.party} already has the message of {sender}")
         return sender.index
 
     def _check_open(self) -> None:
-        if self._state is not State.COLLECTING:
-            raise ProtocolError(f"{self._party} is {self._state.value}: it is closed already")
+        if self.state is not State.COLLECTING:
+            raise ProtocolError(f"{self.party} is {self.state.value}: it is closed already")
 
     def _check_missing(self, missing: tuple[Party, ...]) -> None:
         mechanism = self._mechanism

@@ -11,12 +11,12 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._types import Integers, Truths, Unsigned
-from turnout.distributed import elections, payloads
+from turnout.distributed import payloads
 from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import Kind, Message, Party, Role
-from turnout.distributed.roles.adding import Adding
 from turnout.distributed.roles.base import Participant, State, absent, listed
+from turnout.distributed.roles.elections import Adding, Election, largest_election
 from turnout.distributed.two_stage import TwoStageSampling
 from turnout.errors import (
     InvalidTypeError,
@@ -74,9 +74,9 @@ class Aggregator(Participant):
     @property
     def missing(self) -> tuple[Party, ...]:
         """The users whose share did not come, then the aggregators whose roster did not."""
-        if self._state is State.COLLECTING:
+        if self.state is State.COLLECTING:
             return absent(Role.USER, self._mechanism.users, self._shares)
-        if self._state is State.WAITING:
+        if self.state is State.WAITING:
             return absent(Role.AGGREGATOR, self._mechanism.number_of_parties, self._rosters)
         return ()
 
@@ -92,7 +92,7 @@ class Aggregator(Participant):
 
     @property
     def _seeded(self) -> bool:
-        return self._mechanism.seeded(self._party.index)
+        return self._mechanism.seeded(self.party.index)
 
     def _forget(self) -> None:
         self._shares.clear()
@@ -114,7 +114,7 @@ class Aggregator(Participant):
             # A seed is small, and to expand it takes as long as the largest share.
             expected = "a seed" if self._seeded else "packed elements"
             raise MalformedMessageError(
-                f"by the plan the shares for {self._party} are {expected}, got one of "
+                f"by the plan the shares for {self.party} are {expected}, got one of "
                 f"{message.sender} that is not"
             )
         self._shares[user] = message.payload[payloads.SHARE_OVERHEAD :]
@@ -123,8 +123,8 @@ class Aggregator(Participant):
 
     def _take_roster(self, message: Message) -> list[Message]:
         mechanism = self._mechanism
-        if message.sender == self._party:
-            raise ProtocolError(f"{self._party} got a roster that claims to be its own")
+        if message.sender == self.party:
+            raise ProtocolError(f"{self.party} got a roster that claims to be its own")
         count, states = mechanism.number_of_parties, (State.COLLECTING, State.WAITING)
         other = self._sender(message, Role.AGGREGATOR, count, self._rosters, *states)
         payloads.check_roster(message.payload, mechanism.users, mechanism.users_are_parties)
@@ -149,13 +149,13 @@ class Aggregator(Participant):
         self._check_open()
         mechanism = self._mechanism
         self._check(self._reports)
-        self._state = State.WAITING
+        self.state = State.WAITING
         payload = payloads.pack_roster(self._reports)
         if mechanism.users_are_parties:
             # All users must be there: whether the rosters are the same is all that is asked.
             payload = payloads.roster_digest(self._reports)
-        self._rosters[self._party.index] = payload
-        others = absent(Role.AGGREGATOR, mechanism.number_of_parties, (self._party.index,))
+        self._rosters[self.party.index] = payload
+        others = absent(Role.AGGREGATOR, mechanism.number_of_parties, (self.party.index,))
         sent = [self._send(Kind.ROSTER, other, payload) for other in others]
         return sent + self._finish()
 
@@ -165,7 +165,7 @@ class Aggregator(Participant):
 
     def _agreed_reports(self) -> Unsigned:
         """Leave out the users that are not in all rosters with the same report."""
-        own, reports = self._rosters[self._party.index], self._reports.copy()
+        own, reports = self._rosters[self.party.index], self._reports.copy()
         others = [index for index, roster in self._rosters.items() if roster != own]
         if not others:
             return reports
@@ -182,7 +182,7 @@ class Aggregator(Participant):
 
     def _finish(self) -> list[Message]:
         mechanism = self._mechanism
-        if self._state is State.COLLECTING or len(self._rosters) < mechanism.number_of_parties:
+        if self.state is State.COLLECTING or len(self._rosters) < mechanism.number_of_parties:
             return []
         reports = self._agreed_reports()
         present = np.flatnonzero(reports)
@@ -191,15 +191,15 @@ class Aggregator(Participant):
         add = total.add_seed if self._seeded else total.add_packed
         for user in present.tolist():
             add(self._shares[user])
-        self._costs.draws += size * len(present) * self._seeded
-        self._costs.additions += size * max(len(present) - 1, 0)
+        self.costs.draws += size * len(present) * self._seeded
+        self.costs.additions += size * max(len(present) - 1, 0)
         sums = total.finish()
-        if self._party.index < mechanism.contributors:
+        if self.party.index < mechanism.contributors:
             sums = field.add(sums, field.reduce(mechanism.contribution()))
-            self._costs.additions += size
-            self._costs += mechanism.contribution_costs(size)
+            self.costs.additions += size
+            self.costs += mechanism.contribution_costs(size)
         self._forget()
-        self._state = State.DONE
+        self.state = State.DONE
         payload = payloads.pack_party_sum(reports, field, sums)
         return [self._send(Kind.SUM, Party(Role.SERVER), payload)]
 
@@ -235,7 +235,7 @@ class ReportingServer(Participant):
     @property
     def missing(self) -> tuple[Party, ...]:
         """The users whose set did not come."""
-        if self._state is not State.COLLECTING:
+        if self.state is not State.COLLECTING:
             return ()
         return absent(Role.USER, self._mechanism.users, self._sets)
 
@@ -280,13 +280,13 @@ class ReportingServer(Participant):
         present = np.array(sorted(self._sets), np.int64)
         table = np.array([self._sets[user] for user in present.tolist()])
         reporters = table.sum(axis=0, dtype=np.int64)
-        self._costs.additions += int(table.size)
+        self.costs.additions += int(table.size)
         drawn = secrets.SystemRandom()
         elected = tuple(
             np.array(drawn.sample(present.tolist(), min(size, len(present))), np.int64)
             for size in map(mechanism.committee_size, reporters.tolist())
         )
-        election = elections.Election(len(present), reporters, elected, {})
+        election = Election(len(present), reporters, elected, {})
         public = election.public_part()
         duties = election.duties_of_all()
         messages = []
@@ -296,7 +296,7 @@ class ReportingServer(Participant):
             messages.append(self._send(Kind.ELECTION, Party(Role.USER, user), payload))
         messages.append(self._send(Kind.ELECTION, Party(Role.SERVER), public))
         self._forget()
-        self._state = State.DONE
+        self.state = State.DONE
         return messages
 
 
@@ -331,7 +331,7 @@ class AggregatingServer(Adding):
     def missing(self) -> tuple[Party, ...]:
         """The parties whose sum, or election, did not come."""
         mechanism = self._mechanism
-        if isinstance(mechanism, Deployed) and self._state is self._step:
+        if isinstance(mechanism, Deployed) and self.state is self._step:
             return absent(Role.AGGREGATOR, mechanism.number_of_parties, self._found)
         return super().missing
 
@@ -349,7 +349,7 @@ class AggregatingServer(Adding):
         if isinstance(mechanism, TwoStageSampling):
             return {
                 Kind.SUM: payloads.item_shares_size(mechanism.field, size),
-                Kind.ELECTION: elections.largest_election(mechanism, with_duties=False),
+                Kind.ELECTION: largest_election(mechanism, with_duties=False),
             }
         return {Kind.SUM: payloads.party_sum_size(mechanism.field, size)}
 
@@ -388,14 +388,14 @@ class AggregatingServer(Adding):
         if isinstance(mechanism, Deployed):
             received = next(iter(self._found.values()))[0]
             total = mechanism.field.sum([elements for _, _, elements in self._found.values()])
-            self._costs.additions += mechanism.domain.size * (len(self._found) - 1)
+            self.costs.additions += mechanism.domain.size * (len(self._found) - 1)
         else:
             assert self._election is not None
             received = self._election.received
             total = self._total()
         self._published = (mechanism.decode(total), received)
         self._forget()
-        self._state = State.DONE
+        self.state = State.DONE
 
     @property
     def received(self) -> int:
@@ -437,8 +437,8 @@ class AggregatingServer(Adding):
 
     def _complete(self) -> tuple[Integers, int]:
         if self._published is None:
-            if self._state is State.FAILED:
-                raise MissingPartyError(f"{self._party}: {self._failure}")
+            if self.state is State.FAILED:
+                raise MissingPartyError(f"{self.party}: {self._failure}")
             missing = self.missing
-            raise MissingPartyError(f"{self._party} still waits for {listed(missing)}", missing)
+            raise MissingPartyError(f"{self.party} still waits for {listed(missing)}", missing)
         return self._published

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from turnout._types import Integers
-from turnout.distributed import elections, payloads
+from turnout.distributed import payloads
 from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import Kind, Message, Party, Role
-from turnout.distributed.roles.adding import Adding
 from turnout.distributed.roles.base import State
+from turnout.distributed.roles.elections import Adding, Election, largest_election
 from turnout.distributed.two_stage import TwoStageSampling
 from turnout.errors import ProtocolError
 
@@ -58,7 +58,7 @@ class User(Adding):
         if not isinstance(mechanism, TwoStageSampling):
             return {}
         return {
-            Kind.ELECTION: elections.largest_election(mechanism, with_duties=True),
+            Kind.ELECTION: largest_election(mechanism, with_duties=True),
             Kind.ITEM_SHARES: payloads.item_shares_size(mechanism.field, mechanism.reported),
         }
 
@@ -91,9 +91,9 @@ class User(Adding):
         ProtocolError
             If the user has reported in this round already.
         """
-        if self._state is not State.COLLECTING:
+        if self.state is not State.COLLECTING:
             done = self._failure or "has reported in this round already"
-            raise ProtocolError(f"{self._party}: {done}")
+            raise ProtocolError(f"{self.party}: {done}")
         code = int(self._mechanism.domain.encode([value])[0])
         if isinstance(self._mechanism, TwoStageSampling):
             return self._report_set(self._mechanism, code)
@@ -103,16 +103,16 @@ class User(Adding):
     def _share(self, mechanism: Deployed, code: int) -> list[Message]:
         field, parties = mechanism.field, mechanism.number_of_parties
         vector = mechanism.user_vector(code)
-        self._costs += mechanism.vector_costs()
+        self.costs += mechanism.vector_costs()
         elements, report = field.reduce(vector), payloads.new_report()
         if mechanism.compressed:
             seeds, packed = field.share_compressed(elements, parties)
             shares = [*seeds, packed]
         else:
             shares = [field.pack(share) for share in field.share(elements, parties)]
-        self._costs.draws += (parties - 1) * len(vector)
-        self._costs.additions += (parties - 1) * len(vector)
-        self._state = State.DONE
+        self.costs.draws += (parties - 1) * len(vector)
+        self.costs.additions += (parties - 1) * len(vector)
+        self.state = State.DONE
         return [
             self._send(
                 Kind.SHARE,
@@ -126,33 +126,33 @@ class User(Adding):
 
     def _report_set(self, mechanism: TwoStageSampling, code: int) -> list[Message]:
         coins, sets = mechanism.draw_sets(np.array([code], np.uint32))
-        self._costs.coins += 1
-        self._costs.sets += 1
+        self.costs.coins += 1
+        self.costs.sets += 1
         self._set = sets[0].astype(np.int64)
         self._bits = ((self._set == code) & bool(coins[0])).astype(np.int64)
         chosen = np.zeros(mechanism.domain.size, np.bool_)
         chosen[self._set] = True
-        self._state = State.WAITING
+        self.state = State.WAITING
         payload = payloads.pack_bits(chosen)
         return [self._send(Kind.SET, Party(Role.REPORTING_SERVER), payload)]
 
     def _accept(self, message: Message) -> list[Message]:
         if message.kind is Kind.ELECTION:
             return self._take_election(message)
-        if message.sender == self._party:
-            raise ProtocolError(f"{self._party} got shares that claim to be its own")
+        if message.sender == self.party:
+            raise ProtocolError(f"{self.party} got shares that claim to be its own")
         self._take_items(message)
         return self._finish()
 
     def _take_election(self, message: Message) -> list[Message]:
-        election = self._read_election(message, self._party.index)
+        election = self._read_election(message, self.party.index)
         if (election.reporters[self._set] == 0).any():
-            raise ProtocolError(f"{self._party} is not counted among the reporters of its items")
+            raise ProtocolError(f"{self.party} is not counted among the reporters of its items")
         own = set(self._set.tolist())
         for item, users in election.duties.items():
-            if (self._party.index in users) != (item in own):
+            if (self.party.index in users) != (item in own):
                 raise ProtocolError(
-                    f"{self._party} is wrongly listed among the reporters of item {item}"
+                    f"{self.party} is wrongly listed among the reporters of item {item}"
                 )
         expected: dict[int, list[int]] = {}
         for item, users in sorted(election.duties.items()):
@@ -161,14 +161,14 @@ class User(Adding):
         self._await(election, expected)
         return self._share_items(election) + self._finish()
 
-    def _share_items(self, election: elections.Election) -> list[Message]:
+    def _share_items(self, election: Election) -> list[Message]:
         field = self._mechanism.field
         bundles: dict[int, tuple[list[int], list[int]]] = {}
         for item, bit in zip(self._set.tolist(), self._bits.tolist(), strict=True):
             users = election.elected[item].tolist()
             shares = field.share([bit], len(users))[:, 0].tolist()
-            self._costs.draws += len(users) - 1
-            self._costs.additions += len(users) - 1
+            self.costs.draws += len(users) - 1
+            self.costs.additions += len(users) - 1
             for user, share in zip(users, shares, strict=True):
                 items, elements = bundles.setdefault(user, ([], []))
                 items.append(item)
@@ -177,7 +177,7 @@ class User(Adding):
         for user in sorted(bundles):
             items, elements = bundles[user]
             listed, packed = np.array(items, np.int64), field.elements(elements)
-            if user == self._party.index:
+            if user == self.party.index:
                 self._found[user] = (listed, packed)
                 continue
             payload = payloads.pack_item_shares(listed, field, packed)
@@ -189,7 +189,7 @@ class User(Adding):
         election = self._election
         if election is None or not self._all_found:
             return []
-        self._state = State.DONE
+        self.state = State.DONE
         if not election.duties:
             self._forget()
             return []
@@ -198,7 +198,7 @@ class User(Adding):
         sums = self._total()[duties]
         contributes = np.array(
             [
-                self._party.index in election.elected[item][: mechanism.contributors]
+                self.party.index in election.elected[item][: mechanism.contributors]
                 for item in duties.tolist()
             ]
         )
@@ -206,8 +206,8 @@ class User(Adding):
         if count:
             own = field.reduce(mechanism.contribution(count))
             sums[contributes] = field.add(sums[contributes], own)
-            self._costs.additions += count
-            self._costs += mechanism.contribution_costs(count)
+            self.costs.additions += count
+            self.costs += mechanism.contribution_costs(count)
         self._forget()
         payload = payloads.pack_item_shares(duties, field, sums)
         return [self._send(Kind.SUM, Party(Role.SERVER), payload)]
