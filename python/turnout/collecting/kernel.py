@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
 
 from turnout._types import Array, Unsigned
 from turnout.collecting.drawing import Counts as Counted
@@ -37,6 +39,9 @@ class Kernel(Protocol):
 class KernelKind(Kind[T]):
     """Base class of the kinds that have a kernel, in ``_core`` by itself."""
 
+    #: The type of the support counts: signed where reports hold scores that may be negative.
+    support_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint64)
+
     @property
     def _kernel(self) -> Kernel:
         """What the compiled core offers; an oracle of one's own has none and says the rest."""
@@ -56,13 +61,13 @@ class KernelKind(Kind[T]):
 
     def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counted:
         """Count the support: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
-        return _counted(self._kernel.tally(reports, probabilities))
+        return self._counted(self._kernel.tally(reports, probabilities))
 
     def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counted:
         """Randomize and count: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
-        return _counted(self._kernel.collect(answers, rates_of(participation), noise))
+        return self._counted(self._kernel.collect(answers, rates_of(participation), noise))
 
-
-def _counted(tallied: Tallied) -> Counted:
-    support, received, sums = tallied
-    return Counted(support, received, None if sums is None else WeightedSums(*sums))
+    def _counted(self, tallied: Tallied) -> Counted:
+        support, received, sums = tallied
+        weights = None if sums is None else WeightedSums(*sums)
+        return Counted(support.view(self.support_dtype), received, weights)

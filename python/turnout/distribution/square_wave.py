@@ -165,6 +165,8 @@ class SquareWave(KernelKind[DistributionTally]):
     """
 
     name = "square_wave"
+    #: The type of the integers that a report is made of.
+    report_dtype = np.dtype(np.uint16)
     tally_type = DistributionTally
     domain_type = BinnedBounds
     no_simulation_because = ""
@@ -214,11 +216,6 @@ class SquareWave(KernelKind[DistributionTally]):
     def report_bits(self) -> int:
         """The size of a report in bits."""
         return (self.cells - 1).bit_length()
-
-    @property
-    def report_dtype(self) -> np.dtype[Any]:
-        """The type of the integers that a report is made of."""
-        return np.dtype(np.uint16)
 
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
         """Randomize numbers: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""

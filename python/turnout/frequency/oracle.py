@@ -31,9 +31,6 @@ class FrequencyOracle(KernelKind[Tally]):
     domain_type: ClassVar[type[Any]] = Domain
     no_simulation_because: ClassVar[str] = ""
 
-    #: The type of the support counts: signed where reports hold scores that may be negative.
-    support_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint64)
-
     #: Whether a report is :attr:`realized_ratio` times as likely under each answer that it supports
     #: as under each that it does not: then which these are is all that a likelihood needs.
     two_valued: ClassVar[bool] = True
@@ -46,6 +43,10 @@ class FrequencyOracle(KernelKind[Tally]):
     #: bit for each answer, ``"scores"`` if a score for each.
     counted_by: ClassVar[str] = "number"
 
+    #: Makes the kernel of an epsilon and a number of answers, where it needs no more.
+    _compiled: ClassVar[Any] = None
+
+    _core: Any
     _domain: Domain
 
     def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
@@ -56,6 +57,8 @@ class FrequencyOracle(KernelKind[Tally]):
                 f"domain must have at most {LARGEST_DOMAIN} answers for {type(self).__name__}, "
                 f"whose reports have {self.each_answer} for each, got {self._domain.size}"
             )
+        if self._compiled is not None:
+            self._core = self._compiled(self._epsilon, self._domain.size)
 
     @property
     def domain(self) -> Domain:
@@ -127,7 +130,7 @@ class FrequencyOracle(KernelKind[Tally]):
 
     def draw_from_counts(self, counts: Array, rate: float, seed: int | None) -> Counts:
         """Draw from counts: see :meth:`turnout.collecting.kind.Kind.draw_from_counts`."""
-        return Counts(*self._kernel.simulate(counts, rate, seed))
+        return self._counted(self._kernel.simulate(counts, rate, seed))
 
     def tally_from_counts(
         self,

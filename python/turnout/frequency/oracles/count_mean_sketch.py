@@ -116,6 +116,8 @@ class CountMeanSketch(_Sketch):
     """
 
     name = "count_mean_sketch"
+    #: The type of the words of a report.
+    report_dtype = np.dtype(np.uint64)
 
     _kind = _Rows
 
@@ -124,11 +126,6 @@ class CountMeanSketch(_Sketch):
         """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
         flips = self._core.flip_words
         return Fraction(2**64 - flips, flips) ** 2
-
-    @property
-    def report_dtype(self) -> np.dtype[Any]:
-        """The type of the words of a report: uint64."""
-        return np.dtype(np.uint64)
 
     @property
     def report_shape(self) -> tuple[int, ...]:
@@ -198,13 +195,10 @@ class HadamardCountMeanSketch(_Sketch):
     """
 
     name = "hadamard_count_mean_sketch"
+    #: The type of a report.
+    report_dtype = np.dtype(np.uint32)
 
     _kind = _Entries
-
-    @property
-    def report_dtype(self) -> np.dtype[Any]:
-        """The type of a report: uint32."""
-        return np.dtype(np.uint32)
 
     @property
     def report_bits(self) -> int:

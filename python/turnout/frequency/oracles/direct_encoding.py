@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Final, NoReturn
 
@@ -12,7 +11,6 @@ from turnout import _arrays, _core
 from turnout._types import Array, Integers
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Counts
-from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 
@@ -51,7 +49,7 @@ class DirectEncoding(FrequencyOracle):
 
     Examples
     --------
-    >>> oracle = DirectEncoding(epsilon=1.0, domain=Domain(["never", "once", "often"]))
+    >>> oracle = DirectEncoding(epsilon=1.0, domain=["never", "once", "often"])
     >>> p, q = oracle.support_probabilities
     >>> round(p, 4), round(q, 4)
     (0.5761, 0.2119)
@@ -62,9 +60,7 @@ class DirectEncoding(FrequencyOracle):
     name = "direct_encoding"
     counted_by = "code"
 
-    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
-        super().__init__(epsilon, domain)
-        self._core = _core.DirectEncoding(self._epsilon, self._domain.size)
+    _compiled = staticmethod(_core.DirectEncoding)
 
     @property
     def variation_ratio(self) -> VariationRatio:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from turnout import _core
-from turnout.domain import Domain
 from turnout.frequency.oracle import FrequencyOracle
 
 
@@ -58,30 +56,26 @@ class HadamardResponse(FrequencyOracle):
 
     name = "hadamard_response"
 
-    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
-        super().__init__(epsilon, domain)
-        size = self._domain.size
-        kernel: type[_Core] = _core.HadamardResponse32
+    @staticmethod
+    def _compiled(epsilon: float, size: int) -> Any:
+        """Make the kernel of the narrowest reports."""
         if size < 2**8:
-            kernel = _core.HadamardResponse8
-        elif size < 2**16:
-            kernel = _core.HadamardResponse16
-        self._core = kernel(self._epsilon, size)
+            return _core.HadamardResponse8(epsilon, size)
+        if size < 2**16:
+            return _core.HadamardResponse16(epsilon, size)
+        return _core.HadamardResponse32(epsilon, size)
 
     @property
     def report_count(self) -> int:
         """The number of different reports: ``K``."""
-        return self._core.report_count
+        return int(self._core.report_count)
 
     @property
     def report_bits(self) -> int:
         """The size of a report in bits: log2 K."""
-        return self._core.report_count.bit_length() - 1
+        return self.report_count.bit_length() - 1
 
     @property
     def report_dtype(self) -> np.dtype[Any]:
         """The smallest unsigned type that holds a report."""
-        return np.min_scalar_type(self._core.report_count - 1)
-
-
-_Core = _core.HadamardResponse8 | _core.HadamardResponse16 | _core.HadamardResponse32
+        return np.min_scalar_type(self.report_count - 1)

@@ -25,8 +25,6 @@ class HashedOracle(FrequencyOracle):
     functions", 1979).
     """
 
-    _core: Any
-
     @property
     @abstractmethod
     def _shared(self) -> int | None:

@@ -95,7 +95,7 @@ class ProjectiveGeometryResponse(FrequencyOracle):
         if field_size is not None:
             field_size = _arguments.integer("field_size", field_size, least=2, most=2**31 - 1)
         self._field_size, points = _core.projective_space(self._epsilon, size, field_size)
-        kernel: type[_Core] = _core.ProjectiveGeometry32
+        kernel: Any = _core.ProjectiveGeometry32
         if points <= 2**8:
             kernel = _core.ProjectiveGeometry8
         elif points <= 2**16:
@@ -110,12 +110,12 @@ class ProjectiveGeometryResponse(FrequencyOracle):
     @property
     def dimensions(self) -> int:
         """The number of coordinates of a point: ``t``."""
-        return self._core.dimensions
+        return int(self._core.dimensions)
 
     @property
     def report_count(self) -> int:
         """The number of different reports: ``K``."""
-        return self._core.points[0]
+        return int(self._core.points[0])
 
     @property
     def report_bits(self) -> int:
@@ -130,6 +130,3 @@ class ProjectiveGeometryResponse(FrequencyOracle):
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
         return {"field_size": self._field_size}
-
-
-_Core = _core.ProjectiveGeometry8 | _core.ProjectiveGeometry16 | _core.ProjectiveGeometry32

@@ -89,7 +89,7 @@ class SubsetSelection(BitRowOracle):
     @property
     def subset_size(self) -> int:
         """How many answers a report holds: ``d``."""
-        return self._core.subset_size
+        return int(self._core.subset_size)
 
     @property
     def realized_ratio(self) -> Fraction:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from turnout import _arguments, _core
-from turnout._types import Array, Truths, Unsigned
+from turnout._types import Array, Truths
 from turnout.accounting.variation import ToldApart, VariationRatio
-from turnout.collecting.drawing import Noise
-from turnout.collecting.kernel import Kernel, Tallied
-from turnout.domain import Domain
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.improbable import rows_of_noise
 from turnout.frequency.oracle import FrequencyOracle
@@ -65,7 +60,7 @@ class SummationHistogramEncoding(FrequencyOracle):
 
     Examples
     --------
-    >>> oracle = SummationHistogramEncoding(epsilon=2.0, domain=Domain(["never", "once", "often"]))
+    >>> oracle = SummationHistogramEncoding(epsilon=2.0, domain=["never", "once", "often"])
     >>> reports = oracle.randomize(["never", "once"], seed=1)
     >>> reports.codes.shape, reports.codes.dtype
     ((2, 3), dtype('int32'))
@@ -77,11 +72,10 @@ class SummationHistogramEncoding(FrequencyOracle):
     each_answer = "a number"
     counted_by = "scores"
     support_dtype = np.dtype(np.int64)
+    #: The type of the integers that a report is made of.
+    report_dtype = np.dtype(np.int32)
 
-    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
-        super().__init__(epsilon, domain)
-        self._core = _core.SummationHistogram(self._epsilon, self._domain.size)
-        self._signed = _SignedKernel(self._core)
+    _compiled = staticmethod(_core.SummationHistogram)
 
     @property
     def rate(self) -> Fraction:
@@ -122,18 +116,9 @@ class SummationHistogramEncoding(FrequencyOracle):
         return 32 * self._domain.size
 
     @property
-    def report_dtype(self) -> np.dtype[Any]:
-        """The type of the integers that a report is made of: int32."""
-        return np.dtype(np.int32)
-
-    @property
     def report_shape(self) -> tuple[int, ...]:
         """The shape of a report: ``(k,)``."""
         return (self._domain.size,)
-
-    @property
-    def _kernel(self) -> Kernel:
-        return self._signed
 
     def improbable(self, reports: Array) -> Truths:
         """Say which reports have far too much or too little noise for an honest node."""
@@ -150,29 +135,3 @@ class SummationHistogramEncoding(FrequencyOracle):
         if received == 0:
             expected = "0 where no report was received"
             _arguments.refuse_entries("support", support, support != 0, expected)
-
-
-class _SignedKernel:
-    """The kernel with sums of scores as signed integers."""
-
-    def __init__(self, core: _core.SummationHistogram) -> None:
-        self._core = core
-        self.randomize = core.randomize
-        self.check = core.check
-        self.supports = core.supports
-        self.realized_epsilon = core.realized_epsilon
-        self.support_probabilities = core.support_probabilities
-
-    def tally(self, reports: Array, probabilities: Array | None = None) -> Tallied:
-        return _signed(self._core.tally(reports, probabilities))
-
-    def collect(self, codes: Array, rate: float | Array, seed: Noise = None) -> Tallied:
-        return _signed(self._core.collect(codes, rate, seed))
-
-    def simulate(self, true_counts: Unsigned, rate: float, seed: Noise = None) -> Tallied:
-        return _signed(self._core.simulate(true_counts, rate, seed))
-
-
-def _signed(tallied: Tallied) -> Tallied:
-    support, received, sums = tallied
-    return support.view(np.int64), received, sums

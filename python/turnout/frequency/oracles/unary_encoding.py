@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
 
 import numpy as np
 
 from turnout import _core
 from turnout._types import Array, Truths
 from turnout.accounting.variation import ToldApart
-from turnout.domain import Domain
 from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.oracle import FrequencyOracle
 
@@ -25,11 +22,8 @@ class BitRowOracle(FrequencyOracle):
 
     each_answer = "a bit"
     counted_by = "bits"
-
-    @property
-    def report_dtype(self) -> np.dtype[Any]:
-        """The type of the integers that a report is made of: uint64, 64 bits in each."""
-        return np.dtype(np.uint64)
+    #: The type of the integers that a report is made of: 64 bits in each.
+    report_dtype = np.dtype(np.uint64)
 
     @property
     def report_shape(self) -> tuple[int, ...]:
@@ -39,13 +33,6 @@ class BitRowOracle(FrequencyOracle):
 
 class _UnaryEncoding(BitRowOracle):
     """The bit of the own answer is one with probability p*, every other with q*, independently."""
-
-    #: Makes the kernel of an epsilon and a number of answers.
-    _compiled: ClassVar[staticmethod[[float, int], _core.UnaryEncoding]]
-
-    def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
-        super().__init__(epsilon, domain)
-        self._core = type(self)._compiled(self._epsilon, self._domain.size)
 
     @property
     def told_apart(self) -> ToldApart:
@@ -106,7 +93,7 @@ class SymmetricUnaryEncoding(_UnaryEncoding):
 
     Examples
     --------
-    >>> oracle = SymmetricUnaryEncoding(epsilon=2.0, domain=Domain(["never", "once", "often"]))
+    >>> oracle = SymmetricUnaryEncoding(epsilon=2.0, domain=["never", "once", "often"])
     >>> p, q = oracle.support_probabilities
     >>> round(p, 4), round(q, 4)
     (0.7311, 0.2689)
