@@ -163,11 +163,6 @@ def test_two_rounds_ask_more_of_who_holds_a_rare_answer(tmp_path: Path, turnout:
     page = tmp_path / "page.html"
     assert turnout("report", tmp_path / "1.tally", "-o", page).exit_code == 0
     assert "Whether a person reports depends on the answer" in page.read_text()
-    twice = tmp_path / "twice.json"
-    asked = ("-e", 7, "-k", 3, *rates, "--share", 0.5, "-o", twice)
-    assert turnout("rounds", "rare", *asked).exit_code == 0
-    nobody = turnout("rounds", "split", twice, people, "--column", "blood", "-o", parts)
-    assert "all people are asked in each round" in nobody.stderr
     refused = turnout("rounds", "rare", "-e", 0.1, "-k", 3, *rates, "-o", tmp_path / "x.json")
     assert "--second-rate must be from 0.08 to" in refused.stderr
     assert "the largest at which silence fits in epsilon" in refused.stderr

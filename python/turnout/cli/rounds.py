@@ -153,8 +153,6 @@ def rare(
     domain_size: Annotated[int | None, typer.Option("--domain-size", "-k", min=2)] = None,
     labels: Labels = None,
     labels_file: LabelsFile = None,
-    power: float = 1.0,
-    share: float | None = None,
     oracle: Annotated[str, typer.Option(metavar="NAME")] = "direct-encoding",
     sign: Sign = None,
     as_json: AsJson = False,
@@ -187,10 +185,6 @@ def rare(
         The largest, of those who hold a rare answer.
     domain_size
         How many answers there are; or say --labels.
-    power
-        How strongly the rates follow rarity; 0 not at all.
-    share
-        Ask the same people twice: the share of epsilon that the first round spends.
     oracle
         How reports are randomized.
     """
@@ -202,9 +196,6 @@ def rare(
         second_rate=second_rate,
         low=low,
         high=high,
-        once=share is None,
-        share=0.5 if share is None else share,
-        power=power,
         oracle=oracle.lower().replace("-", "_"),
     )
     rows = [("domain", f"{collection.domain.size:,} labels"), ("epsilon", number(epsilon))]
@@ -243,8 +234,6 @@ def split(
         The folder of the groups.
     """
     under_way: Any = Rounds.read(state)
-    if not under_way.shares:
-        raise InvalidValueError(f"{state}: all people are asked in each round: nobody is split off")
     answers = scanned(
         sources,
         [column],

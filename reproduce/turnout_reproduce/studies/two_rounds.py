@@ -59,8 +59,6 @@ def compare_two_rounds(
     first_part: float = 0.25,
     repeats: int = 200,
     seed: int | None = 0,
-    once: bool = True,
-    share: float = 0.5,
     oracle: Callable[[float, Domain], FrequencyOracle] | None = None,
 ) -> Study[TwoRoundRecord]:
     """Compare two rounds with one at equal total epsilon and equal expected number of reports.
@@ -73,7 +71,7 @@ def compare_two_rounds(
         The total budget of a node.
     rate
         The expected share of nodes that report, in one round or in both together.
-    low, high, once, share, oracle
+    low, high, oracle
         As for :class:`TwoRoundCollection`.
     first_part
         The part of the reports that the first of the two rounds takes.
@@ -114,8 +112,6 @@ def compare_two_rounds(
         second_rate=(1 - part) * total,
         low=low,
         high=high,
-        once=once,
-        share=share,
         oracle=oracle or DirectEncoding,
     )
     nodes = float(counts.sum())

@@ -20,7 +20,7 @@ from turnout.errors import (
     PlanMismatchError,
     ProtocolError,
 )
-from turnout.frequency.adaptive import SecondRound, SecondTally, TwoRounds
+from turnout.frequency.adaptive import SecondRound, SecondTally, TwoRounds, TwoRoundTallies
 from turnout.frequency.heavy_hitters import Search
 from turnout.frequency.rounds import Rounds
 
@@ -82,27 +82,12 @@ def test_devices_answer_both_rounds_by_plan_files_and_messages() -> None:
 def test_the_group_asked_first_counts_as_a_random_part_of_all() -> None:
     group = COLLECTION.first_oracle.simulate([420, 135, 36, 9], seed=1)
     second = COLLECTION.second_round(group).simulate([980, 315, 84, 21], seed=2)
-    found = COLLECTION.estimate(group, second)
+    found = TwoRoundTallies(COLLECTION, group, second).estimate()
     everyone = tn.Plan(COLLECTION.first_oracle, COLLECTION.first_participation)
     same = tn.Tally(everyone, group.support, group.received, 2000)
-    np.testing.assert_allclose(found.frequencies, COLLECTION.estimate(same, second).frequencies)
+    expected = TwoRoundTallies(COLLECTION, same, second).estimate()
+    np.testing.assert_allclose(found.frequencies, expected.frequencies)
     assert found.nodes == 2000
-
-
-def test_both_rounds_of_the_same_people_have_the_rates_of_the_collection() -> None:
-    twice = tn.TwoRoundCollection(
-        4, epsilon=5.0, first_rate=0.3, second_rate=0.3, low=0.15, high=0.9, once=False, share=0.3
-    )
-    under_way = TwoRounds.from_json(twice.rounds().to_json())
-    assert under_way.shares == []
-    assert under_way.plan().participation == tn.Bernoulli(0.3)
-    under_way.close(under_way.current.simulate(COUNTS, participation=0.3, seed=1))
-    assert under_way.plan().participation == tn.Everyone()
-    with pytest.raises(InvalidValueError, match="second must be of the 2000 nodes"):
-        under_way.close(under_way.current.simulate(COUNTS + 1, seed=1))
-    assert not under_way.finished
-    under_way.close(under_way.current.simulate(COUNTS, seed=1))
-    assert under_way.result.spent.total <= 5.0
 
 
 def test_a_state_that_does_not_fit_is_refused_by_name(tmp_path: Path) -> None:
@@ -117,6 +102,7 @@ def test_a_state_that_does_not_fit_is_refused_by_name(tmp_path: Path) -> None:
     under_way.close(under_way.current.simulate(COUNTS, seed=1))
     with pytest.raises(InvalidValueError, match="second must be of all who were asked"):
         under_way.close(under_way.current.simulate(COUNTS, participation=0.5))
+    assert not under_way.finished
     path = tmp_path / "state.json"
     under_way.write(path)
     assert isinstance(Rounds.read(path), TwoRounds)

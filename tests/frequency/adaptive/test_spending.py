@@ -57,9 +57,8 @@ def test_silence_can_tell_more_than_a_report() -> None:
     assert silence > report
 
 
-@pytest.mark.parametrize("once", [True, False])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0, 8.0, 12.0])
-def test_the_total_holds_in_exact_numbers(once: bool, epsilon: float) -> None:
+def test_the_total_holds_in_exact_numbers(epsilon: float) -> None:
     low, high = {0.5: (0.18, 0.22), 1.0: (0.1, 0.15), 3.0: (0.1, 0.3)}.get(epsilon, (0.1, 0.999))
     collection = TwoRoundCollection(
         4,
@@ -68,14 +67,11 @@ def test_the_total_holds_in_exact_numbers(once: bool, epsilon: float) -> None:
         second_rate=0.12 if low == 0.1 else 0.19,
         low=low,
         high=high,
-        once=once,
     )
     tallies = collection.simulate([500_000, 50_000, 5_000, 500], seed=1)
     spent, second = tallies.spent, tallies.second.round
     report, silence = second_round_ratios(second.oracle.realized_ratio, second.rates)
     worst = max(report, silence)
-    if not once:
-        worst *= collection.first_oracle.realized_ratio
     # e^epsilon from its series, in rationals: a lower bound.
     exact, term = Fraction(1), Fraction(1)
     for index in range(1, 120):
@@ -83,19 +79,16 @@ def test_the_total_holds_in_exact_numbers(once: bool, epsilon: float) -> None:
         exact += term
     assert worst <= exact
     assert spent.total <= epsilon
-    assert math.log(float(worst)) == pytest.approx(spent.second if once else spent.total, rel=1e-12)
+    assert math.log(float(worst)) == pytest.approx(spent.second, rel=1e-12)
     # And not much of it is left over, unless silence limits the rates.
     assert spent.total > epsilon * (1 - 1e-9)
 
 
-def test_spending_adds_up_or_takes_the_larger() -> None:
-    parts = {"first": 1.0, "randomizer": 0.4, "report": 1.2, "silence": 1.5}
-    assert Spending(**parts, once=True).total == 1.5
-    assert Spending(**parts, once=False).total == 2.5
-    assert "nobody reports twice" in str(Spending(**parts, once=True))
-    # Rounded up: 1 + 2^-60 is no float.
-    tiny = Spending(1.0, 0.1, 2.0**-60, 0.0, once=False)
-    assert tiny.total == math.nextafter(1.0, 2.0)
+def test_spending_is_the_larger_of_the_rounds() -> None:
+    spent = Spending(first=1.0, randomizer=0.4, report=1.2, silence=1.5)
+    assert spent.total == spent.second == 1.5
+    assert Spending(first=2.0, randomizer=0.4, report=1.2, silence=1.5).total == 2.0
+    assert "nobody reports twice" in str(spent)
 
 
 def test_certain_reports_beside_uncertain_ones_have_no_epsilon() -> None:

@@ -28,9 +28,7 @@ def test_the_picture() -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    study = compare_two_rounds(
-        [900, 90, 10], epsilon=6.0, rate=0.3, low=0.2, high=0.6, repeats=20, once=False
-    )
+    study = compare_two_rounds([900, 90, 10], epsilon=6.0, rate=0.3, low=0.2, high=0.6, repeats=20)
     (axes,) = study.plot()
     assert "rounds" in axes.get_ylabel()
     with pytest.raises(InvalidTypeError):

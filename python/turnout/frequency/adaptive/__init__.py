@@ -2,13 +2,17 @@
 
 An open question of Biswas, Cormode, Maple, "Impact of sampling on locally differentially private
 data collection". Who takes part then depends on what they hold, so that taking part, and staying
-silent, say something: :mod:`~turnout.frequency.adaptive.rates` counts it.
+silent, say something: :func:`second_round_ratios` counts it.
 """
 
 from turnout.frequency.adaptive.collection import TwoRoundCollection, TwoRounds
-from turnout.frequency.adaptive.rates import Spending, rates_for_rare, second_round_ratios
-from turnout.frequency.adaptive.second import SecondRound, SecondTally
-from turnout.frequency.adaptive.tallies import TwoRoundTallies
+from turnout.frequency.adaptive.second import (
+    SecondRound,
+    SecondTally,
+    rates_for_rare,
+    second_round_ratios,
+)
+from turnout.frequency.adaptive.tallies import Spending, TwoRoundTallies
 
 __all__ = [
     "SecondRound",

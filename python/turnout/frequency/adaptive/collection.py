@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments, _core
-from turnout._rounding import logarithm_up, rounded_down
+from turnout._rounding import logarithm_up
 from turnout._seeds import derived
 from turnout._types import Floats
 from turnout._values import settle
@@ -18,11 +18,9 @@ from turnout.collecting.kind import collected
 from turnout.collecting.plan import Plan
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
-from turnout.frequency.adaptive.rates import Spending, rates_for_rare, second_round_ratios
-from turnout.frequency.adaptive.second import SecondRound, SecondTally
-from turnout.frequency.adaptive.tallies import TwoRoundTallies
+from turnout.frequency.adaptive.second import SecondRound, rates_for_rare, second_round_ratios
+from turnout.frequency.adaptive.tallies import Spending, TwoRoundTallies
 from turnout.frequency.choice import Factory, make_oracle
-from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.rounds import Rounds, RoundsProtocol
 from turnout.frequency.tally import Tally
@@ -40,7 +38,8 @@ class TwoRoundCollection(RoundsProtocol):
     probability in inverse proportion to the frequency that the first round found for ``x``, within
     limits. The server sees who takes part, so this costs budget: see
     :func:`turnout.frequency.adaptive.second_round_ratios`. The epsilon of the second randomizer is
-    what is left of the total.
+    what is left of the total. Those who reported in the first round are left out of the second, so
+    that each round may spend the whole budget.
 
     It pays for rare answers where sampling, not randomization, is what limits the error: at a large
     epsilon (6 and more in the study of the documentation) and few reports. At epsilon up to 2 one
@@ -51,19 +50,11 @@ class TwoRoundCollection(RoundsProtocol):
     domain
         The answers, or their number.
     epsilon
-        The total budget of a node, both rounds and their participation included.
+        The budget of a node, whichever round it reports in, participation included.
     first_rate, second_rate
         The expected share of all nodes that report in the first, and in the second round.
     low, high
         The limits of the rates of the second round.
-    once
-        Whether those who reported in the first round are left out of the second (default). Then
-        each round may spend the whole budget; otherwise the rounds share it.
-    share
-        The first round's share of epsilon if ``once`` is False.
-    power
-        How strongly the rates follow the frequencies, as in
-        :func:`turnout.frequency.adaptive.rates_for_rare`.
     oracle
         Makes a randomizer from an epsilon and a domain, or is the name of one of turnout's
         (default: ``"direct_encoding"``).
@@ -98,20 +89,14 @@ class TwoRoundCollection(RoundsProtocol):
     second_rate: float
     low: float
     high: float
-    once: bool = True
-    share: float = 0.5
-    power: float = 1.0
     oracle: Factory | str = "direct_encoding"
 
     def __post_init__(self) -> None:
         """Check the fields, and all that could fail in the second round."""
-        _arguments.instance("once", self.once, (bool, np.bool_), "True or False")
         settle(
             self,
             domain=domain_of("domain", self.domain),
             epsilon=_arguments.number("epsilon", self.epsilon),
-            once=bool(self.once),
-            share=_arguments.confidence("share", self.share),
             **{
                 name: _arguments.probability(name, getattr(self, name))
                 for name in ("first_rate", "second_rate", "low", "high")
@@ -119,9 +104,9 @@ class TwoRoundCollection(RoundsProtocol):
         )
         if self.low > self.high:
             raise InvalidValueError(f"low must be at most high = {self.high}, got {self.low}")
-        if self.once and self.first_rate == 1.0:
+        if self.first_rate == 1.0:
             raise InvalidValueError(
-                "first_rate must be below 1 where nobody reports twice: nobody is left to ask"
+                "first_rate must be below 1: nobody reports twice, and nobody is left to ask"
             )
         self.first_oracle  # noqa: B018 (made, or refused)
         self._check_second()
@@ -143,43 +128,31 @@ class TwoRoundCollection(RoundsProtocol):
                 f"second_rate must be from {self.low * part:.6g} to {high * part:.6g}: the mean "
                 f"of rates from low = {self.low} to {high:.6g}{lowered}; got {self.second_rate}"
             )
-        rates_for_rare(
-            np.full(size, 1 / size), rate=target, low=self.low, high=high, power=self.power
-        )
         self._round(np.append(np.full(size - 1, self.low), high))
 
     @cached_property
     def first_oracle(self) -> FrequencyOracle:
         """The randomizer of the first round."""
-        share = 1.0 if self.once else self.share
-        return make_oracle("oracle", self.oracle, share * self.epsilon, self.domain)
+        return make_oracle("oracle", self.oracle, self.epsilon, self.domain)
 
     @property
     def first_participation(self) -> Participation:
         """Who takes part in the first round."""
-        return Everyone() if self.first_rate == 1.0 else Bernoulli(self.first_rate)
+        return Bernoulli(self.first_rate)
 
     @property
     def _target(self) -> float:
         """The mean rate among the nodes asked in the second round."""
-        return self.second_rate / (1.0 - self.first_rate if self.once else 1.0)
-
-    @property
-    def _left(self) -> float:
-        """What the second round may spend."""
-        if self.once:
-            return self.epsilon
-        spent = Fraction(self.first_oracle.realized_epsilon)
-        return rounded_down(Fraction(self.epsilon) - spent)
+        return self.second_rate / (1.0 - self.first_rate)
 
     @property
     def _highest(self) -> float:
         """The upper limit of the rates, lowered so that silence stays within the budget."""
         if self.low == self.high:
             return self.high
-        # (1 - low) / (1 - high) <= e^left, with a margin for rounding; the realised ratio is
+        # (1 - low) / (1 - high) <= e^epsilon, with a margin for rounding; the realised ratio is
         # checked in exact numbers.
-        most = 1.0 - (1.0 - self.low) * float(np.exp(-self._left)) * (1.0 + 1e-9)
+        most = 1.0 - (1.0 - self.low) * float(np.exp(-self.epsilon)) * (1.0 + 1e-9)
         return max(self.low, min(self.high, most))
 
     def second_round(self, first: Tally) -> SecondRound:
@@ -188,8 +161,8 @@ class TwoRoundCollection(RoundsProtocol):
         Parameters
         ----------
         first
-            The tally of :attr:`first_oracle` under :attr:`first_participation`; or, where nobody
-            reports twice, that of the group alone that was asked first, of whom everyone reports.
+            The tally of :attr:`first_oracle` under :attr:`first_participation`; or that of the
+            group alone that was asked first, of whom everyone reports.
 
         Returns
         -------
@@ -211,17 +184,15 @@ class TwoRoundCollection(RoundsProtocol):
             rate=self._target,
             low=self.low,
             high=self._highest,
-            power=self.power,
         )
         return self._round(rates)
 
     def check_first(self, first: Any) -> None:
         """Refuse what is no tally of the first round."""
         _arguments.instance("first", first, Tally, "a Tally")
-        if self.once and first.participation.uniform_rate == 1.0:
-            Plan(self.first_oracle, Everyone()).check_same(first.plan, "first")
-        else:
-            Plan(self.first_oracle, self.first_participation).check_same(first.plan, "first")
+        of_group = first.participation.uniform_rate == 1.0
+        participation = Everyone() if of_group else self.first_participation
+        Plan(self.first_oracle, participation).check_same(first.plan, "first")
 
     def spending(self, second: SecondRound) -> Spending:
         """Tell what both rounds spend.
@@ -242,29 +213,25 @@ class TwoRoundCollection(RoundsProtocol):
             second.oracle.realized_epsilon,
             logarithm_up(report),
             logarithm_up(silence),
-            self.once,
         )
 
     def _round(self, rates: Floats) -> SecondRound:
         """Find the randomizer that the budget leaves, and prove in exact numbers that it fits."""
         least, most = float(rates.min()), float(rates.max())
-        left = self._left
         domain = Domain.from_integers(self.domain.size)
-        epsilon = left - float(np.log(most / least))
+        epsilon = self.epsilon - float(np.log(most / least))
         step = 0.0
         while epsilon - step > 0.0:
             oracle = make_oracle("oracle", self.oracle, epsilon - step, domain)
             report, silence = second_round_ratios(oracle.realized_ratio, rates)
-            if logarithm_up(max(report, silence)) <= left:
-                made = SecondRound(left, self.domain, oracle=oracle, rates=rates)
-                if self.spending(made).total <= self.epsilon:
-                    return made
-            if logarithm_up(silence) > left:
+            if logarithm_up(max(report, silence)) <= self.epsilon:
+                return SecondRound(self.epsilon, self.domain, oracle=oracle, rates=rates)
+            if logarithm_up(silence) > self.epsilon:
                 break
             step = 2.0 * step + 1e-15 * self.epsilon
         raise InvalidValueError(
             f"low and high must leave something of the budget: rates from {least:.4g} to "
-            f"{most:.4g} alone spend {float(np.log(most / least)):.4g} of {left:.4g}"
+            f"{most:.4g} alone spend {float(np.log(most / least)):.4g} of {self.epsilon:.4g}"
         )
 
     def rounds(self) -> TwoRounds:
@@ -305,8 +272,7 @@ class TwoRoundCollection(RoundsProtocol):
         chosen = _core.uniforms(codes.size, coins) < self.first_rate
         counts = self.first_oracle.draw_counts(codes[chosen], Everyone(), one)
         first = self._first_tally(counts.sums, counts.received, codes.size)
-        asked = codes[~chosen] if self.once else codes
-        second: Any = collected(self.second_round(first), asked, Everyone(), two)
+        second: Any = collected(self.second_round(first), codes[~chosen], Everyone(), two)
         return TwoRoundTallies(self, first, second)
 
     def simulate(self, true_counts: Any, *, seed: int | None = None) -> TwoRoundTallies:
@@ -335,44 +301,18 @@ class TwoRoundCollection(RoundsProtocol):
         chosen = np.random.default_rng(coins).binomial(counts, self.first_rate)
         support = self.first_oracle.simulate(chosen, seed=one).support
         first = self._first_tally(support, int(chosen.sum()), int(counts.sum()))
-        asked = counts - chosen if self.once else counts
-        second: Any = self.second_round(first).simulate(asked, seed=two)
+        second: Any = self.second_round(first).simulate(counts - chosen, seed=two)
         return TwoRoundTallies(self, first, second)
 
     def _first_tally(self, support: Any, received: int, nodes: int) -> Tally:
         return Tally(Plan(self.first_oracle, self.first_participation), support, received, nodes)
 
-    def estimate(
-        self, first: Tally, second: SecondTally, *, weight: float | None = None
-    ) -> FrequencyEstimate:
-        """Put the rounds together: see :meth:`TwoRoundTallies.estimate`.
-
-        Parameters
-        ----------
-        first, second
-            The tallies of the rounds.
-        weight
-            The weight of the first round, in [0, 1].
-
-        Returns
-        -------
-        FrequencyEstimate
-            Frequencies with standard errors and normal intervals.
-
-        Raises
-        ------
-        TurnoutError
-            As there.
-        """
-        return TwoRoundTallies(self, first, second).estimate(weight)
-
 
 class TwoRounds(Rounds[FrequencyOracle, TwoRoundTallies]):
     """Two rounds under way: close each with its tally.
 
-    Made by :meth:`TwoRoundCollection.rounds`. Where nobody reports twice, a random part of the
-    nodes is asked in each round (:meth:`assign`), and everyone who is asked first reports.
-    Otherwise all are asked in both.
+    Made by :meth:`TwoRoundCollection.rounds`. A random part of the nodes is asked in each round
+    (:meth:`assign`), and everyone who is asked first reports.
 
     Parameters
     ----------
@@ -404,17 +344,14 @@ class TwoRounds(Rounds[FrequencyOracle, TwoRoundTallies]):
 
     @property
     def shares(self) -> list[int]:
-        """How many of the nodes are asked in each round; nothing if all are asked in both."""
-        if not self.protocol.once:
-            return []
+        """How many of the nodes are asked in each round."""
         first = int(Fraction(self.protocol.first_rate) * _SCALE)
         return [first, _SCALE - first]
 
     @property
     def participation(self) -> Participation:
-        """Who of those who are asked takes part."""
-        asked = self.protocol.once or self._closed
-        return Everyone() if asked else self.protocol.first_participation
+        """All who are asked take part; in the second round the randomizer says who reports."""
+        return Everyone()
 
     def plan(self, participation: Participation | float | None = None) -> Plan:
         """Give the plan of the open round, with its number as the serial.

@@ -1,4 +1,4 @@
-"""The second round, in which the rate of taking part depends on the answer."""
+"""The second round, in which the rate of taking part depends on the answer, and its rates."""
 
 from __future__ import annotations
 
@@ -17,13 +17,120 @@ from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.drawing import Counts, Drawn, Noise, common_rate
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.adaptive.rates import second_round_ratios
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
+from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.tally import Tally
 from turnout.frequency.wrapped import WrappedOracle
 from turnout.participation import Everyone, Participation
+
+
+def rates_for_rare(frequencies: Any, *, rate: float, low: float, high: float) -> Floats:
+    """Give each answer a rate in inverse proportion to its frequency, within limits.
+
+    ``pi_x = clip(s / f_x, low, high)`` with the ``s`` for which ``sum f_x pi_x = rate``, so
+    that the expected share of nodes that report is ``rate`` if the frequencies are true.
+
+    Parameters
+    ----------
+    frequencies
+        One estimated frequency for each answer; made a distribution by ``"norm_sub"``.
+    rate
+        The share of nodes that shall report, from ``low`` to ``high``.
+    low, high
+        The limits of the rates, in (0, 1].
+
+    Returns
+    -------
+    numpy.ndarray
+        One rate for each answer, float64.
+
+    Raises
+    ------
+    InvalidValueError
+        If the limits or the rate are not in order.
+    InvalidTypeError
+        If an argument is of the wrong type.
+
+    Examples
+    --------
+    >>> rates_for_rare([0.8, 0.16, 0.04], rate=0.1, low=0.05, high=0.5).round(4)
+    array([0.05, 0.25, 0.5 ])
+    """
+    least = _arguments.probability("low", low)
+    most = _arguments.probability("high", high)
+    target = _arguments.probability("rate", rate)
+    if not least <= target <= most:
+        raise InvalidValueError(
+            f"rate must be from low = {least} to high = {most}, got {target}: no rates within "
+            "these limits have that mean"
+        )
+    given = np.asarray(frequencies, dtype=np.float64)
+    given = _arguments.frequencies("frequencies", frequencies, given.size)
+    shares = PROJECTIONS["norm_sub"](given)
+    # In logarithms, from the rarest answer on: s / f overflows for frequencies near 0.
+    with np.errstate(divide="ignore"):
+        weights = -np.log(shares)
+    some = np.isfinite(weights)
+    start = np.log(least) - weights[some].max() - 1.0
+    stop = np.log(most) - weights[some].min() + 1.0
+
+    def rates(shift: float) -> Floats:
+        clipped = np.clip(weights + shift, np.log(least), np.log(most))
+        result: Floats = np.clip(np.exp(clipped), least, most)
+        return result
+
+    for _ in range(100):
+        middle = 0.5 * (start + stop)
+        if float(shares @ rates(middle)) < target:
+            start = middle
+        else:
+            stop = middle
+    return rates(start)
+
+
+def second_round_ratios(ratio: Fraction, rates: npt.ArrayLike) -> tuple[Fraction, Fraction]:
+    """Compute the likelihood ratios of what a node lets see in the second round, exactly.
+
+    Parameters
+    ----------
+    ratio
+        The largest likelihood ratio of a report of the randomizer under two answers.
+    rates
+        The probability of taking part for each answer, in (0, 1].
+
+    Returns
+    -------
+    tuple of Fraction
+        The largest ratio of a report, and of silence.
+
+    Raises
+    ------
+    InvalidValueError
+        If some answers are always reported and others are not: then silence excludes the former,
+        and no epsilon bounds that.
+
+    Notes
+    -----
+    A report y has probability ``pi_x P(y | x)``, silence ``1 - pi_x``. The largest ratios
+    are ``(max pi / min pi) ratio`` and ``(1 - min pi) / (1 - max pi)``; either may be the larger.
+
+    Examples
+    --------
+    >>> report, silence = second_round_ratios(Fraction(3), [0.25, 0.5])
+    >>> report, silence
+    (Fraction(6, 1), Fraction(3, 2))
+    """
+    array = np.asarray(rates, dtype=np.float64)
+    least, most = Fraction(float(array.min())), Fraction(float(array.max()))
+    if most == 1 and least < 1:
+        raise InvalidValueError(
+            f"rates must all be below 1, got {float(least)} and 1.0 "
+            "beside each other: who stays silent cannot hold the answer with rate 1"
+        )
+    silence = Fraction(1) if most == least else (1 - least) / (1 - most)
+    return most / least * ratio, silence
 
 
 class SecondTally(Tally):

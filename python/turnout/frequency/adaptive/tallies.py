@@ -1,4 +1,4 @@
-"""The tallies of two rounds, and the estimate that they make together."""
+"""The tallies of two rounds, what they spent, and the estimate that they make together."""
 
 from __future__ import annotations
 
@@ -11,12 +11,52 @@ from turnout import _arguments
 from turnout._types import Floats
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency.adaptive.rates import Spending
 from turnout.frequency.adaptive.second import SecondTally
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.tally import Tally
 from turnout.participation import Bernoulli
+
+
+@dataclass(frozen=True)
+class Spending:
+    """The budget that two rounds really spend, in nats; every number is rounded up.
+
+    Attributes
+    ----------
+    first
+        The realised epsilon of a report of the first round.
+    randomizer
+        The realised epsilon of the oracle of the second round.
+    report
+        The largest log-likelihood ratio of a report of the second round: for visible participation
+        ``randomizer + ln(max pi / min pi)``.
+    silence
+        The same of sending nothing: ``ln((1 - min pi) / (1 - max pi))``; 0 if everyone sends.
+    """
+
+    first: float
+    randomizer: float
+    report: float
+    silence: float
+
+    @property
+    def second(self) -> float:
+        """What the second round spends: the larger of :attr:`report` and :attr:`silence`."""
+        return max(self.report, self.silence)
+
+    @property
+    def total(self) -> float:
+        """The larger of the rounds: a node reports in one of them at most."""
+        return max(self.first, self.second)
+
+    def __str__(self) -> str:
+        """Say how the total comes about."""
+        return (
+            f"{self.total:.6g}: {self.first:.6g} in the first round and {self.second:.6g} in the "
+            f"second (a report {self.report:.6g}, of which the randomizer {self.randomizer:.6g}; "
+            f"silence {self.silence:.6g}); the larger, as nobody reports twice"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +118,7 @@ class TwoRoundTallies:
         -----
         Given the numbers of nodes and of reports of the first round, those asked in the second are
         a simple random sample of the others, and the estimates of the two rounds have the
-        covariance ``-f (1 - f) / (n - 1)`` if nobody reports twice, else none.
+        covariance ``-f (1 - f) / (n - 1)``.
         """
         collection, first, second = self.collection, self.first, self.second
         collection.check_first(first)
@@ -89,10 +129,10 @@ class TwoRoundTallies:
             raise EstimatorError("nobody was asked in the second round")
         first = self._of_all(first, second.nodes)
         nodes = first.nodes
-        left = nodes - first.received if collection.once else nodes
-        if second.nodes != left:
+        if second.nodes != nodes - first.received:
             raise InvalidValueError(
-                f"second must be of the {left} nodes that were left to ask, got {second.nodes}"
+                f"second must be of the {nodes - first.received} nodes that were left to ask, got "
+                f"{second.nodes}"
             )
         rough = first.estimate().estimation
         one, two = rough.frequencies, second.round.counts(second) / second.nodes
@@ -122,11 +162,10 @@ class TwoRoundTallies:
 
     def _of_all(self, first: Tally, asked: int) -> Tally:
         """Count the tally of a group that was asked first among all nodes, as a random part."""
-        if not self.collection.once or first.participation.uniform_rate != 1.0:
+        if first.participation.uniform_rate != 1.0:
             return first
         nodes = first.nodes + asked
-        plan = Plan(first.oracle, Bernoulli(first.nodes / nodes))
-        return Tally(plan, first.support, first.received, nodes)
+        return first.under(Plan(first.oracle, Bernoulli(first.nodes / nodes)), nodes=nodes)
 
     def _moments(
         self, frequencies: Floats, first: Tally, second: SecondTally
@@ -141,7 +180,7 @@ class TwoRoundTallies:
         two = second.round.variance_of(held, second.received) / asked**2
         spread = frequencies * (1 - frequencies) / max(n - 1, 1)
         two = two + spread * (n - asked) / asked
-        return one, np.maximum(two, 0.0), -spread if self.collection.once else np.zeros_like(one)
+        return one, np.maximum(two, 0.0), -spread
 
 
 def best_weights(one: Floats, two: Floats, covariance: Floats) -> Floats:
