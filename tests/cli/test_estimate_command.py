@@ -14,7 +14,7 @@ import pytest
 
 import turnout as tn
 from turnout.cli import tables
-from turnout.cli.showing.shown import METHODS
+from turnout.cli.options import METHODS
 
 Run = Callable[..., Any]
 FIELDS = ["label", "count", "frequency", "standard_error", "low", "high"]

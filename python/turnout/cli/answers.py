@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import typer
 
@@ -16,44 +16,6 @@ from turnout.cli.running import note
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, PseudonymKey, scan
 from turnout.pipeline.sources.files import find_files
-
-ColumnName = Annotated[
-    str, typer.Option("--column", "-c", help="Column with the answers; no other is read.")
-]
-Labels = Annotated[
-    str | None,
-    typer.Option("--labels", metavar="A,B,C", help="The possible answers, comma-separated."),
-]
-LabelsByColumn = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--labels",
-        metavar="[COLUMN=]A,B,C",
-        help="The possible answers of a column, comma-separated; repeatable.",
-    ),
-]
-LabelsFile = Annotated[
-    Path | None,
-    typer.Option("--labels-file", help="The possible answers, one a line (UTF-8)."),
-]
-Missing = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--missing",
-        metavar="[COLUMN=]LABEL|drop",
-        help="Count missing answers (in a column) as this label, or drop those people; of a column "
-        "of groups: the group of who has none; repeatable.",
-    ),
-]
-MissingValues = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--missing-value",
-        metavar="TEXT",
-        help="A text that means missing, beside empty fields, nulls, NaN and (where they are no "
-        "label) what pandas takes for missing: NA, n/a, null, None; repeatable.",
-    ),
-]
 
 V = TypeVar("V")
 
@@ -200,50 +162,6 @@ def asked_domain(size: int | None, labels: str | None, labels_file: Path | None)
     if size is not None and size != len(stated):
         raise InvalidValueError(f"--domain-size is {size}, but there are {len(stated)} labels")
     return Domain(stated)
-
-
-Sources = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="IN...",
-        help=(
-            "CSV (also .csv.gz), Parquet or Arrow IPC files with one row a person; folders of "
-            "them, Hive partitions too; quoted patterns."
-        ),
-    ),
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option("--id-column", help="Which person a row is of; it is not written anywhere."),
-]
-Duplicates = Annotated[
-    Literal["refuse", "first"],
-    typer.Option(
-        "--duplicates",
-        metavar="refuse|first",
-        help="With --id-column: what happens to a second row of a person.",
-    ),
-]
-PseudonymKeyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--pseudonym-key",
-        metavar="FILE",
-        help="With --id-column: reports carry a keyed pseudonym; the file is made if need be.",
-    ),
-]
-GroupBy = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--group-by", help="A column that is reported as it is, for a tally of each group."
-    ),
-]
-ProbabilityColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--probability-column", help="Each person's own probability of reporting; public."
-    ),
-]
 
 
 def files_of(sources: Sequence[str]) -> list[Path]:

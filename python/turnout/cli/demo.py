@@ -15,8 +15,8 @@ from rich.text import Text
 
 from turnout import Bernoulli, DirectEncoding, Domain, Everyone, FrequencyEstimate
 from turnout._extras import require
-from turnout.cli.options import save_picture
 from turnout.cli.running import output, refusing
+from turnout.cli.tables import save_picture
 from turnout.reporting.words import percent
 
 _EPSILONS = (0.5, 1.0, 2.0)

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from turnout import GroupedTally
-from turnout.cli.options import AsJson, Level, PictureFile, TableFile
-from turnout.cli.running import refuse_if, refuse_overwriting_inputs, refusing, was_given
+from turnout.cli import options
+from turnout.cli.running import refusing
 from turnout.cli.showing.estimates import show
 from turnout.cli.showing.joint import show_conditional, show_marginal
-from turnout.cli.showing.shown import (
-    Clip,
-    Consistent,
-    Given,
-    Marginal,
-    Method,
-    Of,
-    Order,
-    Over,
-    Projection,
-    Simultaneous,
-    Wish,
-    method_word,
-)
+from turnout.cli.showing.shown import Wish
 from turnout.cli.tallies import read_tally
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
@@ -34,49 +20,29 @@ from turnout.frequency.joint.chosen import check_consistent
 from turnout.reporting.kinds import telling
 
 
-def top_of(text: str) -> int | None:
-    """Read how many labels are shown; None for all."""
-    if text == "all":
-        return None
-    if not re.fullmatch("[1-9][0-9]{0,17}", text, re.ASCII):
-        raise typer.BadParameter(f"{text} is neither a number of labels nor all")
-    return int(text)
-
-
-Top = Annotated[
-    Any,
-    typer.Option(
-        "--top",
-        metavar="N|all",
-        parser=top_of,
-        help="Show the labels with the largest shares only; --json has all.",
-    ),
-]
-
-
 @refusing
 def estimate(
     context: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="TALLY")],
     *,
-    method: Method = None,
-    level: Level = 0.95,
-    simultaneous: Simultaneous | None = None,
-    project: Projection = "none",
+    method: options.Method = None,
+    level: options.Level = 0.95,
+    simultaneous: options.Simultaneous = None,
+    project: options.Projection = "none",
     shrink: Annotated[bool, typer.Option("--shrink")] = False,
     across: Annotated[bool, typer.Option("--across")] = False,
-    target: TableFile = None,
-    plot: PictureFile = None,
-    as_json: AsJson = False,
-    clip: Clip = False,
-    order: Annotated[Order, typer.Option("--sort")] = "frequency",
-    top: Top = "20",
+    target: options.TableFile = None,
+    plot: options.PictureFile = None,
+    as_json: options.AsJson = False,
+    clip: options.Clip = False,
+    order: options.Order = "frequency",
+    top: options.Top = "20",
     by: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
-    given: Given = None,
-    of: Of = None,
-    marginal: Marginal = None,
-    consistent: Consistent = False,
-    over: Over = "all",
+    given: options.Given = None,
+    of: options.Of = None,
+    marginal: options.Marginal = None,
+    consistent: options.Consistent = False,
+    over: options.Over = "all",
 ) -> None:
     """Estimate how often each answer is given, or the mean of numbers, with honest intervals.
 
@@ -138,7 +104,7 @@ def estimate(
         Of a grouped tally: what --simultaneous holds for at once.
     """
     made = shrink or project != "none"
-    refuse_if(
+    options.refuse_if(
         (
             shrink and project != "none",
             "--shrink",
@@ -160,16 +126,16 @@ def estimate(
     )
     tally = read_tally(source)
     for path in filter(None, (plot, target)):
-        refuse_overwriting_inputs(path, [source])
+        options.refuse_overwriting_inputs(path, [source])
     top = None if as_json else top
     named = frozenset(
         f"--{name.replace('order', 'sort')}"
         for name in ("project", "shrink", "across", "clip", "order", "top")
-        if was_given(context, name)
+        if options.was_given(context, name)
     )
     chosen = method or tally.plan.oracle.tally_type.default_method
     processing = project if not shrink else ACROSS if across else SHRUNK
-    telling(tally.plan).check(named, method_word(chosen))
+    telling(tally.plan).check(named, options.method_word(chosen))
     wish = Wish(
         chosen,
         level,

@@ -8,8 +8,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from turnout import Bounds, Plan, SquareWave, _kinds, mean
+from turnout.cli import options
 from turnout.cli.answers import oracle_names
-from turnout.cli.running import check_positive
 from turnout.cli.showing.shown import describe_participation
 from turnout.distribution import BinnedBounds
 from turnout.errors import InvalidTypeError, InvalidValueError
@@ -164,7 +164,7 @@ def plan_of_numbers(
     """
     option = option_of(bounds)
     try:
-        level = check_positive(float(epsilon))
+        level = options.check_positive(float(epsilon))
     except ValueError as error:
         raise typer.BadParameter(
             f"{epsilon!r} is not a number, as {option} takes", param_hint="--epsilon"

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from turnout import Plan
 from turnout._progress import doing
-from turnout.cli.answers import Labels, LabelsFile, asked_domain, oracle_names
+from turnout.cli import options
+from turnout.cli.answers import asked_domain, oracle_names
 from turnout.cli.numbers import (
     Distribution,
     Mean,
@@ -22,16 +23,8 @@ from turnout.cli.numbers import (
     record_of_plan,
     rows_of_plan,
 )
-from turnout.cli.options import AsJson, PictureFile, Sign, print_json, save_picture
-from turnout.cli.running import (
-    check_level,
-    check_rate,
-    moment,
-    refuse_given,
-    refuse_overwriting_inputs,
-    refusing,
-)
-from turnout.cli.tables import table, tell
+from turnout.cli.running import refusing
+from turnout.cli.tables import print_json, save_picture, table, tell
 from turnout.frequency.choice import registered
 from turnout.participation import taking_part_in
 from turnout.planning import PlanCheck, PlanProposal
@@ -77,29 +70,27 @@ def plan(
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", metavar="NUMBER")],
     nodes: Annotated[int | None, typer.Option("--nodes", "-n", min=1)] = None,
     domain_size: Annotated[int | None, typer.Option("--domain-size", "-k", min=2)] = None,
-    labels: Labels = None,
-    labels_file: LabelsFile = None,
+    labels: options.Labels = None,
+    labels_file: options.LabelsFile = None,
     mean: Mean = None,
     distribution: Distribution = None,
-    participation: Annotated[
-        float | None, typer.Option("--participation", "-p", callback=check_rate)
-    ] = None,
+    participation: options.Participation = None,
     target: Annotated[Target, typer.Option("--target", "-t")] = "rmse",
     value: Annotated[float | None, typer.Option("--value", "-v")] = None,
     budget: Annotated[float | None, typer.Option("--budget", "-b")] = None,
     cost_per_report: Annotated[float, typer.Option(min=0.0)] = 1.0,
     cost_per_bit: Annotated[float, typer.Option(min=0.0)] = 0.0,
-    confidence: Annotated[float, typer.Option(callback=check_level)] = 0.95,
+    confidence: Annotated[float, typer.Option(callback=options.check_level)] = 0.95,
     report_bits: Annotated[int | None, typer.Option(min=1)] = None,
     oracle: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
     check: Annotated[int | None, typer.Option(metavar="RUNS", min=10)] = None,
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     target_file: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
-    sign: Sign = None,
+    sign: options.Sign = None,
     serial: Annotated[int | None, typer.Option(min=0)] = None,
-    expires: Annotated[Any, typer.Option(metavar="TIME", parser=moment)] = None,
-    plot: PictureFile = None,
-    as_json: AsJson = False,
+    expires: Annotated[Any, typer.Option(metavar="TIME", parser=options.moment)] = None,
+    plot: options.PictureFile = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Plan a collection: which oracle, and which share of the people must report.
 
@@ -187,7 +178,7 @@ def plan(
     numbers = numbers_of(mean, distribution)
     if numbers is not None:
         others = {*context.params} - _OF_A_MEAN
-        refuse_given(context, others, f"does not apply with {option_of(numbers)}")
+        options.refuse_given(context, others, f"does not apply with {option_of(numbers)}")
         who = taking_part_in(participation)
         made, reason = plan_of_numbers(
             numbers, epsilon, oracle, participation=who, serial=serial, expires=expires
@@ -255,7 +246,7 @@ def _signing_key(sign: Path | None, target: Path | None) -> SigningKey | None:
         return None
     if target is None:
         raise typer.BadParameter("there is nothing to sign without --output", param_hint="--sign")
-    refuse_overwriting_inputs(target, [sign])
+    options.refuse_overwriting_inputs(target, [sign])
     return SigningKey.read(sign)
 
 

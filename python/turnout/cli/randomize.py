@@ -9,17 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from turnout import Bounds, Plan, _arguments
+from turnout.cli import options
 from turnout.cli.answers import (
-    Duplicates,
-    GroupBy,
-    IdColumn,
-    LabelsByColumn,
-    LabelsFile,
-    Missing,
-    MissingValues,
-    ProbabilityColumn,
-    PseudonymKeyFile,
-    Sources,
     check_labels,
     files_of,
     in_domain,
@@ -36,17 +27,7 @@ from turnout.cli.numbers import (
     numbers_of,
     option_of,
 )
-from turnout.cli.options import PublicKey, Seed
-from turnout.cli.running import (
-    check_positive,
-    check_rate,
-    note,
-    refuse_drawing_again,
-    refuse_given,
-    refuse_if,
-    refuse_overwriting_inputs,
-    refusing,
-)
+from turnout.cli.running import note, refusing
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import tell
 from turnout.collecting.report_files import ReportFile, file_format
@@ -94,35 +75,33 @@ _IN_PLAN = (
 @refusing
 def randomize(
     context: typer.Context,
-    sources: Sources,
+    sources: options.Sources,
     *,
     column: Annotated[str | None, typer.Option("--column", "-c", metavar="COLUMN")] = None,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="OUT")],
     epsilon: Annotated[
-        float | None, typer.Option("--epsilon", "-e", callback=check_positive)
+        float | None, typer.Option("--epsilon", "-e", callback=options.check_positive)
     ] = None,
-    participation: Annotated[
-        float | None, typer.Option("--participation", "-p", callback=check_rate)
-    ] = None,
+    participation: options.Participation = None,
     oracle_name: Annotated[str | None, typer.Option("--oracle", metavar="NAME")] = None,
     joint: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
     mean: Mean = None,
     distribution: Distribution = None,
-    labels: LabelsByColumn = None,
-    labels_file: LabelsFile = None,
+    labels: options.LabelsByColumn = None,
+    labels_file: options.LabelsFile = None,
     plan_file: Annotated[Path | None, typer.Option("--plan", metavar="FILE")] = None,
-    public_key: PublicKey = None,
-    missing: Missing = None,
-    missing_value: MissingValues = None,
-    id_column: IdColumn = None,
-    duplicates: Duplicates = "refuse",
-    pseudonym_key: PseudonymKeyFile = None,
-    group_by: GroupBy = None,
-    probability_column: ProbabilityColumn = None,
+    public_key: options.PublicKey = None,
+    missing: options.Missing = None,
+    missing_value: options.MissingValues = None,
+    id_column: options.IdColumn = None,
+    duplicates: options.Duplicates = "refuse",
+    pseudonym_key: options.PseudonymKeyFile = None,
+    group_by: options.GroupBy = None,
+    probability_column: options.ProbabilityColumn = None,
     resume: Annotated[bool, typer.Option("--resume")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite")] = False,
     workers: Annotated[int | None, typer.Option(min=1)] = None,
-    seed: Seed = None,
+    seed: options.Seed = None,
 ) -> None:
     r"""Turn answers into reports that are safe to hand over.
 
@@ -204,7 +183,7 @@ def randomize(
     single = _is_file(target)
     plan = None if plan_file is None else Plan.read(plan_file, public_key=public_key)
     columns = [column, *(joint or ())] if column is not None else _questions(plan)
-    refuse_if(
+    options.refuse_if(
         (single and resume, "--resume", "needs a folder as --output"),
         (overwrite and not single, "--overwrite", "needs a file as --output"),
         (
@@ -215,9 +194,9 @@ def randomize(
         (len(set(columns)) < len(columns), "--joint", "names a column twice"),
     )
     # A folder or a pattern stands for its files: none of them may be lost to the output.
-    refuse_overwriting_inputs(target, [*map(Path, sources), *files_of(sources)])
+    options.refuse_overwriting_inputs(target, [*map(Path, sources), *files_of(sources)])
     if single and not overwrite:
-        refuse_drawing_again(target, "reports")
+        options.refuse_drawing_again(target, "reports")
     answers = scanned(
         sources,
         columns,
@@ -233,7 +212,7 @@ def randomize(
         _check_plan(plan, plan_file, answers)
         answers = in_domain(answers, plan.domain)
     else:
-        refuse_if(
+        options.refuse_if(
             (
                 probability_column is not None and participation is not None,
                 "--participation",
@@ -279,16 +258,16 @@ def _check_options(context: typer.Context, numbers: Bounds | None) -> None:
     """Refuse what does not go together, of the options that say what is asked."""
     given = context.params
     if given["plan_file"] is not None:
-        refuse_given(context, _IN_PLAN, "stands in the plan already")
+        options.refuse_given(context, _IN_PLAN, "stands in the plan already")
     else:
-        refuse_if(
+        options.refuse_if(
             (given["epsilon"] is None, "--epsilon", "give --epsilon, or --plan"),
             (given["public_key"] is not None, "--public-key", "needs --plan"),
         )
     if numbers is not None:
         option = option_of(numbers)
-        refuse_if((bool(given["joint"]), option, "is for one question: --joint"))
-        refuse_given(context, ("labels", "labels_file"), f"are not for numbers: {option}")
+        options.refuse_if((bool(given["joint"]), option, "is for one question: --joint"))
+        options.refuse_given(context, ("labels", "labels_file"), f"are not for numbers: {option}")
 
 
 def _is_file(target: Path) -> bool:

@@ -9,22 +9,10 @@ import typer
 
 from turnout._documents import parsed
 from turnout._files import read_bytes
-from turnout.cli.estimate import Top
-from turnout.cli.options import TABLE_SUFFIXES, Level, write_table
-from turnout.cli.running import ending_in, refuse_overwriting_inputs, refusing
-from turnout.cli.showing.shown import (
-    Clip,
-    Consistent,
-    Given,
-    Marginal,
-    Method,
-    Of,
-    Order,
-    Over,
-    Simultaneous,
-)
-from turnout.cli.tables import tell
-from turnout.cli.tallies import AllowEqual, merged_tallies
+from turnout.cli import options
+from turnout.cli.running import refusing
+from turnout.cli.tables import TABLE_SUFFIXES, tell, write_table
+from turnout.cli.tallies import merged_tallies
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.job import STATE_FOLDER
 from turnout.reporting import CollectionFacts, save_pictures
@@ -40,25 +28,28 @@ def report(
     target: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="OUT", callback=ending_in(".html", ".htm", *TABLE_SUFFIXES)
+            "--output",
+            "-o",
+            metavar="OUT",
+            callback=options.ending_in(".html", ".htm", *TABLE_SUFFIXES),
         ),
     ] = None,
     pictures: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None,
     title: str | None = None,
-    method: Method = None,
-    level: Level = 0.95,
-    simultaneous: Simultaneous | None = None,
-    over: Over = "all",
-    clip: Clip = False,
-    given: Given = None,
-    of: Of = None,
-    marginal: Marginal = None,
-    consistent: Consistent = False,
+    method: options.Method = None,
+    level: options.Level = 0.95,
+    simultaneous: options.Simultaneous = None,
+    over: options.Over = "all",
+    clip: options.Clip = False,
+    given: options.Given = None,
+    of: options.Of = None,
+    marginal: options.Marginal = None,
+    consistent: options.Consistent = False,
     time: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
-    order: Annotated[Order, typer.Option("--sort")] = "frequency",
-    top: Top = "20",
+    order: options.Order = "frequency",
+    top: options.Top = "20",
     facts: Annotated[Path | None, typer.Option(metavar="JOB")] = None,
-    allow_equal: AllowEqual = False,
+    allow_equal: options.AllowEqual = False,
 ) -> None:
     """Write a report of a collection that people can read.
 
@@ -101,9 +92,9 @@ def report(
         facts = facts / STATE_FOLDER / "job.json"
     inputs = [*sources, *([] if facts is None else [facts])]
     if target is not None:
-        refuse_overwriting_inputs(target, inputs)
+        options.refuse_overwriting_inputs(target, inputs)
     tally = merged_tallies(sources, allow_equal=allow_equal)
-    options: dict[str, Any] = {
+    wanted: dict[str, Any] = {
         "method": method,
         "level": level,
         "simultaneous": simultaneous,
@@ -128,10 +119,10 @@ def report(
         write_table(target, view.cut(estimate).to_arrow(**view.scope_of(estimate)))
         rows.append(("table", f"{target}, {file_size(target.stat().st_size)}"))
     elif target is not None:
-        write_report(tally, target, title=title, facts=known, top=top, order=order, **options)
+        write_report(tally, target, title=title, facts=known, top=top, order=order, **wanted)
         rows.append(("page", f"{target}, {file_size(target.stat().st_size)}"))
     if pictures is not None:
-        written = save_pictures(tally, pictures, **options)
+        written = save_pictures(tally, pictures, **wanted)
         rows.append(("pictures", f"{len(written)} files in {pictures}"))
     tell("Report", rows)
 

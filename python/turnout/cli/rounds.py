@@ -8,23 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from turnout import Plan
-from turnout.cli.answers import (
-    ColumnName,
-    Duplicates,
-    GroupBy,
-    IdColumn,
-    Labels,
-    LabelsFile,
-    ProbabilityColumn,
-    Sources,
-    asked_domain,
-    scanned,
-)
-from turnout.cli.options import AsJson, Level, PictureFile, Sign, TableFile, print_json
-from turnout.cli.running import check_positive, check_rate, refuse_overwriting_inputs, refusing
+from turnout.cli import options
+from turnout.cli.answers import asked_domain, scanned
+from turnout.cli.running import refusing
 from turnout.cli.showing.rounds import show_search, show_two, summary
-from turnout.cli.showing.shown import Clip, describe_participation
-from turnout.cli.tables import tell
+from turnout.cli.showing.shown import describe_participation
+from turnout.cli.tables import print_json, tell
 from turnout.cli.tallies import read_tally
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.errors import InvalidValueError
@@ -48,17 +37,7 @@ NewState = Annotated[
 Epsilon = Annotated[
     float,
     typer.Option(
-        "--epsilon", "-e", callback=check_positive, help="Privacy of all rounds together."
-    ),
-]
-Rate = Annotated[
-    float | None,
-    typer.Option(
-        "--participation",
-        "-p",
-        callback=check_rate,
-        help="Probability that a person who is asked reports; default 1, later as in the last "
-        "round.",
+        "--epsilon", "-e", callback=options.check_positive, help="Privacy of all rounds together."
     ),
 ]
 
@@ -76,10 +55,10 @@ def hitters(
     keep: int = 512,
     family_wise_error: float = 0.05,
     confirm: Annotated[bool, typer.Option("--confirm/--no-confirm")] = True,
-    participation: Rate = None,
+    participation: options.Participation = None,
     nodes: Annotated[int | None, typer.Option("--nodes", "-n", min=1)] = None,
-    sign: Sign = None,
-    as_json: AsJson = False,
+    sign: options.Sign = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Begin to look for frequent words or numbers of which there are far too many to count.
 
@@ -151,11 +130,11 @@ def rare(
     high: Annotated[float, typer.Option()],
     target: NewState,
     domain_size: Annotated[int | None, typer.Option("--domain-size", "-k", min=2)] = None,
-    labels: Labels = None,
-    labels_file: LabelsFile = None,
+    labels: options.Labels = None,
+    labels_file: options.LabelsFile = None,
     oracle: Annotated[str, typer.Option(metavar="NAME")] = "direct-encoding",
-    sign: Sign = None,
-    as_json: AsJson = False,
+    sign: options.Sign = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Begin a collection in two rounds, of which the second asks more of who holds a rare answer.
 
@@ -205,15 +184,15 @@ def rare(
 @refusing
 def split(
     state: State,
-    sources: Sources,
+    sources: options.Sources,
     *,
-    column: ColumnName,
+    column: options.Column,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")],
-    id_column: IdColumn = None,
-    duplicates: Duplicates = "refuse",
-    group_by: GroupBy = None,
-    probability_column: ProbabilityColumn = None,
-    as_json: AsJson = False,
+    id_column: options.IdColumn = None,
+    duplicates: options.Duplicates = "refuse",
+    group_by: options.GroupBy = None,
+    probability_column: options.ProbabilityColumn = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Split people into the groups of the rounds: each person is asked in one round.
 
@@ -257,9 +236,9 @@ def close(
     state: State,
     tally: Annotated[Path, typer.Argument(metavar="TALLY")],
     *,
-    participation: Rate = None,
-    sign: Sign = None,
-    as_json: AsJson = False,
+    participation: options.Participation = None,
+    sign: options.Sign = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Close the open round with its tally, and write the plan of the next.
 
@@ -278,7 +257,7 @@ def close(
         A file that turnout tally wrote.
     """
     under_way: Any = Rounds.read(state)
-    refuse_overwriting_inputs(state, [tally])
+    options.refuse_overwriting_inputs(state, [tally])
     counts = read_tally(tally)
     try:
         under_way.close(counts.total if isinstance(counts, GroupedTally) else counts)
@@ -291,11 +270,11 @@ def close(
 def show(
     state: State,
     *,
-    level: Level = 0.95,
-    clip: Clip = False,
-    target: TableFile = None,
-    plot: PictureFile = None,
-    as_json: AsJson = False,
+    level: options.Level = 0.95,
+    clip: options.Clip = False,
+    target: options.TableFile = None,
+    plot: options.PictureFile = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show what was found, with intervals, and what happened in each round.
 
@@ -318,7 +297,7 @@ def show(
     under_way: Any = Rounds.read(state)
     for option, path in (("--output", target), ("--plot", plot)):
         if path is not None:
-            refuse_overwriting_inputs(path, [state])
+            options.refuse_overwriting_inputs(path, [state])
             if not under_way.finished:
                 raise InvalidValueError(
                     f"{state}: round {under_way.number} is open, and nothing is found yet for "
@@ -353,7 +332,7 @@ def _say(
     if not under_way.finished:
         plan = under_way.plan(participation)
         file = state.with_name(f"{state.stem}.round-{under_way.number}.json")
-        refuse_overwriting_inputs(file, [] if sign is None else [sign])
+        options.refuse_overwriting_inputs(file, [] if sign is None else [sign])
         # The state comes last: killed in between, the same command writes the same plan again.
         plan.write(file, signing_key=key)
         rows = [*rows, *_plan_rows(plan, file, under_way, key)]

@@ -5,17 +5,14 @@ from __future__ import annotations
 import errno
 import functools
 import inspect
-import math
 import re
-from collections.abc import Callable, Container, Iterable
-from datetime import datetime
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar, cast, get_type_hints
 
 import typer
 from rich.console import Console
 
-from turnout.errors import InvalidValueError, TurnoutError
+from turnout.errors import TurnoutError
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -146,86 +143,3 @@ def _describe(error: OSError) -> str:
     name = error.filename.decode() if isinstance(error.filename, bytes) else str(error.filename)
     # Of arguments that commands call by no name.
     return f"{name}: {reason.removeprefix('data: ').removeprefix('paths: ')}"
-
-
-def refuse_overwriting_inputs(target: Path, inputs: list[Path]) -> None:
-    """Refuse to write a result over a file that it is made from."""
-    for source in inputs:
-        if target.exists() and source.exists() and target.samefile(source):
-            raise InvalidValueError(f"{target}: is an input; name another file for the output")
-
-
-def refuse_drawing_again(target: Path, kind: str) -> None:
-    """Refuse to replace what was drawn for people before: somebody may have it already."""
-    if target.exists():
-        raise InvalidValueError(
-            f"{target} is there already: to draw for the same people again spends epsilon again; "
-            f"take another name, or --overwrite if nobody has the old {kind}"
-        )
-
-
-def accepting(good: Callable[[Any], bool], expected: str) -> Callable[[Any], Any]:
-    """Make what accepts the values of an option that are good, or none.
-
-    Examples
-    --------
-    >>> accepting(lambda value: value > 0, "above 0")(3)
-    3
-    """
-
-    def check(value: Any) -> Any:
-        if value is not None and not good(value):
-            raise typer.BadParameter(f"{value} is not {expected}")
-        return value
-
-    return check
-
-
-check_positive = accepting(
-    lambda value: math.isfinite(value) and value > 0, "a finite number above 0"
-)
-check_rate = accepting(lambda value: 0 < value <= 1, "above 0 and at most 1")
-check_level = accepting(lambda value: 0 < value < 1, "between 0 and 1 (0.95 stands for 95 %)")
-
-
-def refuse_if(*rules: tuple[bool, str, str]) -> None:
-    """Refuse the first option that is wrong: whether it is, how it is written, and why."""
-    for wrong, option, reason in rules:
-        if wrong:
-            raise typer.BadParameter(reason, param_hint=option)
-
-
-def refuse_given(context: typer.Context, names: Container[str], reason: str) -> None:
-    """Refuse the first of some parameters that was written, even if it is what the default is."""
-    for parameter in context.command.params:
-        if parameter.name in names and was_given(context, parameter.name):
-            raise typer.BadParameter(reason, param_hint=max(parameter.opts, key=len))
-
-
-def ending_in(*known: str) -> Callable[[Path | None], Path | None]:
-    """Make what accepts the names of files that end so, or none."""
-
-    def check(path: Path | None) -> Path | None:
-        if path is not None and path.suffix.lower() not in known:
-            raise typer.BadParameter(f"{path} does not end in {', '.join(known)}")
-        return path
-
-    return check
-
-
-def moment(text: str) -> datetime:
-    """Read a moment with its time zone."""
-    try:
-        # Python 3.10 does not read the Z.
-        found = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
-        if found.utcoffset() is not None:
-            return found
-    except ValueError:
-        pass
-    raise typer.BadParameter(f"{text!r} is no time with a time zone, such as 2030-12-31T00:00:00Z")
-
-
-def was_given(context: typer.Context, name: str) -> bool:
-    """Tell whether a parameter was written, even if it is what the default is."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"

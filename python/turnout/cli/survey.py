@@ -8,24 +8,13 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from turnout.cli.answers import (
-    LabelsByColumn,
-    LabelsFile,
-    Missing,
-    MissingValues,
-    Sources,
-    by_column,
-    scanned,
-    settled,
-    stated_labels,
-)
-from turnout.cli.estimate import Top
+from turnout.cli import options
+from turnout.cli.answers import by_column, scanned, settled, stated_labels
 from turnout.cli.numbers import read_bounds
-from turnout.cli.options import AsJson, Level, Seed, print_json
-from turnout.cli.running import accepting, check_positive, check_rate, output, refuse_if, refusing
+from turnout.cli.running import output, refusing
 from turnout.cli.showing.estimates import print_told, show, show_estimate
-from turnout.cli.showing.shown import Clip, Shown, Simultaneous, Wish
-from turnout.cli.tables import printable
+from turnout.cli.showing.shown import Shown, Wish
+from turnout.cli.tables import print_json, printable
 from turnout.collecting.keys import shown_part
 from turnout.reporting.kinds import SHARES
 from turnout.reporting.telling import Row, Told, json_group, json_record
@@ -38,7 +27,7 @@ from turnout.surveying.columns import Column
 _TOP: Final = 20
 
 
-_check_delta = accepting(lambda value: 0 <= value <= 1, "between 0 and 1")
+_check_delta = options.accepting(lambda value: 0 <= value <= 1, "between 0 and 1")
 
 
 def _shares(text: str) -> tuple[float, ...]:
@@ -53,30 +42,28 @@ def _shares(text: str) -> tuple[float, ...]:
 
 @refusing
 def survey(
-    sources: Sources,
+    sources: options.Sources,
     *,
     column: Annotated[list[str], typer.Option("--column", "-c")],
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_positive)],
+    epsilon: options.Epsilon,
     by: list[str] | None = None,
-    participation: Annotated[
-        float, typer.Option("--participation", "-p", callback=check_rate)
-    ] = 1.0,
-    labels: LabelsByColumn = None,
-    labels_file: LabelsFile = None,
+    participation: options.Participation = 1.0,
+    labels: options.LabelsByColumn = None,
+    labels_file: options.LabelsFile = None,
     bounds: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]LOW:HIGH")] = None,
     mean: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]LOW:HIGH")] = None,
     quantiles: Annotated[Any, typer.Option(metavar="A,B,C", parser=_shares)] = None,
-    missing: Missing = None,
-    missing_value: MissingValues = None,
+    missing: options.Missing = None,
+    missing_value: options.MissingValues = None,
     trust: Literal["local", "aggregators"] = "local",
     delta: Annotated[float | None, typer.Option(callback=_check_delta)] = None,
     parties: Annotated[int | None, typer.Option(min=2)] = None,
-    level: Level = 0.95,
-    simultaneous: Simultaneous | None = None,
-    clip: Clip = False,
-    top: Top = str(_TOP),
-    as_json: AsJson = False,
-    seed: Seed = None,
+    level: options.Level = 0.95,
+    simultaneous: options.Simultaneous = None,
+    clip: options.Clip = False,
+    top: options.Top = str(_TOP),
+    as_json: options.AsJson = False,
+    seed: options.Seed = None,
 ) -> None:
     """Randomize the answers of columns and show how often each is given, with intervals.
 
@@ -129,7 +116,7 @@ def survey(
     }
     _refuse_contradictions(given, column)
     shares = not {*column} <= {*given["--bounds"], *given["--mean"]}
-    refuse_if(
+    options.refuse_if(
         (
             quantiles is not None and not given["--bounds"],
             "--quantiles",

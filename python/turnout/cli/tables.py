@@ -1,23 +1,33 @@
-"""How results look on a terminal."""
+"""How results look on a terminal, and how they are written: tables, JSON and pictures."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
+import typer
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from turnout._atomic import atomic_write
+from turnout._extras import require
+from turnout._progress import doing
 from turnout._types import Floats, Integers
 from turnout.cli.running import output
 from turnout.frequency import FrequencyEstimate
 from turnout.frequency.estimation.answer import Columns
 from turnout.reporting.words import digits_for, percent
+
+#: What names of files of tables, and of pictures, end in.
+TABLE_SUFFIXES: Final = (".csv", ".parquet")
+PICTURE_SUFFIXES: Final = (".png", ".svg", ".pdf")
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LONGEST_LABEL = 28
@@ -219,3 +229,47 @@ def bars_of(shares: Floats, largest: float, width: int) -> list[str]:
 def printable(label: str) -> str:
     """Keep a label from a file from steering the terminal."""
     return label if label.isprintable() else repr(label)
+
+
+def csv_of(table: Any) -> bytes:
+    """Write an Arrow table as CSV."""
+    sink = require("pyarrow", "cli").BufferOutputStream()
+    arrow_csv = require("pyarrow.csv", "cli")
+    arrow_csv.write_csv(table, sink, arrow_csv.WriteOptions(quoting_style="needed"))
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def write_table(path: Path, table: Any) -> None:
+    """Write an Arrow table as CSV or Parquet, by the file's name, whole or not at all."""
+    with atomic_write(path) as temporary:
+        if path.suffix.lower() == ".parquet":
+            require("pyarrow.parquet", "cli").write_table(table, temporary)
+        else:
+            temporary.write_bytes(csv_of(table))
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print an object; what is infinite is null."""
+    typer.echo(json.dumps(_finite(value), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def save_picture(path: Path | None, draw: Callable[[], Any]) -> None:
+    """Draw a picture and write it to a file, if there is to be one."""
+    if path is None:
+        return
+    require("matplotlib", "cli").use("Agg")
+    with doing("drawing"):
+        figure: Any = draw().figure
+        try:
+            with atomic_write(path) as temporary:
+                figure.savefig(temporary, format=path.suffix.lower()[1:], dpi=150)
+        finally:
+            require("matplotlib.pyplot", "cli").close(figure)

@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import typer
+from typing import Any, Literal
 
 from turnout import GroupedTally, Plan
 from turnout._files import open_regular, read_bytes
@@ -25,15 +23,6 @@ Counts = tallies.BaseTally | GroupedTally[Any]
 
 #: What names of files of reports end in.
 REPORT_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
-
-AllowEqual = Annotated[
-    bool,
-    typer.Option(
-        "--allow-equal",
-        help="Add up tallies with the same counts, which are copies of one collection or, rarely, "
-        "two small ones that agree.",
-    ),
-]
 
 
 def read_tally(source: Path) -> Counts:

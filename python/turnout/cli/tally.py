@@ -11,21 +11,13 @@ import typer
 
 from turnout import GroupedTally, Plan, metrics
 from turnout._atomic import atomic_write
-from turnout.cli.options import AsJson, PublicKey, print_json
-from turnout.cli.running import (
-    accepting,
-    moment,
-    note,
-    refuse_given,
-    refuse_overwriting_inputs,
-    refusing,
-)
+from turnout.cli import options
+from turnout.cli.running import note, refusing
 from turnout.cli.showing.shown import describe_participation
-from turnout.cli.tables import tell
+from turnout.cli.tables import print_json, tell
 from turnout.cli.tallies import (
     MESSAGE_SUFFIXES,
     REPORT_SUFFIXES,
-    AllowEqual,
     Counts,
     OnBad,
     gathered,
@@ -40,7 +32,9 @@ from turnout.pipeline import ReportSet, open_reports
 from turnout.reporting.kinds import telling
 from turnout.reporting.words import file_size, number
 
-_check_memory = accepting(lambda value: 1e-9 <= value < 1e9, "a number of gigabytes (10^9 bytes)")
+_check_memory = options.accepting(
+    lambda value: 1e-9 <= value < 1e9, "a number of gigabytes (10^9 bytes)"
+)
 
 
 @refusing
@@ -56,12 +50,12 @@ def tally(
     partial: Annotated[bool, typer.Option("--partial")] = False,
     workers: Annotated[int | None, typer.Option(min=1)] = None,
     plan_file: Annotated[Path | None, typer.Option("--plan", metavar="FILE")] = None,
-    public_key: PublicKey = None,
+    public_key: options.PublicKey = None,
     nodes: Annotated[int | None, typer.Option("--nodes", "-n", min=0)] = None,
     on_bad: OnBad = "count",
-    received: Annotated[Any, typer.Option(metavar="TIME", parser=moment)] = None,
-    as_json: AsJson = False,
-    allow_equal: AllowEqual = False,
+    received: Annotated[Any, typer.Option(metavar="TIME", parser=options.moment)] = None,
+    as_json: options.AsJson = False,
+    allow_equal: options.AllowEqual = False,
     max_memory: Annotated[float, typer.Option(metavar="GB", callback=_check_memory)] = MAX_MEMORY
     / 10**9,
 ) -> None:
@@ -125,9 +119,11 @@ def tally(
                 f"{sent[0]}: is a file of messages, which do not say what they mean: --plan FILE "
                 "does"
             )
-        refuse_given(context, ("public_key",), "needs --plan")
+        options.refuse_given(context, ("public_key",), "needs --plan")
     if not sent:
-        refuse_given(context, ("nodes", "received"), "is for files of messages (.jsonl) only")
+        options.refuse_given(
+            context, ("nodes", "received"), "is for files of messages (.jsonl) only"
+        )
     names = tuple(group_by or ())
     if names and sent:
         raise InvalidValueError(
@@ -137,7 +133,7 @@ def tally(
     others = [source for source in sources if not _is_messages(source)]
     made, reports = _sorted_out(others, partial)
     inputs = [*made, *sent, *(reports.paths if reports is not None else ())]
-    refuse_overwriting_inputs(target, inputs if plan_file is None else [*inputs, plan_file])
+    options.refuse_overwriting_inputs(target, inputs if plan_file is None else [*inputs, plan_file])
     if duplicates is not None and (made or sent):
         kind = "a tally" if made else "a file of messages"
         raise InvalidValueError(

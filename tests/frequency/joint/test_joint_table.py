@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import turnout as tn
-from turnout.cli.options import csv_of
+from turnout.cli.tables import csv_of
 from turnout.collecting.tally import read_tally
 from turnout.errors import (
     CorruptDataError,

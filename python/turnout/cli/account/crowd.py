@@ -7,21 +7,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from turnout import DirectEncoding
+from turnout import DirectEncoding, accounting
 from turnout._progress import doing
-from turnout.accounting import CountSampling, GaussianMechanism, Shuffled, calibrate_noise
-from turnout.cli.account.shared import (
-    Delta,
-    Epsilon,
-    Question,
-    calibrated,
-    down,
-    refuse_unsettled,
-    up,
-)
-from turnout.cli.options import AsJson, print_json
-from turnout.cli.running import check_positive, check_rate, refusing
-from turnout.cli.tables import table, tell
+from turnout.cli import options
+from turnout.cli.account import shared
+from turnout.cli.running import refusing
+from turnout.cli.tables import print_json, table, tell
 from turnout.participation import taking_part_in
 from turnout.reporting.words import number, percent
 
@@ -39,13 +30,13 @@ _MEANINGS = {
 @refusing
 def counts(
     *,
-    rate: Annotated[float | None, typer.Option("--rate", "-p", callback=check_rate)] = None,
+    rate: Annotated[float | None, typer.Option("--rate", "-p", callback=options.check_rate)] = None,
     floor: Annotated[int | None, typer.Option("--floor", "-m", min=0)] = None,
-    delta: Delta = None,
-    epsilon: Epsilon = None,
+    delta: shared.Delta = None,
+    epsilon: shared.Epsilon = None,
     parameter: Annotated[Literal["rate", "floor"] | None, typer.Option("--calibrate")] = None,
     adjacency: Neighbours = "replace",
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Account for counts of sampled people, published without noise.
 
@@ -82,7 +73,7 @@ def counts(
     given: dict[str, Any] = {"rate": rate, "floor": floor}
     target: dict[str, Any] | None = None
     if parameter is None:
-        question = Question(delta, epsilon)
+        question = shared.Question(delta, epsilon)
         if None in given.values():
             raise typer.BadParameter(
                 "give --rate and --floor, or say with --calibrate which one to find"
@@ -90,14 +81,14 @@ def counts(
     elif epsilon is None or delta is None:
         raise typer.BadParameter("--calibrate needs --epsilon and --delta")
     else:
-        question = Question(None, epsilon)
+        question = shared.Question(None, epsilon)
         target = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
-        refuse_unsettled(given, parameter, "rate", "floor")
+        shared.refuse_unsettled(given, parameter, "rate", "floor")
         # What is searched for has no value yet; any will do.
-        trial = CountSampling(rate=rate or 0.5, floor=floor or 0)
+        trial = accounting.CountSampling(rate=rate or 0.5, floor=floor or 0)
         with doing(f"looking for the {parameter}"):
-            given[parameter], _ = calibrated(trial, parameter, **target)
-    mechanism = CountSampling(**given)
+            given[parameter], _ = shared.calibrated(trial, parameter, **target)
+    mechanism = accounting.CountSampling(**given)
     records = {}
     for word in _WORDS:
         answer = question.answered(mechanism.compose(1, word))
@@ -120,22 +111,24 @@ def counts(
         ("guarantee", "only where every item has as many people as the floor, whoever changes"),
     ]
     wanted = question.wanted
-    cells = [[word, up(records[word][wanted]), _MEANINGS[word]] for word in _WORDS]
+    cells = [[word, shared.up(records[word][wanted]), _MEANINGS[word]] for word in _WORDS]
     tell("Counts of sampled people", rows, table(["neighbours", wanted, ""], cells, right=(1,)))
 
 
 @refusing
 def shuffle(
     *,
-    local_epsilon: Annotated[float, typer.Option("--epsilon-local", callback=check_positive)],
+    local_epsilon: Annotated[
+        float, typer.Option("--epsilon-local", callback=options.check_positive)
+    ],
     domain_size: Annotated[int, typer.Option("--domain-size", "-k", min=2)],
     nodes: Annotated[int, typer.Option("--nodes", "-n", min=1)],
     participation: Annotated[
-        float, typer.Option("--participation", "-p", callback=check_rate)
+        float, typer.Option("--participation", "-p", callback=options.check_rate)
     ] = 1.0,
-    delta: Delta = None,
-    epsilon: Epsilon = None,
-    as_json: AsJson = False,
+    delta: shared.Delta = None,
+    epsilon: shared.Epsilon = None,
+    as_json: options.AsJson = False,
 ) -> None:
     r"""Account for shuffled reports of direct encoding.
 
@@ -168,14 +161,15 @@ def shuffle(
     participation
         Probability that a person reports, hidden by the shuffler.
     """
-    question = Question(delta, epsilon)
+    question = shared.Question(delta, epsilon)
     oracle = DirectEncoding(local_epsilon, domain_size)
-    mechanism = Shuffled(oracle, nodes, taking_part_in(participation))
+    mechanism = accounting.Shuffled(oracle, nodes, taking_part_in(participation))
     with doing("shuffling"):
         found = question.answered(mechanism.compose(1))
         noise = math.inf
         if found["delta"] > 0.0:
-            noise = calibrate_noise(GaussianMechanism(1.0), found["epsilon"], found["delta"])
+            plain = accounting.GaussianMechanism(1.0)
+            noise = accounting.calibrate_noise(plain, found["epsilon"], found["delta"])
     deviation = math.sqrt(2.0) * noise
     if as_json:
         del found["reached"]
@@ -194,10 +188,11 @@ def shuffle(
     gaussian = (
         "none reaches a delta of 0"
         if math.isinf(deviation)
-        else f"standard deviation {up(deviation)} on each count, by a trusted curator"
+        else f"standard deviation {shared.up(deviation)} on each count, by a trusted curator"
     )
     hidden = "everyone" if participation == 1 else f"{percent(participation)}, hidden"
     wanted = question.wanted
+    upper, lower = shared.up(found[wanted]), shared.down(found[f"lower_{wanted}"])
     rows = [
         ("nodes", f"{nodes:,}"),
         ("participation", hidden),
@@ -205,7 +200,7 @@ def shuffle(
         ("one report", f"epsilon {number(local_epsilon)}, without the shuffler"),
         ("neighbours", "the answer of one person is another"),
         question.given,
-        (wanted, f"{up(found[wanted])}, and at least {down(found[f'lower_{wanted}'])}"),
+        (wanted, f"{upper}, and at least {lower}"),
         ("equal Gaussian", gaussian),
     ]
     tell("Shuffled reports of direct encoding", rows)

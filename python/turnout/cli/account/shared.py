@@ -11,17 +11,9 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.table import Table
 
+from turnout import accounting
 from turnout._progress import doing
-from turnout.accounting import (
-    CentralShuffling,
-    Composition,
-    LocalSampling,
-    Mechanism,
-    RandomParticipation,
-    WeakClientSampling,
-    calibrate,
-)
-from turnout.cli.running import accepting, check_positive
+from turnout.cli import options
 from turnout.cli.tables import table
 from turnout.reporting.words import number
 
@@ -29,17 +21,17 @@ from turnout.reporting.words import number
 _DIGITS, _MORE_DIGITS = 5, 6
 
 
-check_delta = accepting(lambda value: 0 < value < 1, "between 0 and 1")
-
 Adjacency = Literal["add_or_remove", "add", "remove"]
 
 Delta = Annotated[
     float | None,
-    typer.Option("--delta", "-d", callback=check_delta, help="Give delta to get epsilon."),
+    typer.Option("--delta", "-d", callback=options.check_delta, help="Give delta to get epsilon."),
 ]
 Epsilon = Annotated[
     float | None,
-    typer.Option("--epsilon", "-e", callback=check_positive, help="Give epsilon to get delta."),
+    typer.Option(
+        "--epsilon", "-e", callback=options.check_positive, help="Give epsilon to get delta."
+    ),
 ]
 LocalSize = Annotated[
     int | None,
@@ -126,7 +118,7 @@ class Question:
             return "delta", number(self.delta or 0.0)
         return "epsilon", number(self.epsilon)
 
-    def answered(self, composition: Composition) -> dict[str, Any]:
+    def answered(self, composition: accounting.Composition) -> dict[str, Any]:
         """Compute epsilon and delta, a lower value of what is wanted, and what has it."""
         if self.epsilon is None:
             found = composition.epsilon_bounds(self.delta or 0.0)
@@ -160,7 +152,7 @@ class Scheme:
 
     key: str
     name: str
-    mechanism: Mechanism
+    mechanism: accounting.Mechanism
     remark: str
     guarantee: bool = True
 
@@ -182,8 +174,9 @@ def schemes(
     """
     rates = client_rate, sample_rate
     seen = "holds for any local size" if local_size is None else "even if participation is seen"
-    weak, local = WeakClientSampling(*rates, noise), LocalSampling(sample_rate, noise)
-    central = CentralShuffling(*rates, noise)
+    weak = accounting.WeakClientSampling(*rates, noise)
+    local = accounting.LocalSampling(sample_rate, noise)
+    central = accounting.CentralShuffling(*rates, noise)
     found = [
         Scheme("weak_client_sampling", "weak client sampling", weak, seen),
         Scheme("only_local_sampling", "only local sampling", local, "even if all take part"),
@@ -191,7 +184,7 @@ def schemes(
     ]
     if local_size is None:
         return found
-    ours = RandomParticipation(*rates, local_size, noise)
+    ours = accounting.RandomParticipation(*rates, local_size, noise)
     hidden = "if participation is hidden"
     return [Scheme("random_participation", "random participation", ours, hidden), *found]
 
@@ -209,7 +202,7 @@ def bounds_table(
 
 
 def calibrated(
-    mechanism: Mechanism,
+    mechanism: accounting.Mechanism,
     parameter: str,
     epsilon: float,
     delta: float,
@@ -218,7 +211,9 @@ def calibrated(
     adjacency: str,
 ) -> tuple[float | int, float]:
     """Calibrate, round to the safe side and give delta at the rounded value."""
-    found = calibrate(mechanism, parameter, epsilon, delta, rounds=rounds, adjacency=adjacency)
+    found = accounting.calibrate(
+        mechanism, parameter, epsilon, delta, rounds=rounds, adjacency=adjacency
+    )
 
     def there(value: float | int) -> float:
         if parameter == "rounds":

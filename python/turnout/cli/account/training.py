@@ -9,35 +9,15 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
+from turnout import accounting
 from turnout._progress import doing
 from turnout._types import Axes
-from turnout.accounting import (
-    FixedSizeBatches,
-    LocalSampling,
-    Mechanism,
-    RandomCheckIns,
-    ShuffledBatches,
-)
 from turnout.accounting.batches import MOST_SLOTS, share_of
 from turnout.accounting.pictures import plot as plot_mechanisms
-from turnout.cli.account.shared import (
-    Adjacency,
-    Delta,
-    Epsilon,
-    LocalSize,
-    Question,
-    Scheme,
-    Setting,
-    bounds_table,
-    calibrated,
-    check_delta,
-    refuse_unsettled,
-    schemes,
-    up,
-)
-from turnout.cli.options import AsJson, PictureFile, print_json, save_picture
-from turnout.cli.running import check_positive, check_rate, note, refusing
-from turnout.cli.tables import table, tell
+from turnout.cli import options
+from turnout.cli.account import shared
+from turnout.cli.running import note, refusing
+from turnout.cli.tables import print_json, save_picture, table, tell
 from turnout.errors import InvalidValueError
 from turnout.mean.pictures import draw_means
 from turnout.reporting.words import number
@@ -63,16 +43,16 @@ _SHORT = {"replace": "another", "add_or_remove": "more or less"}
 @refusing
 def participation(
     *,
-    client_rate: Annotated[float, typer.Option("--client-rate", "-p", callback=check_rate)],
-    sample_rate: Annotated[float, typer.Option("--sample-rate", "-q", callback=check_rate)],
-    noise: Annotated[float, typer.Option(callback=check_positive)],
-    local_size: LocalSize = None,
+    client_rate: Annotated[float, typer.Option("--client-rate", "-p", callback=options.check_rate)],
+    sample_rate: Annotated[float, typer.Option("--sample-rate", "-q", callback=options.check_rate)],
+    noise: Annotated[float, typer.Option(callback=options.check_positive)],
+    local_size: shared.LocalSize = None,
     rounds: Annotated[int, typer.Option(min=1)] = 1,
-    delta: Delta = None,
-    epsilon: Epsilon = None,
-    adjacency: Adjacency = "add_or_remove",
-    plot: PictureFile = None,
-    as_json: AsJson = False,
+    delta: shared.Delta = None,
+    epsilon: shared.Epsilon = None,
+    adjacency: shared.Adjacency = "add_or_remove",
+    plot: options.PictureFile = None,
+    as_json: options.AsJson = False,
 ) -> None:
     r"""Account for federated learning with random participation.
 
@@ -112,8 +92,8 @@ def participation(
     adjacency
         What neighbouring data sets are.
     """
-    question = Question(delta, epsilon)
-    listed = schemes(client_rate, sample_rate, local_size, noise)
+    question = shared.Question(delta, epsilon)
+    listed = shared.schemes(client_rate, sample_rate, local_size, noise)
     records = [
         {
             "scheme": scheme.key,
@@ -124,7 +104,7 @@ def participation(
     ]
     first, _, *bound = records[0].items()
     save_picture(plot, lambda: _draw(listed, rounds, records[0]["delta"], adjacency))
-    setting = Setting(client_rate, sample_rate, local_size, noise, rounds, adjacency)
+    setting = shared.Setting(client_rate, sample_rate, local_size, noise, rounds, adjacency)
     if as_json:
         print_json({**vars(setting), "bound": first[1], **dict(bound), "schemes": records})
         return
@@ -132,13 +112,13 @@ def participation(
     tell(
         "Random participation",
         [*setting.rows(), question.given],
-        bounds_table(listed, records, question.wanted, "scheme", "guarantee"),
+        shared.bounds_table(listed, records, question.wanted, "scheme", "guarantee"),
         *([f"At least: {reached}."] if reached else []),
         picture=plot,
     )
 
 
-def _draw(listed: list[Scheme], rounds: int, delta: float, adjacency: str) -> Axes:
+def _draw(listed: list[shared.Scheme], rounds: int, delta: float, adjacency: str) -> Axes:
     mechanisms = [scheme.mechanism for scheme in listed]
     if rounds == 1:
         return plot_mechanisms(mechanisms, adjacency=adjacency)
@@ -152,20 +132,20 @@ def _draw(listed: list[Scheme], rounds: int, delta: float, adjacency: str) -> Ax
 @refusing
 def calibrate(
     *,
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_positive)],
-    delta: Annotated[float, typer.Option("--delta", "-d", callback=check_delta)],
+    epsilon: options.Epsilon,
+    delta: Annotated[float, typer.Option("--delta", "-d", callback=options.check_delta)],
     parameter: Annotated[Parameter | None, typer.Option("--calibrate")] = None,
     client_rate: Annotated[
-        float | None, typer.Option("--client-rate", "-p", callback=check_rate)
+        float | None, typer.Option("--client-rate", "-p", callback=options.check_rate)
     ] = None,
     sample_rate: Annotated[
-        float | None, typer.Option("--sample-rate", "-q", callback=check_rate)
+        float | None, typer.Option("--sample-rate", "-q", callback=options.check_rate)
     ] = None,
-    local_size: LocalSize = None,
-    noise: Annotated[float | None, typer.Option(callback=check_positive)] = None,
+    local_size: shared.LocalSize = None,
+    noise: Annotated[float | None, typer.Option(callback=options.check_positive)] = None,
     rounds: Annotated[int | None, typer.Option(min=1)] = None,
-    adjacency: Adjacency = "add_or_remove",
-    as_json: AsJson = False,
+    adjacency: shared.Adjacency = "add_or_remove",
+    as_json: options.AsJson = False,
 ) -> None:
     r"""Find what random participation needs to meet an epsilon and a delta.
 
@@ -217,15 +197,15 @@ def calibrate(
     times = 1 if rounds is None else rounds
     size = 0 if wanted == "local-size" else local_size
     # What is searched for has no value yet; any will do.
-    listed = schemes(client_rate or 0.5, sample_rate or 0.5, size, noise or 1.0)
+    listed = shared.schemes(client_rate or 0.5, sample_rate or 0.5, size, noise or 1.0)
     with doing(f"looking for the {wanted}"):
-        value, there = calibrated(
+        value, there = shared.calibrated(
             listed[0].mechanism, field, epsilon, delta, rounds=times, adjacency=adjacency
         )
     if wanted in _MOST and value >= _MOST[wanted]:
         note(f"the target is met by every {wanted.replace('-', ' ')} up to {value:,}")
     known = None if wanted == "rounds" else times
-    setting = Setting(client_rate, sample_rate, local_size, noise, known, adjacency)
+    setting = shared.Setting(client_rate, sample_rate, local_size, noise, known, adjacency)
     compared = None
     if wanted == "noise" and times == 1:
         compared = _compared(listed, value, epsilon, delta, adjacency)
@@ -248,12 +228,12 @@ def calibrate(
         *(row for row in setting.rows() if (wanted, row[0]) != ("local-size", "local size")),
         ("target", f"epsilon {number(epsilon)} at delta {number(delta)}"),
         (wanted.replace("-", " "), f"{written}: {direction}"),
-        ("delta there", up(there)),
+        ("delta there", shared.up(there)),
     ]
     below = []
     if compared is not None:
         cells = [
-            [scheme.name, up(record["noise_multiplier"], 6), scheme.remark]
+            [scheme.name, shared.up(record["noise_multiplier"], 6), scheme.remark]
             for scheme, record in zip(listed, compared, strict=True)
         ]
         below.append(table(["scheme", "noise", "guarantee"], cells, right=(1,)))
@@ -271,12 +251,12 @@ def _wanted(given: dict[str, Any], parameter: str | None) -> str:
                 "name what to find with --calibrate"
             )
         return missing[0]
-    refuse_unsettled(given, parameter, "client-rate", "sample-rate", "noise")
+    shared.refuse_unsettled(given, parameter, "client-rate", "sample-rate", "noise")
     return parameter
 
 
 def _compared(
-    listed: list[Scheme], value: float | int, epsilon: float, delta: float, adjacency: str
+    listed: list[shared.Scheme], value: float | int, epsilon: float, delta: float, adjacency: str
 ) -> list[dict[str, Any]]:
     """Calibrate the noise of the other schemes."""
     records = []
@@ -284,7 +264,7 @@ def _compared(
         noise: float = value
         if scheme is not listed[0]:
             try:
-                noise, _ = calibrated(
+                noise, _ = shared.calibrated(
                     scheme.mechanism, "noise_multiplier", epsilon, delta, adjacency=adjacency
                 )
             except InvalidValueError:
@@ -300,12 +280,12 @@ def batches(
     *,
     records: Annotated[int, typer.Option("--records", "-n", min=2)],
     batch_size: Annotated[int, typer.Option("--batch-size", "-b", min=1)],
-    noise: Annotated[float, typer.Option(callback=check_positive)],
+    noise: Annotated[float, typer.Option(callback=options.check_positive)],
     passes: Annotated[int, typer.Option(min=1)] = 1,
-    delta: Delta = None,
-    epsilon: Epsilon = None,
-    plot: PictureFile = None,
-    as_json: AsJson = False,
+    delta: shared.Delta = None,
+    epsilon: shared.Epsilon = None,
+    plot: options.PictureFile = None,
+    as_json: options.AsJson = False,
 ) -> None:
     r"""Account for training on batches, in every way in which batches are drawn.
 
@@ -341,7 +321,7 @@ def batches(
     passes
         How many times all records are gone through.
     """
-    question = Question(delta, epsilon)
+    question = shared.Question(delta, epsilon)
     if batch_size >= records:
         raise typer.BadParameter(
             f"must be less than the {records} records", param_hint="--batch-size"
@@ -375,38 +355,35 @@ def batches(
         ("noise", f"{number(noise)} times the clipping norm, on the sum of a batch"),
         question.given,
     ]
-    drawn = bounds_table(ways, found, question.wanted, "batches", "neighbours")
+    drawn = shared.bounds_table(ways, found, question.wanted, "batches", "neighbours")
     tell("Batches", rows, drawn, picture=plot)
 
 
 def _ways(
     records: int, batch_size: int, noise: float, passes: int, count: int
-) -> list[tuple[Scheme, int, str]]:
+) -> list[tuple[shared.Scheme, int, str]]:
     """List the ways to draw batches, how often each is done, and for which neighbours."""
-    fixed = FixedSizeBatches(batch_size, records, noise)
-    listed: list[tuple[str, str, Mechanism, int, str]] = [
-        (
-            "poisson",
-            "Poisson sampling",
-            LocalSampling(share_of(batch_size, records), noise),
-            count * passes,
-            "add_or_remove",
-        ),
+    poisson = accounting.LocalSampling(share_of(batch_size, records), noise)
+    fixed = accounting.FixedSizeBatches(batch_size, records, noise)
+    shuffled = accounting.ShuffledBatches(count, noise)
+    dealt = accounting.RandomCheckIns(1.0, count, noise)
+    listed: list[tuple[str, str, accounting.Mechanism, int, str]] = [
+        ("poisson", "Poisson sampling", poisson, count * passes, "add_or_remove"),
         ("fixed_size", "fixed size", fixed, count * passes, "add_or_remove"),
         ("fixed_size", "fixed size", fixed, count * passes, "replace"),
-        ("shuffled", "shuffled", ShuffledBatches(count, noise), passes, "replace"),
-        ("dealt", "dealt at random", RandomCheckIns(1.0, count, noise), passes, "add_or_remove"),
+        ("shuffled", "shuffled", shuffled, passes, "replace"),
+        ("dealt", "dealt at random", dealt, passes, "add_or_remove"),
     ]
     return [
-        (Scheme(key, name, mechanism, _RECORDS[neighbours]), times, neighbours)
+        (shared.Scheme(key, name, mechanism, _RECORDS[neighbours]), times, neighbours)
         for key, name, mechanism, times, neighbours in listed
     ]
 
 
 def _draw_batches(
-    listed: Sequence[tuple[Scheme, int, str]],
+    listed: Sequence[tuple[shared.Scheme, int, str]],
     found: Sequence[dict[str, Any]],
-    question: Question,
+    question: shared.Question,
 ) -> Any:
     """Draw the values of all ways as far down as what is known to be lost."""
     wanted = question.wanted

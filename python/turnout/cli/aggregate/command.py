@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from turnout._progress import doing
-from turnout.cli.account.shared import check_delta
+from turnout.cli import options
 from turnout.cli.aggregate.mechanisms import (
     Name,
     arguments_of,
@@ -25,32 +25,10 @@ from turnout.cli.aggregate.results import (
     show_comparison,
     summary,
 )
-from turnout.cli.answers import (
-    ColumnName,
-    Labels,
-    LabelsFile,
-    Missing,
-    MissingValues,
-    Sources,
-    check_labels,
-    files_of,
-    scanned,
-    settled,
-    stated_labels,
-)
-from turnout.cli.estimate import Top
-from turnout.cli.options import AsJson, PictureFile, Seed
-from turnout.cli.running import (
-    check_level,
-    check_positive,
-    note,
-    output,
-    refuse_given,
-    refuse_overwriting_inputs,
-    refusing,
-)
+from turnout.cli.answers import check_labels, files_of, scanned, settled, stated_labels
+from turnout.cli.running import note, output, refusing
 from turnout.cli.showing.estimates import show_estimate
-from turnout.cli.showing.shown import Clip, Order, Projection, Simultaneous, Wish
+from turnout.cli.showing.shown import Wish
 from turnout.distributed import Recommendation, recommend
 from turnout.frequency.estimation.estimate import SHRUNK
 from turnout.pipeline.in_memory import read_columns
@@ -61,7 +39,6 @@ _TRUST = "Who takes part"
 _SAMPLING = "Sampling, in one stage or two"
 _TWO_STAGE = "Two-stage sampling"
 _NOISE = "Noise"
-_ESTIMATES = "Estimates"
 
 #: Options that are of a round, and not of a comparison.
 _OF_A_ROUND = ("seed", "level", "simultaneous", "project", "shrink", "clip", "order")
@@ -70,12 +47,14 @@ _OF_A_ROUND = ("seed", "level", "simultaneous", "project", "shrink", "clip", "or
 @refusing
 def aggregate(
     context: typer.Context,
-    sources: Sources,
+    sources: options.Sources,
     *,
-    column: ColumnName,
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_positive)],
+    column: options.Column,
+    epsilon: options.Epsilon,
     mechanism: Annotated[Name, typer.Option("--mechanism", "-m", metavar="NAME")],
-    delta: Annotated[float | None, typer.Option("--delta", "-d", callback=check_delta)] = None,
+    delta: Annotated[
+        float | None, typer.Option("--delta", "-d", callback=options.check_delta)
+    ] = None,
     floor: Annotated[int | None, typer.Option(min=1, rich_help_panel=_SAMPLING)] = None,
     dummies: Annotated[int | None, typer.Option(min=1, rich_help_panel=_SAMPLING)] = None,
     threshold: Annotated[int | None, typer.Option(min=1, rich_help_panel=_SAMPLING)] = None,
@@ -98,24 +77,21 @@ def aggregate(
     gamma: Annotated[float | None, typer.Option(rich_help_panel=_TWO_STAGE)] = None,
     collusion_bound: Annotated[int | None, typer.Option(min=0, rich_help_panel=_TWO_STAGE)] = None,
     elected: Annotated[int | None, typer.Option(min=1, rich_help_panel=_TWO_STAGE)] = None,
-    labels: Labels = None,
-    labels_file: LabelsFile = None,
-    missing: Missing = None,
-    missing_value: MissingValues = None,
+    labels: options.Labels = None,
+    labels_file: options.LabelsFile = None,
+    missing: options.Missing = None,
+    missing_value: options.MissingValues = None,
     run: Annotated[bool, typer.Option("--run")] = False,
-    level: Annotated[
-        float,
-        typer.Option("--interval", callback=check_level, rich_help_panel=_ESTIMATES),
-    ] = 0.95,
-    clip: Clip = False,
-    simultaneous: Annotated[Simultaneous | None, typer.Option(rich_help_panel=_ESTIMATES)] = None,
-    project: Annotated[Projection, typer.Option(rich_help_panel=_ESTIMATES)] = "none",
-    shrink: Annotated[bool, typer.Option("--shrink", rich_help_panel=_ESTIMATES)] = False,
-    plot: PictureFile = None,
-    as_json: AsJson = False,
-    order: Annotated[Order, typer.Option("--sort", rich_help_panel=_ESTIMATES)] = "frequency",
-    top: Top = "20",
-    seed: Seed = None,
+    level: options.Level = 0.95,
+    clip: options.Clip = False,
+    simultaneous: options.Simultaneous = None,
+    project: options.Projection = "none",
+    shrink: Annotated[bool, typer.Option("--shrink")] = False,
+    plot: options.PictureFile = None,
+    as_json: options.AsJson = False,
+    order: options.Order = "frequency",
+    top: options.Top = "20",
+    seed: options.Seed = None,
 ) -> None:
     r"""Count answers under secret sharing, so that no server sees one, and the counts are private.
 
@@ -205,9 +181,9 @@ def aggregate(
     if mechanism == "recommend" and not run:
         # They would do nothing, because nothing is run.
         reason = "belongs to a round: with --mechanism recommend it needs --run"
-        refuse_given(context, _OF_A_ROUND, reason)
+        options.refuse_given(context, _OF_A_ROUND, reason)
     if plot is not None:
-        refuse_overwriting_inputs(plot, files_of(sources))
+        options.refuse_overwriting_inputs(plot, files_of(sources))
     answers = scanned(sources, [column], missing=missing, missing_values=missing_value)
     answers, domains = settled(answers, stated_labels(labels and [labels], labels_file, [column]))
     read = read_columns(answers, domains)

@@ -8,16 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import typer
 
-from turnout import Domain
+from turnout import Domain, distributed
 from turnout._types import Array
+from turnout.cli import options
 from turnout.cli.account.shared import down, up
-from turnout.cli.running import refuse_given, refuse_if
-from turnout.distributed import (
-    AggregationMechanism,
-    NoisyAggregation,
-    SamplingAggregation,
-    TwoStageSampling,
-)
 from turnout.reporting.words import number
 
 Name = Literal[
@@ -81,13 +75,13 @@ def arguments_of(context: typer.Context, name: Name) -> dict[str, Any]:
     for argument, names in _BELONGS.items():
         if name not in names:
             belongs = f"belongs to --mechanism {', '.join(names)}; not to {name}"
-            refuse_given(context, (argument,), belongs)
+            options.refuse_given(context, (argument,), belongs)
     given = {each: context.params[each] for each in _ARGUMENTS}
     given = {each: value for each, value in given.items() if value is not None}
     protecting = [each for each in _PROTECTING if name in _BELONGS[each] and name != "recommend"]
     listed = " or ".join(f"--{each}" for each in protecting)
     adaptive = given.get("reporting") == "adaptive"
-    refuse_if(
+    options.refuse_if(
         (
             name not in _WITHOUT_DELTA and "delta" not in given,
             "--mechanism",
@@ -125,13 +119,13 @@ def arguments_of(context: typer.Context, name: Name) -> dict[str, Any]:
 
 def mechanism_of(
     name: Name, domain: Domain, users: int, arguments: dict[str, Any]
-) -> AggregationMechanism:
+) -> distributed.AggregationMechanism:
     """Make a mechanism; its rate or noise is calibrated."""
     if name == "sampling":
-        return SamplingAggregation(domain, users, **arguments)
+        return distributed.SamplingAggregation(domain, users, **arguments)
     if name == "two-stage":
-        return TwoStageSampling(domain, users, **arguments)
-    return NoisyAggregation(domain, users, noise=name.replace("-", "_"), **arguments)
+        return distributed.TwoStageSampling(domain, users, **arguments)
+    return distributed.NoisyAggregation(domain, users, noise=name.replace("-", "_"), **arguments)
 
 
 def below_floor(arguments: dict[str, Any], domain: Domain, codes: Array) -> list[Any] | None:
@@ -148,29 +142,29 @@ def below_floor(arguments: dict[str, Any], domain: Domain, codes: Array) -> list
     return [domain.labels[code] for code in rarest if held[code] < floor]
 
 
-def parameters(mechanism: AggregationMechanism) -> dict[str, Any]:
+def parameters(mechanism: distributed.AggregationMechanism) -> dict[str, Any]:
     """Give what was found for a mechanism, for programs."""
     found: dict[str, Any] = {"field": mechanism.field.modulus}
-    if isinstance(mechanism, NoisyAggregation):
+    if isinstance(mechanism, distributed.NoisyAggregation):
         found["parameter"] = mechanism.parameter
         found["noise_variance"] = mechanism.law().variance
-    elif isinstance(mechanism, (SamplingAggregation, TwoStageSampling)):
+    elif isinstance(mechanism, (distributed.SamplingAggregation, distributed.TwoStageSampling)):
         found["rate"] = mechanism.rate
         found["dummies_an_item"] = mechanism.contributors * mechanism.dummies
-    if isinstance(mechanism, TwoStageSampling):
+    if isinstance(mechanism, distributed.TwoStageSampling):
         found["own_probability"] = mechanism.own_probability
         found["sampling_probability"] = mechanism.sampling_probability
         found["reporting_epsilon"] = mechanism.reporting_epsilon
     return found
 
 
-def rows(mechanism: AggregationMechanism) -> list[tuple[str, str]]:
+def rows(mechanism: distributed.AggregationMechanism) -> list[tuple[str, str]]:
     """Say what a mechanism is, what was found for it, and what it guarantees."""
     found = [("mechanism", _title(mechanism))]
-    if isinstance(mechanism, NoisyAggregation):
+    if isinstance(mechanism, distributed.NoisyAggregation):
         deviation = math.sqrt(mechanism.law().variance)
         found.append(("noise", f"standard deviation {deviation:.4g} on every count"))
-    elif isinstance(mechanism, (SamplingAggregation, TwoStageSampling)):
+    elif isinstance(mechanism, (distributed.SamplingAggregation, distributed.TwoStageSampling)):
         assert mechanism.rate is not None
         found.append(("rate", f"{down(mechanism.rate)} of the people take part, unseen"))
         if mechanism.contributors:
@@ -180,41 +174,41 @@ def rows(mechanism: AggregationMechanism) -> list[tuple[str, str]]:
         found.append(
             ("threshold", f"counts below {threshold:,} are not published; 0 stands for them")
         )
-    if isinstance(mechanism, TwoStageSampling):
+    if isinstance(mechanism, distributed.TwoStageSampling):
         found.append(("first server", _first_server(mechanism)))
     return [*found, ("guarantee", _guarantee(mechanism))]
 
 
-def _title(mechanism: AggregationMechanism) -> str:
-    if isinstance(mechanism, TwoStageSampling):
+def _title(mechanism: distributed.AggregationMechanism) -> str:
+    if isinstance(mechanism, distributed.TwoStageSampling):
         kind = mechanism.reporting
         if mechanism.gamma is not None:
             kind += f" (gamma {number(mechanism.gamma)})"
         return f"two-stage sampling, {mechanism.reported} items reported, {kind}"
     who = getattr(mechanism, "parties", 0)
     adding = "all users add up" if who == "users" else f"{who} aggregators add up"
-    if isinstance(mechanism, NoisyAggregation):
+    if isinstance(mechanism, distributed.NoisyAggregation):
         source = "every user" if mechanism.source == "users" else "each that adds up"
         return f"{mechanism.noise.replace('_', ' ')} noise, a piece from {source}; {adding}"
     return f"sampling; {adding}"
 
 
-def _dummies(mechanism: SamplingAggregation | TwoStageSampling) -> str:
+def _dummies(mechanism: distributed.SamplingAggregation | distributed.TwoStageSampling) -> str:
     each = f"{mechanism.dummies:,} on every item"
     count = mechanism.contributors
-    if isinstance(mechanism, TwoStageSampling):
+    if isinstance(mechanism, distributed.TwoStageSampling):
         who = "the first user" if count == 1 else f"each of the first {count} users"
         return f"{each}, by {who} elected for it"
     return f"{each}, by each of {count} {'users' if mechanism.users_are_parties else 'aggregators'}"
 
 
-def _first_server(mechanism: TwoStageSampling) -> str:
+def _first_server(mechanism: distributed.TwoStageSampling) -> str:
     if mechanism.reporting == "uniform":
         return "learns nothing about a person's item from the items reported (epsilon 0)"
     return f"learns at most epsilon {up(mechanism.reporting_epsilon)} from the items reported"
 
 
-def _guarantee(mechanism: AggregationMechanism) -> str:
+def _guarantee(mechanism: distributed.AggregationMechanism) -> str:
     promise = mechanism.guarantee
     changed = {
         "replace": "one person's item is another",

@@ -10,9 +10,8 @@ from rich.table import Table
 
 from turnout.cli.account.shared import up
 from turnout.cli.aggregate.mechanisms import parameters, rows
-from turnout.cli.options import print_json, save_picture
 from turnout.cli.running import output
-from turnout.cli.tables import table
+from turnout.cli.tables import print_json, save_picture, table
 from turnout.distributed import AggregationMechanism, CostLedger, Recommendation
 from turnout.reporting.words import number
 

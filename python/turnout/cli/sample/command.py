@@ -10,45 +10,17 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 import typer
 
+from turnout import samplers
 from turnout._extras import require
-from turnout.cli.answers import LabelsFile, MissingValues, stated_labels
-from turnout.cli.options import (
-    AsJson,
-    PictureFile,
-    TableFile,
-    csv_of,
-    print_json,
-    save_picture,
-    write_table,
-)
-from turnout.cli.running import (
-    accepting,
-    messages,
-    note,
-    output,
-    refuse_drawing_again,
-    refuse_overwriting_inputs,
-    refusing,
-)
+from turnout.cli import options
+from turnout.cli.answers import stated_labels
+from turnout.cli.running import messages, note, output, refusing
 from turnout.cli.sample.options import NUMBER_METHODS, Method, Wanted, bounds_of, column_names
 from turnout.cli.sample.records import Records, read_records
 from turnout.cli.sample.results import Drawn, quality, show_quality
-from turnout.cli.tables import print_estimates, tell
+from turnout.cli.tables import csv_of, print_estimates, print_json, save_picture, tell, write_table
 from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.answer import ordered
-from turnout.samplers import (
-    FiniteMollifier,
-    MinimaxSampler,
-    MollifiedBoosting,
-    MollifiedDensity,
-    PopulationDraws,
-    PrivateSampler,
-    RandomizedResponseSampler,
-    StandardNormal,
-    Uniform,
-    choose_sampler,
-    sample_population,
-)
 from turnout.samplers.base import LARGEST_EPSILON
 
 Assumption = Literal["one-value"]
@@ -61,12 +33,12 @@ _MOST_BARS = 200
 #: So many components describe public numbers, each with so many rows at least.
 _COMPONENTS, _ROWS = 5, 50
 
-_SAMPLERS: Final[dict[Method, Callable[..., PrivateSampler]]] = {
-    "density": MollifiedDensity,
-    "boosting": MollifiedBoosting,
-    "minimax": MinimaxSampler,
-    "randomized-response": RandomizedResponseSampler,
-    "mollifier": FiniteMollifier,
+_SAMPLERS: Final[dict[Method, Callable[..., samplers.PrivateSampler]]] = {
+    "density": samplers.MollifiedDensity,
+    "boosting": samplers.MollifiedBoosting,
+    "minimax": samplers.MinimaxSampler,
+    "randomized-response": samplers.RandomizedResponseSampler,
+    "mollifier": samplers.FiniteMollifier,
 }
 
 # The groups of options in the help.
@@ -74,10 +46,12 @@ _NUMBERS = "Columns of numbers"
 _LABELS = "Columns of labels"
 
 
-_check_epsilon = accepting(
+_check_epsilon = options.accepting(
     lambda value: 0 < value <= LARGEST_EPSILON, f"above 0 and at most {LARGEST_EPSILON:g}"
 )
-_check_jobs = accepting(lambda value: value != 0, "a number of processes, or -1 for all cores")
+_check_jobs = options.accepting(
+    lambda value: value != 0, "a number of processes, or -1 for all cores"
+)
 
 
 @refusing
@@ -87,7 +61,7 @@ def sample(
     columns: Annotated[str, typer.Option("--columns", "-c", metavar="A,B")],
     epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=_check_epsilon)],
     rows_are: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
-    target: TableFile = None,
+    target: options.TableFile = None,
     overwrite: Annotated[bool, typer.Option("--overwrite")] = False,
     method: Annotated[Method | None, typer.Option("--method", "-m", metavar="NAME")] = None,
     known_records: Annotated[
@@ -104,16 +78,16 @@ def sample(
     labels: Annotated[
         list[str] | None, typer.Option(metavar="[COLUMN=]A,B,C", rich_help_panel=_LABELS)
     ] = None,
-    labels_file: LabelsFile = None,
+    labels_file: options.LabelsFile = None,
     missing: Annotated[str | None, typer.Option(metavar="LABEL|drop")] = None,
-    missing_value: MissingValues = None,
+    missing_value: options.MissingValues = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", callback=_check_jobs)] = 1,
     seed: Annotated[int | None, typer.Option(min=0, max=2**64 - 1)] = None,
     reference: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     assume: Annotated[Assumption | None, typer.Option(rich_help_panel=_LABELS)] = None,
     with_quality: Annotated[bool, typer.Option("--quality")] = False,
-    as_json: AsJson = False,
-    plot: PictureFile = None,
+    as_json: options.AsJson = False,
+    plot: options.PictureFile = None,
 ) -> None:
     r"""Draw one realistic record for each user that is safe to hand over.
 
@@ -196,9 +170,9 @@ def sample(
     wanted.check()
     for path in (target, plot):
         if path is not None:
-            refuse_overwriting_inputs(path, [source])
+            options.refuse_overwriting_inputs(path, [source])
     if target is not None and not overwrite:
-        refuse_drawing_again(target, "records")
+        options.refuse_drawing_again(target, "records")
     records = read_records(source, wanted)
     if rounded:
         _check_rounding(wanted, records)
@@ -206,7 +180,7 @@ def sample(
         _check_picture_of(records)
     _check_one_value(wanted, records)
     chosen, because = _settled_method(epsilon, wanted, records)
-    draws = sample_population(
+    draws = samplers.sample_population(
         _make_sampler(chosen, epsilon, wanted, records),
         records.data,
         records.users,
@@ -267,22 +241,22 @@ def _settled_method(epsilon: float, wanted: Wanted, records: Records) -> tuple[M
     if wanted.reference is not None:
         return "mollifier", "; chosen for the public shares of --reference"
     known = 1 if wanted.user_column is None else wanted.known_records
-    sampler = choose_sampler(epsilon, records.domain, records=known)
+    sampler = samplers.choose_sampler(epsilon, records.domain, records=known)
     rows = "many rows" if known is None else "one row" if known == 1 else f"about {known:,} rows"
-    method: Method = "mollifier" if isinstance(sampler, FiniteMollifier) else "minimax"
+    method: Method = "mollifier" if isinstance(sampler, samplers.FiniteMollifier) else "minimax"
     return method, f"; chosen for users with {rows} (--records, --method)"
 
 
 def _make_sampler(
     method: Method, epsilon: float, wanted: Wanted, records: Records
-) -> PrivateSampler:
+) -> samplers.PrivateSampler:
     """Make the sampler of a method, with a note if its reference is the standard normal."""
-    options: dict[str, Any] = {} if records.domain is None else {"domain": records.domain}
+    arguments: dict[str, Any] = {} if records.domain is None else {"domain": records.domain}
     if wanted.reference is not None:
-        options["reference"] = _public_reference(wanted.reference, records)
+        arguments["reference"] = _public_reference(wanted.reference, records)
     elif wanted.bounds is not None:
         limits = [wanted.bounds[name] for name in wanted.columns]
-        options["reference"] = Uniform(
+        arguments["reference"] = samplers.Uniform(
             [each.low for each in limits], [each.high for each in limits]
         )
     elif records.domain is None:
@@ -290,10 +264,10 @@ def _make_sampler(
             "without --bounds records are drawn around the standard normal distribution: they will "
             "be numbers of about -3 to 3, whatever the columns hold; --bounds gives public ranges"
         )
-        options["reference"] = StandardNormal(len(wanted.columns))
+        arguments["reference"] = samplers.StandardNormal(len(wanted.columns))
     if wanted.rounds is not None:
-        options["n_rounds"] = wanted.rounds
-    return _SAMPLERS[method](epsilon, **options)
+        arguments["n_rounds"] = wanted.rounds
+    return _SAMPLERS[method](epsilon, **arguments)
 
 
 def _pairs(wanted: Wanted) -> list[tuple[float, float]]:
@@ -343,7 +317,7 @@ def _check_picture_of(records: Records) -> None:
         )
 
 
-def _estimated(draws: PopulationDraws, wanted: Wanted) -> Any:
+def _estimated(draws: samplers.PopulationDraws, wanted: Wanted) -> Any:
     """Estimate what all records tell together.
 
     Of labels every user holds one value if every row is a user of its own, or if that is assumed.
@@ -373,7 +347,7 @@ def _check_one_value(wanted: Wanted, records: Records) -> None:
         note(f"--assume one-value: {users_of}, so that what is estimated is not the truth")
 
 
-def _picture(draws: PopulationDraws, wanted: Wanted) -> Any:
+def _picture(draws: samplers.PopulationDraws, wanted: Wanted) -> Any:
     """Draw what all records tell together; return the first axes."""
     estimate: Any = _estimated(draws, wanted)
     if draws.draws.ndim == 1:

@@ -11,9 +11,9 @@ from typing import Final, Literal
 import typer
 
 from turnout import Bounds
+from turnout.cli import options
 from turnout.cli.answers import by_column
 from turnout.cli.numbers import read_bounds
-from turnout.cli.running import refuse_if
 
 Method = Literal["density", "boosting", "minimax", "randomized-response", "mollifier"]
 
@@ -73,7 +73,7 @@ class Wanted:
         every = self.user_column is None
         other = "--bounds" if bounds else f"--method {method}"
         reference, records = self.reference is not None, self.known_records is not None
-        refuse_if(
+        options.refuse_if(
             (
                 self.user_column in self.columns,
                 "--rows-are",
@@ -121,7 +121,7 @@ def column_names(text: str) -> tuple[str, ...]:
     ('age', 'hours')
     """
     names = tuple(name.strip() for name in text.split(","))
-    refuse_if(
+    options.refuse_if(
         ("" in names, "--columns", "names an empty column"),
         (len(set(names)) < len(names), "--columns", "names a column twice"),
     )

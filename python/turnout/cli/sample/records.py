@@ -15,8 +15,9 @@ from turnout import Bounds, Domain
 from turnout._label_texts import Value, label_text, missing_texts, parse_label, typed_values
 from turnout._progress import doing
 from turnout._types import Array
+from turnout.cli import options
 from turnout.cli.answers import settled
-from turnout.cli.running import note, refuse_if
+from turnout.cli.running import note
 from turnout.cli.sample.options import LABEL_METHODS, NUMBER_METHODS, Wanted
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, open_source, scan
@@ -131,7 +132,7 @@ def read_records(source: Path, wanted: Wanted) -> Records:
         numbers = _are_numbers(answers, wanted)
         if numbers:
             never = wanted.missing not in (None, "drop")
-            refuse_if((never, "--missing", "can only be drop: the columns are numbers"))
+            options.refuse_if((never, "--missing", "can only be drop: the columns are numbers"))
             given = wanted.bounds or dict.fromkeys(wanted.columns, _WIDEST)
         answers, parts = settled(answers, given, say=False)
         read = read_columns(answers, parts)

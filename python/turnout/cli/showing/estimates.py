@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from turnout import FrequencyEstimate
+from turnout.cli import options
 from turnout.cli.running import note
-from turnout.cli.showing.shown import CUT, Shown, Wish, in_words, method_word, rows_of
+from turnout.cli.showing.shown import CUT, Shown, Wish, in_words, rows_of
 from turnout.cli.tables import print_estimates, printable, table
 from turnout.collecting.keys import shown_key, time_column
 from turnout.errors import EstimatorError
@@ -78,7 +79,7 @@ def show_estimate(
         lambda: {
             "nodes": counted.nodes,
             "received": counted.received,
-            "method": method_word(method),
+            "method": options.method_word(method),
             **kind.described(estimate),
             "interval": {**wish.scope, **(over if groups else {"method": made})},
             "plan": counted.plan.to_dict(),

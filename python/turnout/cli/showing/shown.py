@@ -5,104 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
 from turnout import Plan
-from turnout.cli.options import print_json, save_picture, write_table
-from turnout.cli.tables import tell
+from turnout.cli import options
+from turnout.cli.tables import print_json, save_picture, tell, write_table
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 from turnout.reporting.telling import View
 from turnout.reporting.words import number, percent
 
-#: The words of ``--method``, and what the estimators are called in Python, after the papers.
-METHODS: Final = {
-    "hajek": "hajek",
-    "horvitz_thompson": "horvitz_thompson",
-    "received": "c_hat",
-    "expected": "g",
-    "total": "T",
-    "everyone": "c",
-    "ems": "ems",
-    "ml": "ml",
-}
-
-
-def _method(text: str) -> str:
-    plain = text.replace("-", "_")
-    if plain in METHODS:
-        return METHODS[plain]
-    if text in METHODS.values():
-        return text
-    raise typer.BadParameter(f"{text!r} is none of {', '.join(METHODS)}")
-
-
-def method_word(name: str) -> str:
-    """Give the word of ``--method`` for an estimator.
-
-    Examples
-    --------
-    >>> method_word("c_hat"), method_word("hajek")
-    ('received', 'hajek')
-    """
-    return next((word for word, own in METHODS.items() if own == name), name)
+#: What is said of intervals that are cut.
+CUT: Final = ", cut to 0 and 1"
 
 
 def in_words(error: Exception, method: str) -> str:
     """Say in terms of options what an estimator refuses."""
-    return str(error).replace(repr(method), f"--method {method_word(method)}")
-
-
-Method = Annotated[
-    Any,
-    typer.Option(
-        "--method",
-        metavar="NAME",
-        parser=_method,
-        help=f"Estimator: {', '.join(METHODS)}. hajek suits every participation; everyone is "
-        "biased unless everyone reports. Of a distribution ems (default) or ml.",
-    ),
-]
-Clip = Annotated[
-    bool,
-    typer.Option("--clip", help="Cut intervals of shares to 0 and 1, where no share is outside."),
-]
-Given = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Of questions asked together: shares among those who gave each answer to it; "
-        "repeatable.",
-    ),
-]
-Of = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="With --given: the question of the shares.")
-]
-Marginal = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Of several questions: the shares of this one, whatever is answered to the others; "
-        "repeatable.",
-    ),
-]
-Consistent = Annotated[
-    bool,
-    typer.Option(
-        "--consistent", help="Make tables of two questions agree on what they have in common."
-    ),
-]
-#: What is said of intervals that are cut.
-CUT: Final = ", cut to 0 and 1"
-
-Simultaneous = Literal["bonferroni", "sidak"]
-Projection = Literal["none", "simplex", "norm_sub", "clip_normalize"]
-Order = Literal["frequency", "label", "domain"]
-Over = Literal["labels", "groups", "all"]
+    return str(error).replace(repr(method), f"--method {options.method_word(method)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,5 +130,5 @@ def rows_of(counted: Any, method: str) -> list[tuple[str, str]]:
         ("participation", describe_participation(counted.plan)),
         ("oracle", counted.plan.oracle.name.replace("_", " ")),
         ("epsilon", number(counted.plan.oracle.epsilon)),
-        ("method", method_word(method).replace("_", " ")),
+        ("method", options.method_word(method).replace("_", " ")),
     ]
