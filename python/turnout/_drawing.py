@@ -1,22 +1,30 @@
-"""What pictures share: axes, plain numbers along them, and labels that fit."""
+"""What pictures share: axes, names and numbers along them, intervals, titles and legends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from turnout._extras import require
-from turnout._types import Axes, Figure, Floats
+from turnout._types import Axes, Figure, Floats, Integers
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 
+#: The colours of what is estimated, of what is known to be true, and of what all together are.
+ESTIMATE: Final = "#1f6f8b"
+TRUTH: Final = "#d1495b"
+TOTAL: Final = "0.45"
+
 #: Labels of more letters are cut.
 _LONGEST_NAME = 30
+
+#: Names below an axis that have more letters together are turned, and more of them stand upright.
+_LETTERS, _TURNED = 60, 20
 
 
 def new_axes(ax: Any, width: float = 7.0, height: float = 4.2) -> Axes:
@@ -72,11 +80,128 @@ def panels(draw: Mapping[str, Callable[..., Any]]) -> Figure:
     return result
 
 
-def finish(axes: Axes, title: str) -> None:
-    """Write title and legend, and leave out the lines above and at the right."""
+def finish(axes: Axes, title: str, *, above: bool = False) -> None:
+    """Write title and legend, and leave out the lines above and at the right.
+
+    A legend above the axes covers nothing, and its markers are not taken for points.
+    """
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title(title, loc="left", fontsize=10)
-    axes.legend(loc="best", frameon=False, fontsize=9)
+    place: dict[str, Any] = {"loc": "best"}
+    lines = 0
+    if above:
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0, "ncols": 2}
+        lines = -(-len(axes.get_legend_handles_labels()[1]) // 2)
+    axes.legend(frameon=False, fontsize=9, **place)
+    axes.set_title(title, loc="left", fontsize=10, pad=6 + 16 * lines)
+
+
+def name_answers(axes: Axes, positions: Floats | Integers, labels: Iterable[Any]) -> None:
+    """Name answers below the axis, turned where they would overlap."""
+    names = [short(str(label)) for label in labels]
+    axes.set_xticks(positions, names)
+    axes.set_xlim(positions[0] - 0.5, positions[-1] + 0.5)
+    if sum(map(len, names)) <= _LETTERS:
+        return
+    upright = len(names) > _TURNED
+    for name in axes.get_xticklabels():
+        name.set(rotation=90 if upright else 40, ha="right", rotation_mode="anchor")
+        name.set_verticalalignment("center" if upright else "top")
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Name what stands below each other, the first at the top."""
+    axes.set_yticks(range(len(names)), list(map(short, names)))
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(axis="x", color="0.9")
+    axes.set_axisbelow(True)
+
+
+def draw_intervals(
+    axes: Axes,
+    places: Floats | Integers,
+    limits: tuple[Floats, Floats],
+    *,
+    colour: str = ESTIMATE,
+    thin: bool = False,
+    down: bool = False,
+) -> None:
+    """Draw intervals where they are finite, beside each other or down the picture.
+
+    By themselves: an estimate may be outside of its interval, which is cut to [0, 1].
+    """
+    low, high = (np.where(np.isfinite(limit), limit, np.nan) for limit in limits)
+    middle, half = (low + high) / 2, (high - low) / 2
+    look: dict[str, Any] = {"elinewidth": 0.8} if thin else {"elinewidth": 1.6, "capsize": 3}
+    if down:
+        axes.errorbar(middle, places, xerr=half, fmt="none", ecolor=colour, **look)
+    else:
+        axes.errorbar(places, middle, yerr=half, fmt="none", ecolor=colour, **look)
+
+
+def draw_rows(
+    names: Sequence[str],
+    values: Floats,
+    limits: tuple[Floats, Floats],
+    *,
+    title: str,
+    note: str,
+    ax: Any = None,
+    truth: Floats | None = None,
+    total: float | None = None,
+    quantity: str = "mean",
+) -> Axes:
+    """Draw numbers with their intervals below each other, the first name at the top.
+
+    Parameters
+    ----------
+    names
+        What each number is of.
+    values
+        The numbers; where one is nan nothing is drawn.
+    limits
+        The lower and the upper limits; where one is not finite no bar is drawn.
+    title
+        What the picture shows.
+    note
+        What the bars are.
+    ax
+        Where to draw; a new picture by default.
+    truth
+        The true numbers, if they are known.
+    total
+        The number of all together, drawn as a line.
+    quantity
+        What the numbers are, below the axis.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The picture, with labels and a legend.
+    """
+    axes = new_axes(ax, width=7.2, height=min(12.0, 1.7 + 0.34 * len(names)))
+    name_rows(axes, names)
+    places = np.arange(len(names))
+    if total is not None:
+        axes.axvline(total, color=TOTAL, linewidth=1.2, linestyle="--", label="all together")
+    draw_intervals(axes, places, limits, down=True)
+    axes.plot(values, places, "o", markersize=5, color=ESTIMATE, label=note)
+    if truth is not None:
+        axes.plot(truth, places, "D", markersize=5, color=TRUTH, label="truth", zorder=3)
+    axes.set_xlabel(quantity)
+    finish(axes, title)
+    return axes
+
+
+def largest(sizes: Any, most: int) -> list[int]:
+    """Find the places of the largest of more than are drawn, in their order.
+
+    Examples
+    --------
+    >>> largest([5, 1, 7], 2), largest([5, 1, 7], 9)
+    ([0, 2], [0, 1, 2])
+    """
+    found = np.argsort(-np.asarray(sizes, np.float64), kind="stable")[:most]
+    return np.sort(found).tolist()  # type: ignore[no-any-return]
 
 
 def plain_logarithmic(axis: Axis) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._drawing import answered, known_truth
 from turnout._tables import records_of
 from turnout._types import Axes, Floats
 from turnout.collecting.estimate import BaseEstimate
@@ -471,15 +470,7 @@ class DistributionEstimate(BaseEstimate[BinnedBounds]):
         >>> tn.SquareWave(1.0, (0, 1)).collect([0.5] * 100, seed=1).estimate().plot().get_ylabel()
         'share of a bin'
         """
-        return draw_bins(
-            self.edges,
-            self.frequencies,
-            self.quantile(0.5, level),
-            title=f"{answered(self.received, self.nodes)}, "
-            f"ε = {self.plan.oracle.epsilon:g} ({self.method})",
-            truth=known_truth(truth, self.domain.size, "share for each of the {} bins"),
-            ax=ax,
-        )
+        return draw_bins(self, truth, ax, level)
 
     def __repr__(self) -> str:
         """Show quartiles and how many reports there are."""

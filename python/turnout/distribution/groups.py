@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout._drawing import answered, interval_words
+from turnout._drawing import (
+    ESTIMATE,
+    answered,
+    finish,
+    interval_words,
+    largest,
+    name_rows,
+    new_axes,
+)
 from turnout._types import Axes, Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.series import Series
@@ -19,7 +27,6 @@ from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import shown_key
 from turnout.distribution.estimate import DistributionEstimate
 from turnout.distribution.law import METHODS
-from turnout.distribution.pictures import draw_quartiles
 from turnout.errors import InvalidValueError
 
 _SHARES = (0.25, 0.5, 0.75)
@@ -117,30 +124,17 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
     ) -> list[dict[str, Any]]:
         return estimate.to_records(level)
 
-    def lines(
-        self, series: Any, labels: Any, level: float, simultaneous: str | None, over: str
-    ) -> Lines:
+    def lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
         """Say what is drawn of a series: the quartiles."""
         _arguments.choice("labels", labels, (None,))
         each = self.each_median(level, simultaneous, over)
-        rows = np.full((len(self), len(_SHARES), 3), np.nan)
+        rows = np.full((3, len(self), len(_SHARES)), np.nan)
         for place, key in enumerate(self):
             if key in self._estimates:
                 found = [self._estimates[key].quantile(share, each) for share in _SHARES]
-                rows[place] = [(one.value, one.low, one.high) for one in found]
-        return Lines(
-            _NAMES,
-            range(len(_SHARES)),
-            lambda panel: series.picked(rows[:, :, 0], panel),
-            lambda panel: (
-                series.picked(rows[:, :, 1], panel),
-                series.picked(rows[:, :, 2], panel),
-            ),
-            "number",
-            f": {answered(self.tally.received, self.tally.nodes)}, "
-            f"ε = {self.plan.oracle.epsilon:g} ({self.method})",
-            interval_words(level, simultaneous),
-        )
+                rows[:, place] = np.transpose([(one.value, one.low, one.high) for one in found])
+        words = interval_words(level, simultaneous)
+        return Lines(_NAMES, rows[0], rows[1:], axis="number", words=words)
 
     def series(self, time: str | None = None) -> Series[GroupedDistributionEstimate]:
         """Read the groups as a series over time, one for each group of the other columns.
@@ -196,21 +190,24 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
             raise InvalidValueError("there is nothing to draw: no group has reports")
         each = self.each_median(level, simultaneous, over)
         keys = [key for key in self if key in self._estimates]
-        sizes = np.array([self._estimates[key].received for key in keys], np.float64)
-        drawn = [keys[place] for place in np.sort(np.argsort(-sizes, kind="stable")[:_GROUPS])]
-        some = f"{len(drawn)} largest of {len(keys)} groups: " if len(drawn) < len(keys) else ""
+        sizes = [self._estimates[key].received for key in keys]
+        drawn = [keys[place] for place in largest(sizes, _GROUPS)]
+        axes = new_axes(ax, width=7.2, height=min(12.0, 1.7 + 0.34 * len(drawn)))
+        name_rows(axes, [shown_key(key) for key in drawn])
+        found = [[self._estimates[key].quantile(share, each) for share in _SHARES] for key in drawn]
+        lower, medians, upper = np.array([[one.value for one in row] for row in found]).T
+        low, high = np.array([(median.low, median.high) for _, median, _ in found]).T
+        places = np.arange(len(drawn))
         together = " (all at once)" if simultaneous else ""
-        return draw_quartiles(
-            [shown_key(key) for key in drawn],
-            [
-                [self._estimates[key].quantile(share, each) for share in (0.25, 0.5, 0.75)]
-                for key in drawn
-            ],
-            title=f"{some}{answered(self.tally.received, self.tally.nodes)}, "
-            f"ε = {self.plan.oracle.epsilon:g}",
-            note=f"median, {100 * level:.4g} % interval{together}",
-            ax=ax,
-        )
+        note = f"median, {100 * level:.4g} % interval{together}"
+        axes.hlines(places, low, high, color=ESTIMATE, alpha=0.35, linewidth=7, label=note)
+        axes.hlines(places, lower, upper, color="0.35", linewidth=1.2, label="quartiles")
+        axes.plot(medians, places, "o", markersize=5, color=ESTIMATE, label="median")
+        axes.set_xlabel("number")
+        some = f"{len(drawn)} largest of {len(keys)} groups: " if len(drawn) < len(keys) else ""
+        people = answered(self.tally.received, self.tally.nodes)
+        finish(axes, f"{some}{people}, ε = {self.plan.oracle.epsilon:g}")
+        return axes
 
     def each_median(self, level: float, simultaneous: str | None, over: str) -> float:
         """Find the level of the interval of one median, of those that hold together.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._drawing import answered, interval_words, known_truth
+from turnout._drawing import answered, draw_rows, interval_words, known_truth
 from turnout._tables import records_of
 from turnout._types import Axes, Floats, Truths
 from turnout.bounds import Bounds
@@ -25,7 +25,6 @@ from turnout.collecting.intervals import (
 from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.estimators import Estimator, MeanEstimation
-from turnout.mean.pictures import draw_means
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +279,7 @@ class MeanEstimate(BaseEstimate[Bounds]):
         limits = self.interval(level, simultaneous=simultaneous)
         known = known_truth(truth, self.dimensions, "mean for each of the {} coordinates")
         one = self.dimensions == 1
-        return draw_means(
+        return draw_rows(
             ["all people"] if one else [f"coordinate {j}" for j in range(self.dimensions)],
             self.estimation.means,
             (np.atleast_1d(limits.low), np.atleast_1d(limits.high)),

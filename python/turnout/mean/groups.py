@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout._drawing import answered, interval_words
+from turnout._drawing import answered, draw_rows, interval_words, largest
 from turnout._types import Axes, Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.series import Series
@@ -18,7 +18,6 @@ from turnout.collecting.keys import shown_key
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import ESTIMATORS
-from turnout.mean.pictures import draw_means
 
 #: So many coordinates are drawn.
 _COORDINATES = 6
@@ -86,23 +85,19 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
     def _rows(self, estimate: MeanEstimate, level: float, top: int | None) -> list[dict[str, Any]]:
         return estimate.to_records(level)
 
-    def lines(
-        self, series: Any, labels: Any, level: float, simultaneous: str | None, over: str
-    ) -> Lines:
+    def lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
         """Say what is drawn of a series: the means of the first coordinates."""
         _arguments.choice("labels", labels, (None,))
-        self.each_level(level, simultaneous, over)
         size = self.domain.dimensions
         drawn = list(range(min(size, _COORDINATES)))
-        some = "" if len(drawn) == size else f", {len(drawn)} of {size} coordinates"
+        limits = self.interval(level, simultaneous=simultaneous, over=over)
         return Lines(
             [f"coordinate {place}" for place in drawn] if size > 1 else [],
-            drawn,
-            series.numbers,
-            lambda panel: series.interval(panel, level=level, simultaneous=simultaneous, over=over),
-            "mean",
-            f"{some}, {self.tally.received:,} reports, ε = {self.plan.oracle.epsilon:g} for each",
-            interval_words(level, simultaneous),
+            self.means[:, drawn],
+            np.stack([limits.low, limits.high])[:, :, drawn],
+            axis="mean",
+            some="" if len(drawn) == size else f", {len(drawn)} of {size} coordinates",
+            words=interval_words(level, simultaneous),
         )
 
     def series(self, time: str | None = None) -> Series[GroupedMeanEstimate]:
@@ -167,11 +162,9 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
             total = float(self.total.mean)
         except EstimatorError:
             total = None
-        # Of many groups those with the most reports, in their order.
-        drawn = np.sort(np.argsort(-self.received.astype(np.float64), kind="stable")[:_GROUPS])
-        keys = list(self)
-        some = f"{drawn.size} largest of {len(keys)} groups: " if drawn.size < len(keys) else ""
-        return draw_means(
+        keys, drawn = list(self), largest(self.received, _GROUPS)
+        some = f"{len(drawn)} largest of {len(keys)} groups: " if len(drawn) < len(keys) else ""
+        return draw_rows(
             [shown_key(keys[place]) for place in drawn],
             self.means[drawn, 0],
             (limits.low[drawn, 0], limits.high[drawn, 0]),

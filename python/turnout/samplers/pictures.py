@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from turnout import _arguments
-from turnout._drawing import new_axes
+from turnout._drawing import ESTIMATE, TRUTH, finish, new_axes
 from turnout._extras import require
 from turnout._types import Axes, Floats
 from turnout.accounting.values import positive
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from turnout.samplers.reference import Reference
 
 
-SAMPLER = "#1f6f8b"
-TRUTH = "#d1495b"
-REFERENCE = "0.35"
-BAND = "#e3e6eb"
+#: The colour of draws.
 DRAWS = "#c9822b"
 
 #: Points of a curve, and cells to the side of a heat map.
@@ -104,9 +101,8 @@ def plot_density(
     if known is not None:
         axes.plot(x, np.exp(known(x[:, None])), color=TRUTH, linewidth=1.4, label="truth", zorder=3)
     curve = np.exp(values(x[:, None]))
-    axes.plot(x, curve, color=SAMPLER, linewidth=2.0, label="law of a draw", zorder=4)
-    axes.set_xlabel("value")
-    finish(axes, (low, high), curve, middle)
+    axes.plot(x, curve, color=ESTIMATE, linewidth=2.0, label="law of a draw", zorder=4)
+    frame(axes, (low, high), curve, middle)
     return axes
 
 
@@ -208,12 +204,12 @@ def draw_reference(axes: Axes, x: Floats, density: Floats, band: Band | None) ->
             x,
             density * math.exp(band.low),
             density * math.exp(band.high),
-            color=BAND,
+            color="#e3e6eb",
             linewidth=0.0,
             label=band.label,
             zorder=1,
         )
-    axes.plot(x, density, color=REFERENCE, linestyle="--", linewidth=1.2, label="reference $Q_0$")
+    axes.plot(x, density, color="0.35", linestyle="--", linewidth=1.2, label="reference $Q_0$")
 
 
 def _log_density_of(argument: str, given: Any, size: int) -> LogDensity:
@@ -302,28 +298,16 @@ def _draw_draws(axes: Axes, drawn: Floats, sides: tuple[float, float]) -> None:
     )
 
 
-def finish(axes: Axes, sides: tuple[float, float], curve: Floats, middle: Floats | None) -> None:
+def frame(
+    axes: Axes, sides: tuple[float, float], curve: Floats, middle: Floats | None, title: str = ""
+) -> None:
     """Set the limits so that what matters is seen: a narrow mode of the truth may be cut."""
-    top = float(curve.max())
-    if middle is not None:
-        top = max(top, float(middle.max()))
+    top = float(max(curve.max(), curve.max() if middle is None else middle.max()))
     axes.set_xlim(*sides)
     axes.set_ylim(0.0, 1.35 * top if math.isfinite(top) and top > 0 else None)
+    axes.set_xlabel("value")
     axes.set_ylabel("density")
-    axes.spines[["top", "right"]].set_visible(False)
-    legend(axes)
-
-
-def legend(axes: Axes) -> None:
-    """Put the legend above the axes, where it covers nothing."""
-    axes.legend(
-        frameon=False,
-        fontsize=9,
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        borderaxespad=0.2,
-        ncols=2,
-    )
+    finish(axes, title, above=True)
 
 
 def row_of_axes(ax: Any, count: int) -> list[Any]:

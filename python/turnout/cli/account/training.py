@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from turnout import accounting
+from turnout._drawing import draw_rows
 from turnout._progress import doing
 from turnout._types import Axes
 from turnout.accounting.batches import MOST_SLOTS, share_of
@@ -19,7 +20,6 @@ from turnout.cli.account import shared
 from turnout.cli.running import note, refusing
 from turnout.cli.tables import print_json, save_picture, table, tell
 from turnout.errors import InvalidValueError
-from turnout.mean.pictures import draw_means
 from turnout.reporting.words import number
 
 #: Pictures over rounds are drawn at no smaller delta.
@@ -393,4 +393,4 @@ def _draw_batches(
     names = [f"{way.name}, {_SHORT[neighbours]}" for way, _, neighbours in listed]
     title = f"{wanted} at {' '.join(question.given)}, of one record more or less, or another"
     below = "guarantee, and down to what data can lose"
-    return draw_means(names, upper, (lower, upper), title=title, note=below, quantity=wanted)
+    return draw_rows(names, upper, (lower, upper), title=title, note=below, quantity=wanted)

@@ -7,14 +7,13 @@ from typing import Any
 
 from rich.table import Table
 
-from turnout._drawing import interval_words
+from turnout._drawing import draw_rows, interval_words
 from turnout.cli.showing.estimates import show_estimate
 from turnout.cli.showing.shown import CUT, Shown, Wish
 from turnout.cli.tables import printable, table
 from turnout.frequency.adaptive import TwoRounds
 from turnout.frequency.heavy_hitters import HeavyHitterResult, RoundRecord, Search
 from turnout.frequency.rounds import Rounds
-from turnout.mean.pictures import draw_means
 from turnout.reporting.kinds import SHARES
 from turnout.reporting.words import digits_for, number, percent
 
@@ -110,7 +109,7 @@ def _draw(result: HeavyHitterResult, level: float, simultaneous: Any) -> Any:
     shown = slice(0, _MOST_DRAWN)
     interval = result.interval(level, simultaneous=simultaneous)
     more = len(result) - _MOST_DRAWN
-    return draw_means(
+    return draw_rows(
         [str(value) for value in result.values[shown]],
         result.frequencies[shown],
         (interval.low[shown], interval.high[shown]),

@@ -286,9 +286,7 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
         """What was asked for, of the shape (groups, entries); nan where there is no estimate."""
         return self._table(self._numbers)
 
-    def lines(
-        self, series: Any, labels: Any, level: float, simultaneous: str | None, over: str
-    ) -> Lines:
+    def lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
         """Say what is drawn of a series of these estimates.
 
         Raises

@@ -291,7 +291,7 @@ class Series(Tabular, Generic[G]):
             If an argument is none of the allowed values, a label is none of the domain, or there
             are no times.
         """
-        lines = self._estimate.lines(self, labels, level, simultaneous, over)
+        lines = self._estimate.lines(labels, level, simultaneous, over)
         return draw_series(self, lines)
 
     def __repr__(self) -> str:

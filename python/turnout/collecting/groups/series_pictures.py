@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from turnout._drawing import short
+from turnout._drawing import largest, name_answers, short
 from turnout._extras import require
 from turnout._types import Axes, Figure, Floats, Truths, Unsigned
-from turnout.collecting.keys import Key, Part, as_dates, shown_key, shown_part
+from turnout.collecting.keys import Part, as_dates, shown_key, shown_part
 from turnout.errors import InvalidValueError
 
 #: So many columns and panels are drawn: of more series, those with the most reports.
@@ -39,27 +40,25 @@ class Lines:
     ----------
     names
         The name of each line; without names there is no legend.
-    places
-        Which column of values and limits each line is.
-    values
-        Gives the values of a panel, of the shape (times, columns).
-    limits
-        Gives their limits; None where there are none.
+    values, limits
+        The values, float64 of the shape (groups, lines), and their lower and upper limits, of the
+        shape (2, groups, lines); nan where there are none.
     axis
         What the values are.
-    title, words
-        What the picture shows, and what the bands are.
+    words
+        What the bands are.
+    some
+        How many lines are drawn of how many, where it is not all of them.
     share
         Whether values are shares: bands far outside of [0, 1] are cut off.
     """
 
     names: Sequence[str]
-    places: Sequence[int]
-    values: Callable[[Key], Floats]
-    limits: Callable[[Key], tuple[Floats, Floats] | None]
+    values: Floats
+    limits: Floats
     axis: str
-    title: str
     words: str
+    some: str = ""
     share: bool = False
 
 
@@ -72,7 +71,8 @@ def draw_series(series: Any, lines: Lines) -> Figure:
         If there are no times.
     """
     pyplot = require("matplotlib.pyplot", "plot")
-    panels = _largest(series)
+    sizes = series.sizes()
+    panels = [list(sizes)[place] for place in largest(list(sizes.values()), _PANELS)]
     if not series.times:
         raise InvalidValueError("there is nothing to draw: the series has no times")
     columns = min(_COLUMNS, len(panels))
@@ -81,14 +81,15 @@ def draw_series(series: Any, lines: Lines) -> Figure:
         figsize=(7.6 if columns == 1 else 11.0, 0.9 + 3.6 * rows), layout="constrained"
     )
     grid = figure.add_gridspec(2 * rows, columns, height_ratios=[4, 1] * rows)
-    positions = _positions(series.times)
+    positions, kind = _positions(series.times)
     shared: Any = None
     bottoms: list[Any] = []
     for place, panel in enumerate(panels):
         row, column = 2 * (place // columns), place % columns
         top = figure.add_subplot(grid[row, column], sharex=shared, sharey=shared)
         bottom = figure.add_subplot(grid[row + 1, column], sharex=top)
-        _draw_panel(lines, panel, top, positions)
+        tables = [series.picked(each, panel) for each in (lines.values, *lines.limits)]
+        _draw_panel(lines, tables, top, positions)
         _draw_sizes(bottom, positions, series.received(panel))
         if panel:
             top.set_title(short(shown_key(panel)), fontsize=10, loc="left")
@@ -98,9 +99,9 @@ def draw_series(series: Any, lines: Lines) -> Figure:
         shared = shared or top
         bottoms.append(bottom)
     if lines.share:
-        _keep_in_view(shared, [lines.values(panel)[:, lines.places] for panel in series.panels])
+        _keep_in_view(shared, lines.values)
     for bottom in bottoms:
-        _time_axis(bottom, series, positions)
+        _time_axis(bottom, series.times, positions, kind)
         bottom.set_xlabel(short(series.time), fontsize=9)
     if lines.names:
         # One legend for all panels, below them.
@@ -115,50 +116,44 @@ def draw_series(series: Any, lines: Lines) -> Figure:
         )
     several = len(series.panels)
     some = f", {len(panels)} largest of {several} series" if several > len(panels) else ""
-    title = f"{lines.axis.capitalize()} by {short(series.time)}{some}{lines.title}"
-    figure.suptitle(f"{title}\nbands: {lines.words}", fontsize=10, x=0.01, ha="left")
+    shown = f"{lines.axis.capitalize()} by {short(series.time)}{some}{lines.some}"
+    title = f"{shown}, {made_from(series.estimate)}\nbands: {lines.words}"
+    figure.suptitle(title, fontsize=10, x=0.01, ha="left")
     result: Figure = figure
     return result
 
 
-def _largest(series: Any) -> list[Key]:
-    """Find the series with the most reports, in their order."""
-    panels: list[Key] = series.panels
-    if len(panels) <= _PANELS:
-        return panels
-    sizes = series.sizes()
-    largest = set(sorted(panels, key=lambda panel: -sizes[panel])[:_PANELS])
-    return [panel for panel in panels if panel in largest]
+def made_from(estimate: Any) -> str:
+    """Say what the estimates of groups were made from.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> day = tn.DirectEncoding(1.0, 2).simulate([900, 100], seed=1)
+    >>> made_from(tn.GroupedTally(["day"], {1: day}).estimate())
+    '1,000 reports, ε = 1 for each'
+    """
+    method = "" if estimate.method in ("hajek", "ems") else f", estimator {estimate.method}"
+    reports = f"{estimate.tally.received:,} reports"
+    return f"{reports}, ε = {estimate.plan.oracle.epsilon:g} for each{method}"
 
 
-def _positions(times: Sequence[Part]) -> list[float]:
-    """Where the times stand on the axis: numbers and dates at their values, others in order."""
-    found = _dates(times)
-    if found is not None:
-        dates = require("matplotlib.dates", "plot")
-        return [float(value) for value in dates.date2num(found)]
-    if _are_numbers(times) or _are_years(times):
-        return [float(time) for time in times]  # type: ignore[arg-type]
-    return [float(place) for place in range(len(times))]
+def _positions(times: Sequence[Part]) -> tuple[Floats, type]:
+    """Where times stand on the axis: numbers and dates at their values, texts in order."""
+    dates: Any = times
+    if not all(isinstance(time, datetime.date) for time in times):
+        dates = as_dates(times)
+    if dates is not None:
+        return np.asarray(require("matplotlib.dates", "plot").date2num(dates)), datetime.date
+    if all(isinstance(time, str) and _YEAR.fullmatch(time) for time in times):
+        return np.array(times, np.float64), int
+    if all(isinstance(time, (int, float)) and not isinstance(time, bool) for time in times):
+        whole = not any(isinstance(time, float) for time in times)
+        return np.array(times, np.float64), int if whole else float
+    return np.arange(len(times), dtype=np.float64), str
 
 
-def _dates(times: Sequence[Part]) -> Sequence[Any] | None:
-    """Give times as dates, texts of dates too; None if they are none."""
-    if all(isinstance(time, datetime.date) for time in times):
-        return times
-    return as_dates(times)
-
-
-def _are_years(times: Sequence[Part]) -> bool:
-    """Whether times are years that are written as text."""
-    return all(isinstance(time, str) and _YEAR.fullmatch(time) for time in times)
-
-
-def _are_numbers(times: Sequence[Part]) -> bool:
-    return all(isinstance(time, (int, float)) and not isinstance(time, bool) for time in times)
-
-
-def runs(positions: Sequence[float], known: Truths) -> Iterator[slice]:
+def runs(positions: npt.ArrayLike, known: Truths) -> Iterator[slice]:
     """Cut a series where a time has no reports, or where times are missing.
 
     Times are missing where a step is more than half as long again as the smallest one: months and
@@ -169,42 +164,34 @@ def runs(positions: Sequence[float], known: Truths) -> Iterator[slice]:
     >>> list(runs([1, 2, 3, 5, 6], np.array([True, True, True, True, False])))
     [slice(0, 3, None), slice(3, 4, None)]
     """
-    steps = [later - earlier for earlier, later in pairwise(positions)]
-    least = min(steps, default=None)
-    start: int | None = None
-    for place, here in enumerate(known.tolist()):
-        far = place > 0 and least is not None and steps[place - 1] > _GAP * least
-        if start is not None and (far or not here):
-            yield slice(start, place)
-            start = None
-        if here and start is None:
-            start = place
-    if start is not None:
-        yield slice(start, len(positions))
+    steps = np.diff(np.asarray(positions, np.float64))
+    far = steps > _GAP * steps.min(initial=np.inf)
+    cuts = 1 + np.flatnonzero(far | ~known[1:] | ~known[:-1])
+    for start, stop in pairwise([0, *cuts.tolist(), len(known)]):
+        if known[start:stop].any():
+            yield slice(start, stop)
 
 
-def _draw_panel(lines: Lines, panel: Key, axes: Axes, positions: list[float]) -> None:
+def _draw_panel(lines: Lines, tables: Sequence[Floats], axes: Axes, positions: Floats) -> None:
     """Draw the lines and bands of one series."""
-    values = lines.values(panel)
-    nothing = np.full_like(values, np.nan)
-    low, high = lines.limits(panel) or (nothing, nothing)
+    values, low, high = tables
     known = ~np.isnan(values[:, 0])
     pieces = list(runs(positions, known))
-    for number, column in enumerate(lines.places):
+    for number in range(values.shape[1]):
         colour = _COLOURS[number % len(_COLOURS)]
         style = _STYLES[number // len(_COLOURS) % len(_STYLES)]
         name = short(lines.names[number]) if lines.names else "_"
         for piece in pieces:
             here = positions[piece]
             lonely = len(here) == 1
-            bounds = low[piece, column], high[piece, column]
+            bounds = low[piece, number], high[piece, number]
             if lonely and np.isfinite(bounds).all():
                 axes.vlines(here, *bounds, color=colour, alpha=0.45, linewidth=3)
             elif np.isfinite(bounds).any():
                 axes.fill_between(here, *bounds, color=colour, alpha=0.16, linewidth=0)
             axes.plot(
                 here,
-                values[piece, column],
+                values[piece, number],
                 color=colour,
                 linestyle=style,
                 linewidth=1.5,
@@ -225,20 +212,18 @@ def _draw_panel(lines: Lines, panel: Key, axes: Axes, positions: list[float]) ->
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _keep_in_view(axes: Axes, tables: Sequence[Floats]) -> None:
+def _keep_in_view(axes: Axes, shares: Floats) -> None:
     """Cut off what bands far outside of [0, 1] would take from all that can be true."""
     low, high = axes.get_ylim()
-    shares = np.concatenate([table.ravel() for table in tables])
     known = shares[~np.isnan(shares)]
     least = min(-0.1, float(known.min(initial=0.0)) - 0.05)
     most = max(1.1, float(known.max(initial=1.0)) + 0.05)
     axes.set_ylim(max(low, least), min(high, most))
 
 
-def _draw_sizes(axes: Axes, positions: list[float], received: Unsigned) -> None:
+def _draw_sizes(axes: Axes, positions: Floats, received: Unsigned) -> None:
     """Draw how many reports there are at each time."""
-    steps = [later - earlier for earlier, later in pairwise(positions)]
-    width = 0.7 * min(steps, default=1.0)
+    width = 0.7 * np.diff(positions).min(initial=np.inf) if len(positions) > 1 else 0.7
     axes.bar(positions, received.astype(np.float64), width=width, color="#8fa3ad")
     axes.tick_params(labelsize=8)
     ticker = require("matplotlib.ticker", "plot")
@@ -262,26 +247,17 @@ def _compact(value: float) -> str:
     return f"{value:g}"
 
 
-def _time_axis(axes: Axes, series: Any, positions: list[float]) -> None:
+def _time_axis(axes: Axes, times: Sequence[Part], positions: Floats, kind: type) -> None:
     """Label the axis of time."""
-    times = series.times
-    ticker = require("matplotlib.ticker", "plot")
-    if _dates(times) is not None:
+    if kind is datetime.date:
         dates = require("matplotlib.dates", "plot")
-        axes.xaxis_date()
         locator = dates.AutoDateLocator(minticks=3, maxticks=9)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
         axes.xaxis.get_offset_text().set_fontsize(8)
-        return
-    if _are_numbers(times) or _are_years(times):
-        whole = not any(isinstance(time, float) for time in times)
-        axes.xaxis.set_major_locator(ticker.MaxNLocator(10, integer=whole))
-        return
-    names = [short(shown_part(time)) for time in times]
-    every = -(-len(names) // 30)
-    axes.set_xticks(positions[::every], names[::every])
-    if sum(map(len, names[::every])) > 60:
-        axes.tick_params(axis="x", rotation=40)
-        for label in axes.get_xticklabels():
-            label.set_horizontalalignment("right")
+    elif kind is str:
+        every = -(-len(times) // 30)
+        name_answers(axes, positions[::every], map(shown_part, times[::every]))
+    else:
+        ticker = require("matplotlib.ticker", "plot")
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(10, integer=kind is int))

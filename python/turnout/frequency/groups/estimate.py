@@ -225,11 +225,9 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
     def _listed(self, top: int | None = None) -> Sequence[tuple[Any, ...]]:
         return [(label,) for label in self.domain.labels[:top]]
 
-    def lines(
-        self, series: Any, labels: Any, level: float, simultaneous: str | None, over: str
-    ) -> Lines:
+    def lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
         """Say what is drawn of a series: the answers, by default the six most frequent."""
-        return lines_of_labels(series, labels, level, simultaneous, over)
+        return lines_of_labels(self, labels, level, simultaneous, over)
 
     def compare(
         self, first: Any, second: Any, *, level: float = 0.95, simultaneous: str | None = None

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout._drawing import short
+from turnout._drawing import ESTIMATE, TOTAL, TRUTH, largest, short
 from turnout._extras import require
 from turnout._types import Axes, Figure, Floats
-from turnout.collecting.groups.series_pictures import Lines
-from turnout.collecting.keys import Key, shown_key
+from turnout.collecting.groups.series_pictures import Lines, made_from
+from turnout.collecting.keys import shown_key
 from turnout.errors import EstimatorError, InvalidValueError
 
 #: So many panels are drawn, so many of them in a row; of more groups, those with the most reports.
@@ -20,8 +20,6 @@ _PANELS, _COLUMNS, _GROUPS = 12, 3, 40
 
 #: So many answers are drawn over time.
 _LABELS = 6
-
-_ESTIMATE, _TOTAL, _MUTED = "#1f6f8b", "#d1495b", "0.45"
 
 
 def chosen_labels(estimate: Any, labels: Any, most: int) -> list[int]:
@@ -45,27 +43,7 @@ def chosen_labels(estimate: Any, labels: Any, most: int) -> list[int]:
     weights = estimate.received.astype(np.float64)
     known = ~np.isnan(shares[:, 0])
     overall = weights[known] @ shares[known] if known.any() else np.zeros(size)
-    return sorted(np.argsort(-overall, kind="stable")[:most].tolist())
-
-
-def heading(estimate: Any, codes: Sequence[int], what: str) -> str:
-    """Say what a picture shows."""
-    size = estimate.domain.size
-    some = "" if len(codes) == size else f", {len(codes)} of {size} answers"
-    method = "" if estimate.method == "hajek" else f", estimator {estimate.method}"
-    reports = f"{estimate.tally.received:,} reports"
-    return f"{what}{some}, {reports}, ε = {estimate.plan.oracle.epsilon:g} for each{method}"
-
-
-def interval_words(level: float, simultaneous: str | None, over: str) -> str:
-    """Say how many intervals hold at once."""
-    together = {
-        "labels": "all answers of a group at once",
-        "groups": "all groups of an answer at once",
-        "all": "all at once",
-    }
-    scope = f" ({together[over]})" if simultaneous else ""
-    return f"{100 * level:.4g} % intervals{scope}"
+    return largest(overall, most)
 
 
 def plot_groups(
@@ -75,112 +53,104 @@ def plot_groups(
     pyplot = require("matplotlib.pyplot", "plot")
     if not len(estimate):
         raise InvalidValueError("there is nothing to draw: the estimate has no groups")
-    estimate.each_level(level, simultaneous, over)
     codes = chosen_labels(estimate, labels, _PANELS)
+    limits, words = _limits(estimate, level, simultaneous, over)
+    try:
+        total = estimate.total.frequencies
+    except EstimatorError:
+        total = np.full(estimate.domain.size, np.nan)
+    drawn = largest(estimate.received, _GROUPS)
     columns = 2 if len(codes) == 4 else min(_COLUMNS, len(codes))
     rows = -(-len(codes) // columns)
-    every = list(estimate.tally.items())
-    sizes = np.argsort(-estimate.received.astype(np.float64), kind="stable")
-    drawn = np.sort(sizes[:_GROUPS])
-    groups = drawn.size
     figure, grid = pyplot.subplots(
         rows,
         columns,
-        figsize=(2.2 + 2.9 * columns, 1.2 + rows * (0.75 + 0.26 * groups)),
+        figsize=(2.2 + 2.9 * columns, 1.2 + rows * (0.75 + 0.26 * len(drawn))),
         sharey=True,
         sharex=True,
         squeeze=False,
         layout="constrained",
     )
-    try:
-        limits = estimate.interval(level, simultaneous=simultaneous, over=over)
-        low, high = limits.low, limits.high
-        words = interval_words(level, simultaneous, over)
-    except EstimatorError:
-        low = high = estimate.frequencies
-        words = f"{estimate.method!r} is biased: no intervals"
-    try:
-        total = estimate.total.frequencies
-    except EstimatorError:
-        total = np.full(estimate.domain.size, np.nan)
-    shares = estimate.frequencies
-    for place, axes in enumerate(grid.flat):
-        if place >= len(codes):
-            axes.set_visible(False)
-            continue
-        code = codes[place]
-        limits_drawn = low[drawn, code], high[drawn, code]
-        _panel(axes, shares[drawn, code], limits_drawn, total[code])
+    for axes in grid.flat[len(codes) :]:
+        axes.set_visible(False)
+    for axes, code in zip(grid.flat, codes, strict=False):
+        _panel(axes, estimate.frequencies[drawn, code], limits[:, drawn, code], total[code])
         axes.set_title(short(str(estimate.domain.labels[code])), fontsize=10, loc="left")
+    every = list(estimate.tally.items())
     names = [
         f"{short(shown_key(key))}  ({tally.received:,})"
         for key, tally in (every[place] for place in drawn)
     ]
-    some = f", {groups} largest of {len(every)} groups" if groups < len(every) else ""
-    some = f"Shares by {', '.join(map(short, estimate.names))}{some}"
-    grid[0, 0].set_yticks(range(groups), names)
-    grid[0, 0].set_ylim(groups - 0.4, -0.6)
+    grid[0, 0].set_yticks(range(len(names)), names)
+    grid[0, 0].set_ylim(len(names) - 0.4, -0.6)
+    by = ", ".join(map(short, estimate.names))
     figure.supxlabel("share of the people of the group", fontsize=9)
-    figure.supylabel(f"{', '.join(map(short, estimate.names))} (reports)", fontsize=9)
+    figure.supylabel(f"{by} (reports)", fontsize=9)
+    some = f", {len(drawn)} largest of {len(every)} groups" if len(drawn) < len(every) else ""
+    title = f"Shares by {by}{some}{_some(estimate, codes)}, {made_from(estimate)}"
     note = f"{words}; line: all groups together"
-    figure.suptitle(f"{heading(estimate, codes, some)}\n{note}", fontsize=10, x=0.01, ha="left")
+    figure.suptitle(f"{title}\n{note}", fontsize=10, x=0.01, ha="left")
     result: Figure = figure
     return result
 
 
 def lines_of_labels(
-    series: Any, labels: Any, level: float, simultaneous: str | None, over: str
+    estimate: Any, labels: Any, level: float, simultaneous: str | None, over: str
 ) -> Lines:
     """Say what is drawn of the answers over time: see :meth:`Series.plot`."""
-    estimate = series.estimate
-    estimate.each_level(level, simultaneous, over)
     codes = chosen_labels(estimate, labels, _LABELS)
-    words, shown = interval_words(level, simultaneous, over), True
-    try:
-        estimate.interval(level, simultaneous=simultaneous, over=over)
-    except EstimatorError:
-        words, shown = f"{estimate.method!r} is biased: no intervals", False
-
-    def limits(panel: Key) -> tuple[Floats, Floats] | None:
-        if not shown:
-            return None
-        found: tuple[Floats, Floats] = series.interval(
-            panel, level=level, simultaneous=simultaneous, over=over
-        )
-        return found
-
-    names = [str(estimate.domain.labels[code]) for code in codes]
+    limits, words = _limits(estimate, level, simultaneous, over)
     return Lines(
-        names,
-        codes,
-        series.numbers,
-        limits,
-        "share of the people",
-        heading(estimate, codes, ""),
-        words,
+        [str(estimate.domain.labels[code]) for code in codes],
+        estimate.frequencies[:, codes],
+        limits[:, :, codes],
+        axis="share of the people",
+        words=words,
+        some=_some(estimate, codes),
         share=True,
     )
 
 
-def _panel(axes: Axes, shares: Floats, limits: tuple[Floats, Floats], total: float) -> None:
+def _limits(estimate: Any, level: float, simultaneous: str | None, over: str) -> tuple[Floats, str]:
+    """Give the limits, of the shape (2, groups, answers), and say how many hold at once."""
+    estimate.each_level(level, simultaneous, over)
+    try:
+        limits = estimate.interval(level, simultaneous=simultaneous, over=over)
+    except EstimatorError:
+        nothing = np.full((2, *estimate.frequencies.shape), np.nan)
+        return nothing, f"{estimate.method!r} is biased: no intervals"
+    together = {
+        "labels": "all answers of a group at once",
+        "groups": "all groups of an answer at once",
+        "all": "all at once",
+    }
+    scope = f" ({together[over]})" if simultaneous else ""
+    return np.stack([limits.low, limits.high]), f"{100 * level:.4g} % intervals{scope}"
+
+
+def _some(estimate: Any, codes: Sequence[int]) -> str:
+    size = estimate.domain.size
+    return "" if len(codes) == size else f", {len(codes)} of {size} answers"
+
+
+def _panel(axes: Axes, shares: Floats, limits: Floats, total: float) -> None:
     """Draw the groups of one answer."""
     places = np.arange(shares.size)
-    low, high = limits
-    known = ~np.isnan(shares)
     axes.axvline(0.0, color="0.75", linewidth=0.8, zorder=0)
     if np.isfinite(total):
-        axes.axvline(total, color=_TOTAL, linewidth=1.0, zorder=1)
-    drawn = known & np.isfinite(low) & np.isfinite(high)
-    axes.hlines(places[drawn], low[drawn], high[drawn], color=_ESTIMATE, linewidth=1.6, zorder=2)
-    axes.plot(shares[known], places[known], "o", color=_ESTIMATE, markersize=4.5, zorder=3)
-    for place in places[~known]:
-        axes.annotate(
+        axes.axvline(total, color=TRUTH, linewidth=1.0, zorder=1)
+    axes.hlines(places, *np.ma.masked_invalid(limits), color=ESTIMATE, linewidth=1.6, zorder=2)
+    known = ~np.isnan(shares)
+    axes.plot(shares[known], places[known], "o", color=ESTIMATE, markersize=4.5, zorder=3)
+    for place in places[~known].tolist():
+        axes.text(
+            0.02,
+            place,
             "no reports",
-            (0.02, place),
-            xycoords=("axes fraction", "data"),
+            transform=axes.get_yaxis_transform(),
             va="center",
             fontsize=7,
-            color=_MUTED,
+            color=TOTAL,
         )
     axes.grid(axis="x", alpha=0.25)
     axes.tick_params(axis="y", length=0)

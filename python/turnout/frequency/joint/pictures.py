@@ -6,13 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from turnout._drawing import answered, interval_words, new_axes, short
+from turnout._drawing import (
+    answered,
+    draw_intervals,
+    finish,
+    interval_words,
+    name_answers,
+    new_axes,
+    short,
+)
 from turnout._types import Axes
 
 #: More cells have no numbers in them.
 _WRITTEN = 150
-#: Longer names do not stand side by side.
-_WIDE = 10
 
 
 def plot_table(estimate: Any, ax: Any, level: float, simultaneous: str | None) -> Axes:
@@ -23,10 +29,7 @@ def plot_table(estimate: Any, ax: Any, level: float, simultaneous: str | None) -
     axes = new_axes(ax, width=min(14.0, 3.0 + 0.9 * across.size))
     drawn = axes.imshow(100 * estimate.table, cmap="Blues", vmin=0.0, aspect="auto")
     axes.figure.colorbar(drawn, ax=axes, label="share of all people, %")
-    names = [short(str(label)) for label in across.labels]
-    wide = max(map(len, names)) > _WIDE
-    turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if wide else {}
-    axes.set_xticks(range(across.size), names, **turned)
+    name_answers(axes, np.arange(across.size), across.labels)
     axes.set_yticks(range(down.size), [short(str(label)) for label in down.labels])
     axes.set_xlabel(columns)
     axes.set_ylabel(rows)
@@ -54,31 +57,19 @@ def plot_shares(shares: Any, ax: Any, level: float, simultaneous: str | None) ->
     """Draw conditional shares: see :meth:`ConditionalShares.plot`."""
     interval = shares.interval(level, simultaneous=simultaneous)
     found, groups = shares.shares, shares.groups
-    labels = [record["label"] for record in shares.to_records()[: found.shape[1]]]
     axes = new_axes(ax, width=min(14.0, 4.0 + 0.5 * found.size))
     places = np.arange(found.shape[1])
+    records = shares.to_records()[: places.size]
+    name_answers(axes, places, (record["label"] for record in records))
     for number, group in enumerate(groups):
         beside = places + 0.7 * ((number + 0.5) / len(groups) - 0.5)
-        low, high = interval.low[number], interval.high[number]
-        name = (
-            "; ".join(short(str(part)) for part in group)
-            if isinstance(group, tuple)
-            else short(str(group))
-        )
-        axes.errorbar(
-            beside, (low + high) / 2, yerr=(high - low) / 2, fmt="none", capsize=3,
-            ecolor=f"C{number}",
-        )  # fmt: skip
-        axes.plot(beside, found[number], "o", markersize=5, color=f"C{number}", label=name)
-    axes.set_xticks(places, [short(str(label)) for label in labels])
+        colour, parts = f"C{number}", group if isinstance(group, tuple) else (group,)
+        name = "; ".join(short(str(part)) for part in parts)
+        draw_intervals(axes, beside, (interval.low[number], interval.high[number]), colour=colour)
+        axes.plot(beside, found[number], "o", markersize=5, color=colour, label=name)
     axes.set_xlabel(shares.of)
     axes.set_ylabel("share among those who answered")
     axes.axhline(0.0, color="0.4", linewidth=0.8, zorder=0)
-    axes.legend(title=", ".join(shares.given), fontsize=8, frameon=False)
-    axes.set_title(
-        f"{shares.of} by {', '.join(shares.given)}, {interval_words(level, simultaneous)}",
-        fontsize=10,
-        loc="left",
-    )
-    axes.spines[["top", "right"]].set_visible(False)
+    words = f"{shares.of} by {', '.join(shares.given)}, {interval_words(level, simultaneous)}"
+    finish(axes, words, above=True)
     return axes

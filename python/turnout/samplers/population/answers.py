@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._drawing import new_axes
+from turnout._drawing import ESTIMATE, finish, name_answers, new_axes
 from turnout._tables import Tabular, records_of
 from turnout._types import Array, Axes, Floats, Truths
 from turnout.collecting.intervals import StatisticModel
@@ -23,7 +23,7 @@ from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.finite import LawSampler, RandomizedResponseSampler, band_of
 from turnout.samplers.finite_law import codes_of, domain_of
-from turnout.samplers.pictures import DRAWS, SAMPLER, legend
+from turnout.samplers.pictures import DRAWS
 
 
 @dataclass(frozen=True)
@@ -374,10 +374,11 @@ class FinitePopulationEstimate(Tabular):
         MissingExtraError
             If matplotlib is not installed.
         """
-        names, size = [str(label) for label in self.domain.labels], self.domain.size
+        size = self.domain.size
         known = None if truth is None else _arguments.frequencies("truth", truth, size)
         axes = new_axes(ax, width=max(7.0, min(14.0, 4.0 + 0.35 * size)))
         positions = np.arange(size)
+        name_answers(axes, positions, self.domain.labels)
         if known is not None:
             axes.bar(positions, known, width=0.75, color="#c9ced6", label="truth", zorder=1)
         wide = f"bounds of the users' mean, {100 * level:.4g} % (all at once)"
@@ -385,24 +386,18 @@ class FinitePopulationEstimate(Tabular):
             (self.bounds(level), wide, 4.0, 0.3),
             (self.bounds(None), "the same, were the law of the draws known", 8.0, 0.7),
         ):
-            look: dict[str, Any] = {"color": SAMPLER, "linewidth": thick, "alpha": alpha}
+            look: dict[str, Any] = {"color": ESTIMATE, "linewidth": thick, "alpha": alpha}
             axes.vlines(positions, bounds.low, bounds.high, label=label, zorder=2, **look)
         shares = self.mixture.frequencies
         axes.plot(
             positions, shares, "D", color=DRAWS, markersize=5, label="share of the draws", zorder=3
         )
-        axes.set_xticks(positions, names)
-        if sum(map(len, names)) > 60:
-            for name in axes.get_xticklabels():
-                name.set(rotation=40, ha="right", rotation_mode="anchor")
         axes.set_xlabel("answer")
         axes.set_ylabel("mean probability over users")
         axes.set_ylim(bottom=0.0)
         epsilon = self.mixture.plan.epsilon
         title = f"one draw of each of {self.users:,} users, ε = {epsilon:g} each"
-        axes.set_title(title, fontsize=10, loc="left", pad=46)
-        axes.spines[["top", "right"]].set_visible(False)
-        legend(axes)
+        finish(axes, title, above=True)
         return axes
 
     def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._drawing import new_axes
+from turnout._drawing import ESTIMATE, TRUTH, new_axes
 from turnout._types import Array, Axes, Floats
 from turnout.collecting.intervals import StatisticModel, critical_value, exact_interval
 from turnout.errors import EstimatorError
@@ -20,11 +20,9 @@ from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.pictures import (
     DRAWS,
     POINTS,
-    SAMPLER,
-    TRUTH,
     Band,
     draw_reference,
-    finish,
+    frame,
     interval_of,
     plot_heatmap,
 )
@@ -254,18 +252,15 @@ class PopulationEstimate:
         label = "95% interval, all cells at once"
         limits = found.low, found.high
         axes.fill_between(
-            x, *limits, color=SAMPLER, alpha=0.25, linewidth=0.0, label=label, zorder=2
+            x, *limits, color=ESTIMATE, alpha=0.25, linewidth=0.0, label=label, zorder=2
         )
-        axes.plot(x, curve, color=SAMPLER, linewidth=1.8, label="mean law of the draws", zorder=4)
+        axes.plot(x, curve, color=ESTIMATE, linewidth=1.8, label="mean law of the draws", zorder=4)
         if known is not None:
             own = np.exp(known(at))
             axes.plot(x, own, color=TRUTH, linewidth=1.4, label="mean of the users' own", zorder=3)
-        axes.set_xlabel("value")
-        finish(axes, (low, high), curve, reference)
-        _, top = axes.get_ylim()
-        axes.set_ylim(top=max(top, 1.05 * float(found.high.max())))
         title = f"one draw of each of {self.users:,} users{paid}"
-        axes.set_title(title, fontsize=10, loc="left", pad=58)
+        frame(axes, (low, high), curve, reference, title)
+        axes.set_ylim(top=max(axes.get_ylim()[1], 1.05 * float(found.high.max())))
         return axes
 
     def _map(self, truth: Any, bounds: Any, ax: Any, paid: str) -> list[Axes]:
