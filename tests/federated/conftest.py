@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from turnout.federated import SGD, InProcessEngine, RandomParticipationSGD, StepDecay
+from turnout.federated import SGD, CosineDecay, InProcessEngine, RandomParticipationSGD
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class LeastSquares:
         return np.array([row * (float(row @ model) - target) for row, target in chosen])
 
     def engine(self, plan: RandomParticipationSGD, **more: Any) -> InProcessEngine:
-        optimizer = SGD(StepDecay(0.2, every=4, factor=0.5), momentum=0.5)
+        optimizer = SGD(CosineDecay(0.2, rounds=12, final=0.05), momentum=0.5)
         return InProcessEngine(
             plan, self.start(), self.gradients, self.size, optimizer, clients=self.clients, **more
         )

@@ -26,8 +26,7 @@ from turnout.errors import (
 )
 from turnout.federated import checkpoint
 from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from turnout.federated.optimizers import SGD
-from turnout.federated.schedules import CosineDecay
+from turnout.federated.optimizers import SGD, CosineDecay
 from turnout.federated.trees import flatten
 
 MODEL = {"conv1": [np.ones((2, 3), np.float32), np.zeros(3)], "bias": np.array(1.0)}
@@ -42,7 +41,13 @@ def state(**changes: Any) -> TrainingState:
     parameters[:4] = [np.nextafter(1.0, 2.0), -0.0, 5e-324, np.inf]
     parameters[4] = NAN[0]
     parts: dict[str, Any] = {
-        "plan": {"clip": 0.1, "target": [1.0, 1e-5, 100], "seed": 2**63, "grid": None},
+        "plan": {
+            "clip": 0.1,
+            "target": [1.0, 1e-5, 100],
+            "seed": 2**63,
+            "grid": None,
+            "note": "\u00e9\ud83d turnout-sha256:" + "0" * 64,
+        },
         "structure": flatten(MODEL)[1],
         "parameters": parameters,
         "optimizer": optimizer.to_dict(),
@@ -54,7 +59,6 @@ def state(**changes: Any) -> TrainingState:
         ],
         "round": 17,
         "ledger": ledger,
-        "extra": {"accuracy": [0.1, 0.2], "note": "\u00e9\ud83d turnout-sha256:" + "0" * 64},
     }
     return TrainingState(**{**parts, **changes})
 
@@ -66,7 +70,7 @@ def saved(folder: Path, given: TrainingState) -> Path:
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"ledger": None}, {"optimizer_state": []}, {"round": 0, "extra": {}}]
+    "changes", [{}, {"ledger": None}, {"optimizer_state": []}, {"round": 0, "plan": {}}]
 )
 def test_states_come_back_bit_for_bit(tmp_path: Path, changes: dict[str, Any]) -> None:
     given = state(**changes)
@@ -74,7 +78,7 @@ def test_states_come_back_bit_for_bit(tmp_path: Path, changes: dict[str, Any]) -
     assert again == given
     assert again.parameters.tobytes() == given.parameters.tobytes()
     assert again.structure == given.structure
-    assert (again.plan, again.optimizer, again.extra) == (given.plan, given.optimizer, given.extra)
+    assert (again.plan, again.optimizer) == (given.plan, given.optimizer)
     assert (again.round, again.ledger) == (given.round, given.ledger)
     for ours, theirs in zip(again.optimizer_state, given.optimizer_state, strict=True):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
@@ -196,7 +200,6 @@ def test_unknown_versions_are_refused_by_name(tmp_path: Path, version: Any) -> N
         {"ledger": {}},
         {"ledger": {**METADATA["ledger"], "version": 2}},
         {"ledger": {**METADATA["ledger"], "epsilon": 0}},
-        {"extra": 1},
         {"more": 1},
     ],
 )
@@ -307,7 +310,6 @@ def test_states_are_equal_by_bits() -> None:
         {"round": 18},
         {"plan": {}},
         {"ledger": None},
-        {"extra": {}},
         {"optimizer": {}},
         {"parameters": np.zeros(10)},
         {"parameters": np.where(state().parameters == 0.0, 0.0, state().parameters)},
@@ -334,9 +336,9 @@ def test_states_are_equal_by_bits() -> None:
         ({"ledger": {}}, InvalidTypeError, "ledger must be"),
         ({"plan": None}, InvalidTypeError, "plan must be"),
         ({"plan": {"a": (1, 2)}}, InvalidValueError, "plan must be in terms of JSON"),
-        ({"extra": {1: 2}}, InvalidValueError, "extra must be in terms of JSON"),
-        ({"extra": {"a": np.ones(1)}}, InvalidValueError, "extra must be in terms of JSON"),
-        ({"extra": {"a": float("nan")}}, InvalidValueError, "extra must be in terms of JSON"),
+        ({"plan": {1: 2}}, InvalidValueError, "plan must be in terms of JSON"),
+        ({"plan": {"a": np.ones(1)}}, InvalidValueError, "plan must be in terms of JSON"),
+        ({"plan": {"a": float("nan")}}, InvalidValueError, "plan must be in terms of JSON"),
         ({"optimizer": {"a": object()}}, InvalidValueError, "optimizer must be in terms"),
     ],
 )

@@ -14,7 +14,7 @@ from turnout.errors import (
     InvalidTypeError,
     InvalidValueError,
 )
-from turnout.federated import SGD, Client, InProcessEngine, Server, StepDecay
+from turnout.federated import SGD, Client, CosineDecay, InProcessEngine, Server
 
 MODES = ("trusted_server", "always_send", "participants_only")
 
@@ -29,7 +29,9 @@ def test_it_ends_with_the_bits_of_clients_and_a_server(
     engine = problem.engine(plan)
     fast = engine.run(8, available=present.__getitem__ if varies else None)
 
-    server = Server(plan, problem.start(), SGD(StepDecay(0.2, every=4, factor=0.5), momentum=0.5))
+    server = Server(
+        plan, problem.start(), SGD(CosineDecay(0.2, rounds=12, final=0.05), momentum=0.5)
+    )
     halves = [
         Client(plan, problem.size, parameters=problem.columns, index=index)
         for index in range(problem.clients)

@@ -6,13 +6,11 @@ from turnout.federated.client import Draw as Draw
 from turnout.federated.client import Update as Update
 from turnout.federated.engine import InProcessEngine as InProcessEngine
 from turnout.federated.optimizers import SGD as SGD
+from turnout.federated.optimizers import CosineDecay as CosineDecay
 from turnout.federated.optimizers import Optimizer as Optimizer
+from turnout.federated.optimizers import Schedule as Schedule
 from turnout.federated.plan import Grid as Grid
 from turnout.federated.plan import RandomParticipationSGD as RandomParticipationSGD
-from turnout.federated.schedules import Constant as Constant
-from turnout.federated.schedules import CosineDecay as CosineDecay
-from turnout.federated.schedules import StepDecay as StepDecay
-from turnout.federated.schedules import Warmup as Warmup
 from turnout.federated.server import Server as Server
 from turnout.federated.sums import one_at_a_time as one_at_a_time
 from turnout.federated.trees import Structure as Structure

@@ -7,7 +7,7 @@ A file is a NumPy archive (NPZ: a ZIP archive, nothing compressed, all dates 198
 ``metadata.json``      canonical JSON (keys sorted, no spaces, ASCII): ``format``
                        (``"turnout-training"``), ``version`` (1), ``round`` (the next one),
                        ``plan``, ``structure`` of the parameters, ``optimizer``, ``arrays`` (how
-                       many its state has), ``ledger`` (as in its own file, or null), ``extra``
+                       many its state has), ``ledger`` (as in its own file, or null)
 ``parameters.npy``     all parameters behind one another, float64: those of float32 are exact
 ``state_0.npy``, ...   the arrays of the optimizer's state
 ====================== ===========================================================================
@@ -25,7 +25,7 @@ import json
 import os
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +78,6 @@ class TrainingState:
         The number of the next round, from 0.
     ledger
         What was spent, or None.
-    extra
-        Anything else in terms of JSON, such as accuracies so far.
 
     Raises
     ------
@@ -107,7 +105,6 @@ class TrainingState:
     optimizer_state: Sequence[Array]
     round: int
     ledger: PrivacyLedger | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _arguments.instance("structure", self.structure, Structure, "the structure of a tree")
@@ -130,7 +127,7 @@ class TrainingState:
         settle(self, round=number, optimizer_state=arrays)
         if self.ledger is not None:
             _arguments.instance("ledger", self.ledger, PrivacyLedger, "a PrivacyLedger or None")
-        for name in ("plan", "optimizer", "extra"):
+        for name in ("plan", "optimizer"):
             _check_json(name, getattr(self, name))
 
     def __eq__(self, other: object) -> bool:
@@ -157,7 +154,6 @@ class TrainingState:
             "optimizer": self.optimizer,
             "arrays": len(self.optimizer_state),
             "ledger": None if self.ledger is None else self.ledger.to_dict(),
-            "extra": self.extra,
         }
 
     def _content(self) -> tuple[object, ...]:
@@ -298,7 +294,6 @@ def _state(metadata: dict[str, Any], arrays: list[Array]) -> TrainingState:
         optimizer_state=arrays[1:],
         round=metadata["round"],
         ledger=None if ledger is None else PrivacyLedger.from_dict(ledger),
-        extra=metadata["extra"],
     )
     if metadata.keys() != state._metadata().keys():
         raise CorruptDataError(f"its metadata are {_arguments.shown(metadata)}")

@@ -6,18 +6,92 @@ Whatever an optimizer does with a private gradient is post-processing and costs 
 from __future__ import annotations
 
 import abc
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
 from turnout import _arguments
 from turnout._types import Array, Floats
 from turnout._values import settle
+from turnout.accounting.values import positive
 from turnout.errors import InvalidValueError
-from turnout.federated.schedules import Schedule, described, schedule_of
+
+
+class Schedule(abc.ABC):
+    """A learning rate that depends on the round.
+
+    Derive a frozen dataclass from it to have another one: it needs :meth:`__call__`, and
+    :meth:`to_dict` takes its fields if they are numbers, texts or schedules.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class InverseSquareRoot(Schedule):
+    ...     initial: float
+    ...
+    ...     def __call__(self, round):
+    ...         return self.initial / (round + 1) ** 0.5
+    >>> SGD(InverseSquareRoot(0.5)).learning_rate(3)
+    0.25
+    """
+
+    @abc.abstractmethod
+    def __call__(self, round: int) -> float:  # noqa: A002 (the word of plans and updates)
+        """Give the learning rate of a round, which counts from 0."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the schedule in terms of JSON."""
+        return _described("schedule", self)
+
+
+@dataclass(frozen=True)
+class CosineDecay(Schedule):
+    """A rate that falls along half a wave of a cosine (Loshchilov, Hutter, "SGDR", 2017).
+
+    Parameters
+    ----------
+    initial
+        The rate of round 0, finite and above 0.
+    rounds
+        In how many rounds it falls, at least 1.
+    final
+        The rate from there on, from 0 to ``initial``.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> schedule = CosineDecay(0.4, rounds=100)
+    >>> [round(schedule(number), 4) for number in (0, 50, 75, 100, 200)]
+    [0.4, 0.2, 0.0586, 0.0, 0.0]
+    """
+
+    initial: float
+    rounds: int
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        initial = positive("initial", self.initial)
+        rounds = _arguments.integer("rounds", self.rounds, least=1, most=10**9)
+        final = _arguments.number("final", self.final)
+        if not 0.0 <= final <= initial:
+            raise InvalidValueError(f"final must be from 0 to initial, got {final}")
+        settle(self, initial=initial, rounds=rounds, final=final)
+
+    def __call__(self, round: int) -> float:  # noqa: A002
+        """Give the learning rate of a round, which counts from 0."""
+        if round >= self.rounds:
+            return self.final
+        share = 0.5 * (1.0 + math.cos(math.pi * round / self.rounds))
+        return self.final + (self.initial - self.final) * share
 
 
 class Optimizer(abc.ABC):
@@ -132,7 +206,6 @@ class SGD(Optimizer):
     Examples
     --------
     >>> import numpy as np
-    >>> from turnout.federated import CosineDecay
     >>> optimizer = SGD(0.5, momentum=0.5)
     >>> model, state = np.array([1.0]), optimizer.initial_state(1)
     >>> for number in range(2):
@@ -143,7 +216,7 @@ class SGD(Optimizer):
     {'schedule': 'CosineDecay', 'initial': 0.4, 'rounds': 100, 'final': 0.0}
     """
 
-    #: The learning rate; of a number a :class:`Constant`.
+    #: The learning rate, the same in every round or a schedule.
     learning_rate: float | Schedule
     #: How much of the velocity stays.
     momentum: float = 0.0
@@ -151,7 +224,11 @@ class SGD(Optimizer):
     nesterov: bool = False
 
     def __post_init__(self) -> None:
-        rate = schedule_of("learning_rate", self.learning_rate)
+        expected = "a number or a schedule such as CosineDecay(0.1, 1000)"
+        rate = self.learning_rate
+        _arguments.instance("learning_rate", rate, (SupportsFloat, Schedule), expected)
+        if not isinstance(rate, Schedule):
+            rate = positive("learning_rate", rate)
         stays = _arguments.number("momentum", self.momentum)
         if not 0.0 <= stays < 1.0:
             raise InvalidValueError(f"momentum must be at least 0 and below 1, got {self.momentum}")
@@ -217,8 +294,9 @@ class SGD(Optimizer):
                 f"{[part.shape for part in state]}"
             )
         number = _arguments.integer("round", round, least=0)
-        schedule = schedule_of("learning_rate", self.learning_rate)
-        rate = _arguments.number("learning_rate", schedule(number))
+        rate = self.learning_rate
+        if isinstance(rate, Schedule):
+            rate = _arguments.number("learning_rate", rate(number))
         if not 0.0 <= rate < math.inf:
             raise InvalidValueError(
                 f"learning_rate must give finite numbers of at least 0, got {rate} in round "
@@ -232,4 +310,13 @@ class SGD(Optimizer):
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the optimizer in terms of JSON."""
-        return described("optimizer", self)
+        return _described("optimizer", self)
+
+
+def _described(word: str, made: Any) -> dict[str, Any]:
+    """Describe a frozen dataclass in terms of JSON: its type under a word, and its fields."""
+    members: dict[str, Any] = {word: type(made).__name__}
+    for field in dataclasses.fields(made):
+        value = getattr(made, field.name)
+        members[field.name] = value.to_dict() if isinstance(value, Schedule) else value
+    return members

@@ -11,8 +11,9 @@ The order of the leaves is that of lists and tuples, and that of sorted keys in 
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -22,10 +23,12 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._types import Array, Floats
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.federated.array_likes import DTYPES, as_array
 
 #: A nested list, tuple or dictionary of arrays.
 Tree: TypeAlias = Any
+
+#: What leaves may consist of.
+_DTYPES = ("float32", "float64")
 
 #: Trees are no deeper; one that holds itself is noticed by this.
 _DEEPEST = 100
@@ -294,24 +297,100 @@ def example_parts(gradients: Tree, structure: Structure) -> list[Array]:
         gradients = as_array("gradients", gradients)
         if gradients.ndim == 2 and gradients.shape[1] == structure.total:
             return [np.ascontiguousarray(gradients)]
-    pairs = list(_matched(gradients, structure._root, "gradients"))
-    paths = [path for path, _, _ in pairs]
-    parts = [_matrix(path, as_array(path, value), leaf) for path, value, leaf in pairs]
-    for path, part in zip(paths, parts, strict=True):
+    expected = {f"gradients{path}": leaf for path, leaf in structure._leaves}
+    found: dict[str, Any] = {}
+    # A nest may also stand where one array does, whose rows are lists.
+    _mapped(gradients, "gradients", lambda value, path: found.update({path: value}), expected)
+    for path in sorted(found.keys() ^ expected.keys()):
+        place = "an array" if path in expected else "no array"
+        raise InvalidValueError(
+            f"gradients must be nested as the parameters are, with {place} at {path}, got arrays "
+            f"at {_arguments.listed(found)}"
+        )
+    parts = [_matrix(path, as_array(path, found[path]), leaf) for path, leaf in expected.items()]
+    for path, part in zip(expected, parts, strict=True):
         if part.shape[0] != parts[0].shape[0]:
             raise InvalidValueError(
-                f"{path} must have as many examples as {paths[0]}, {parts[0].shape[0]}, got "
-                f"{part.shape[0]}"
+                f"{path} must have as many examples as {next(iter(expected))}, "
+                f"{parts[0].shape[0]}, got {part.shape[0]}"
             )
     return parts
 
 
-def _mapped(tree: Tree, path: str, leaf: Callable[[Any, str], Any], depth: int = 0) -> Tree:
-    """Nest what ``leaf`` gives of each leaf and its path, in order, as the tree is nested."""
+def as_array(name: str, value: Any) -> Array:
+    """Read an array of any library as NumPy's, without a copy where that is possible.
+
+    Parameters
+    ----------
+    name
+        What messages call it.
+    value
+        A NumPy array, an array in the memory of the CPU that has ``__dlpack__``, or whatever
+        ``numpy.asarray`` takes.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of float32 or float64. It may share memory with ``value`` and may be read-only.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it is no array of float32 or float64, lies in the memory of another device, or belongs
+        to a graph of automatic differentiation. The message says what to do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_array("weights", [1.0, 2.0])
+    array([1., 2.])
+    >>> as_array("weights", np.ones(2, np.float16))
+    Traceback (most recent call last):
+        ...
+    turnout.errors.InvalidTypeError: weights must hold float32 or float64, got float16
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidTypeError(f"{name} must be an array without a mask, got a masked one")
+    array = value if isinstance(value, np.ndarray) else _read(name, value)
+    if array.dtype.newbyteorder("=") not in _DTYPES:
+        got = _arguments.shown(value) if array.dtype.hasobject else array.dtype
+        raise InvalidTypeError(f"{name} must hold float32 or float64, got {got}")
+    return np.asarray(array, dtype=array.dtype.newbyteorder("="))
+
+
+def _read(name: str, value: Any) -> Array:
+    """Read an array of another library in place if that is possible, or as NumPy can."""
+    if hasattr(type(value), "__dlpack__"):
+        with contextlib.suppress(Exception):
+            return np.from_dlpack(value)
+    try:
+        return np.asarray(value)
+    except Exception as error:
+        # A dtype that NumPy lacks, a graph of automatic differentiation, another device.
+        kind = getattr(value, "dtype", type(value).__name__)
+        raise InvalidTypeError(
+            f"{name} must be an array of float32 or float64 in the memory of the CPU, got "
+            f"{_arguments.shown(kind)}, which NumPy cannot read: {_arguments.shown(error)}"
+        ) from error
+
+
+def _mapped(
+    tree: Tree,
+    path: str,
+    leaf: Callable[[Any, str], Any],
+    leaves: Container[str] = (),
+    depth: int = 0,
+) -> Tree:
+    """Nest what ``leaf`` gives of each leaf and its path, in order, as the tree is nested.
+
+    What stands at a path of ``leaves`` is a leaf, whatever it is.
+    """
     if depth > _DEEPEST:
         raise InvalidValueError(
             f"{path[:80]}... must not be nested more than {_DEEPEST} times deep"
         )
+    if path in leaves:
+        return leaf(tree, path)
     if isinstance(tree, Mapping):
         steps: Sequence[Any] = _keys(tree, path)
     elif hasattr(tree, "_fields") and isinstance(tree, tuple):
@@ -323,7 +402,7 @@ def _mapped(tree: Tree, path: str, leaf: Callable[[Any, str], Any], depth: int =
         steps = range(len(tree))
     else:
         return leaf(tree, path)
-    children = [_mapped(tree[step], f"{path}[{step!r}]", leaf, depth + 1) for step in steps]
+    children = [_mapped(tree[step], f"{path}[{step!r}]", leaf, leaves, depth + 1) for step in steps]
     if isinstance(tree, Mapping):
         return dict(zip(steps, children, strict=True))
     return tuple(children) if isinstance(tree, tuple) else children
@@ -334,41 +413,6 @@ def _keys(table: Mapping[Any, Any], path: str) -> list[Any]:
         if not isinstance(key, str):
             raise _arguments.mistyped(f"{path} must have keys that are text", key)
     return sorted(table)
-
-
-def _matched(tree: Any, node: Tree, path: str) -> Iterator[tuple[str, Any, _Leaf]]:
-    """Pair the leaves of a tree with those of a structure."""
-    if isinstance(node, _Leaf):
-        if isinstance(tree, Mapping):
-            raise InvalidTypeError(
-                f"{path} must be one array, as the parameters are, got {_named(tree)}"
-            )
-        yield path, tree, node
-        return
-    steps: Sequence[Any] = list(node) if isinstance(node, dict) else range(len(node))
-    if isinstance(node, dict):
-        expected: str = f"a dictionary with the keys {_arguments.listed(steps)}"
-        fits = isinstance(tree, Mapping) and _keys(tree, path) == steps
-    else:
-        count = len(node)
-        expected = f"a list or tuple of {count} entr{'y' if count == 1 else 'ies'}"
-        fits = isinstance(tree, (list, tuple)) and len(tree) == count
-    if not fits:
-        raise InvalidValueError(
-            f"{path} must be {expected}, as the parameters are, got {_named(tree)}"
-        )
-    for step in steps:
-        yield from _matched(tree[step], node[step], f"{path}[{step!r}]")
-
-
-def _named(tree: Any) -> str:
-    """Say what stands where something else was expected."""
-    if isinstance(tree, Mapping):
-        return f"a dictionary with the keys {_arguments.listed(list(tree))}"
-    if isinstance(tree, (list, tuple)):
-        return f"a {type(tree).__name__} of {len(tree)}"
-    shape = getattr(tree, "shape", None)
-    return _arguments.shown(tree) if shape is None else f"an array of shape {tuple(shape)}"
 
 
 def _matrix(path: str, array: Array, leaf: _Leaf) -> Array:
@@ -393,7 +437,7 @@ def _described(description: Any, depth: int = 0) -> Tree:
         match description:
             case {"dtype": str(dtype), "shape": list(shape), **rest} if (
                 not rest
-                and dtype in DTYPES
+                and dtype in _DTYPES
                 and all(type(length) is int and 0 <= length < 2**63 for length in shape)
             ):
                 return _Leaf(tuple(shape), dtype)
