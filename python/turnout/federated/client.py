@@ -140,6 +140,13 @@ class Client:
     array([0.6, 0.5, 0.8])
     """
 
+    #: The public parameters.
+    plan: RandomParticipationSGD
+    #: How many elements it has.
+    size: int
+    #: Its own ledger.
+    ledger: PrivacyLedger | None
+
     def __init__(
         self,
         plan: RandomParticipationSGD,
@@ -149,36 +156,21 @@ class Client:
         index: int = 0,
         ledger: PrivacyLedger | None = None,
     ) -> None:
-        self._plan = plan
-        self._size = _arguments.integer("size", size, least=0)
+        self.plan = plan
+        self.size = _arguments.integer("size", size, least=0)
         bound = plan.local_size
-        if bound is not None and self._size > bound:
+        if bound is not None and self.size > bound:
             raise InvalidValueError(
                 f"size must be at most local_size = {bound}, on which the accounting rests, "
-                f"got {self._size} elements"
+                f"got {self.size} elements"
             )
         if plan.grid is not None:
-            plan.grid.check_examples("size", self._size)
+            plan.grid.check_examples("size", self.size)
         self._structure = structure_of(parameters)
         self._index = _arguments.integer("index", index, least=0, most=2**40)
-        self._ledger = accepted_ledger(plan, ledger)
+        self.ledger = accepted_ledger(plan, ledger)
         self._open: Draw | None = None
         self._next = 0
-
-    @property
-    def plan(self) -> RandomParticipationSGD:
-        """The public parameters."""
-        return self._plan
-
-    @property
-    def size(self) -> int:
-        """How many elements it has."""
-        return self._size
-
-    @property
-    def ledger(self) -> PrivacyLedger | None:
-        """Its own ledger."""
-        return self._ledger
 
     def draw(self, round: int) -> Draw:  # noqa: A002 (the field's word)
         """Pay for a round, then draw participation and sample.
@@ -208,14 +200,14 @@ class Client:
             raise ProtocolError(
                 f"round must be above {self._next - 1}, the last that was drawn, got {number}"
             )
-        if self._ledger is not None:
-            assert self._plan.mechanism is not None
-            self._ledger.spend(self._plan.mechanism, label=LABEL)
+        if self.ledger is not None:
+            assert self.plan.mechanism is not None
+            self.ledger.spend(self.plan.mechanism, label=LABEL)
         self._next = number + 1
-        part = draws.takes_part(self._plan, self._index, number)
+        part = draws.takes_part(self.plan, self._index, number)
         elements = np.empty(0, np.int64)
         if part:
-            elements = draws.elements(self._plan, self._size, self._index, number)
+            elements = draws.elements(self.plan, self.size, self._index, number)
         self._open = Draw(number, part, elements)
         return self._open
 
@@ -249,7 +241,7 @@ class Client:
         self._check(draw)
         if not draw.takes_part:
             raise ProtocolError(f"the client does not take part in round {draw.round}: use silence")
-        values = add_gradients(self._plan, gradients, draw.elements.size, self._structure)
+        values = add_gradients(self.plan, gradients, draw.elements.size, self._structure)
         return self._closed(draw, values)
 
     def silence(self, draw: Draw) -> Update | None:
@@ -274,12 +266,12 @@ class Client:
             ``"trusted_server"`` also if it takes part.
         """
         self._check(draw)
-        if draw.takes_part and self._plan.mode == "trusted_server":
+        if draw.takes_part and self.plan.mode == "trusted_server":
             raise ProtocolError(f"the client takes part in round {draw.round}: use update")
-        if not draw.takes_part and self._plan.mode != "always_send":
+        if not draw.takes_part and self.plan.mode != "always_send":
             self._open = None
             return None
-        return self._closed(draw, zeros(self._plan, self._structure.total))
+        return self._closed(draw, zeros(self.plan, self._structure.total))
 
     def answer(
         self,
@@ -324,9 +316,9 @@ class Client:
             )
 
     def _closed(self, draw: Draw, values: Array) -> Update:
-        values = draws.made_safe(self._plan, values, self._index, draw.round)
+        values = draws.made_safe(self.plan, values, self._index, draw.round)
         self._open = None
-        return Update(draw.round, values, self._plan.fingerprint)
+        return Update(draw.round, values, self.plan.fingerprint)
 
 
 def accepted_ledger(

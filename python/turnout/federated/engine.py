@@ -82,6 +82,9 @@ class InProcessEngine:
     True
     """
 
+    #: The server's half, with the model, the round and the ledger of the whole training.
+    server: Server
+
     def __init__(
         self,
         plan: RandomParticipationSGD,
@@ -103,7 +106,7 @@ class InProcessEngine:
         self._gradients = gradients
         self._sizes, self._clients = _sizes(sizes, clients, plan.local_size)
         self._batched = batched
-        self._server = Server(
+        self.server = Server(
             plan,
             parameters,
             optimizer,
@@ -115,21 +118,6 @@ class InProcessEngine:
         # Rounds in which everybody was (or may have been) available, and each client's beside them.
         self._common = 0
         self._own: Integers | None = None
-
-    @property
-    def plan(self) -> RandomParticipationSGD:
-        """The public parameters."""
-        return self._plan
-
-    @property
-    def server(self) -> Server:
-        """The server's half, with the model, the round and the ledger of the whole training."""
-        return self._server
-
-    @property
-    def clients(self) -> int:
-        """How many clients there are."""
-        return self._clients
 
     def client_ledger(self, index: int) -> PrivacyLedger:
         """Give the ledger of one client: what it spent in this training.
@@ -153,7 +141,7 @@ class InProcessEngine:
             If there is no such client, or the training has no ledger.
         """
         position = _arguments.integer("index", index, least=0, most=self._clients - 1)
-        whole = self._server.ledger
+        whole = self.server.ledger
         if whole is None or self._plan.mechanism is None:
             raise InvalidValueError("the training has no ledger: give one, or a target")
         own = PrivacyLedger(whole.epsilon, whole.delta, whole.adjacency)
@@ -175,8 +163,8 @@ class InProcessEngine:
         ProtocolError, CorruptDataError, UnsupportedVersionError, PlanMismatchError, OSError
             As for :meth:`turnout.federated.Server.resume`.
         """
-        found = self._server.resume()
-        self._common, self._own = self._server.round, None
+        found = self.server.resume()
+        self._common, self._own = self.server.round, None
         return found
 
     def run(
@@ -220,36 +208,36 @@ class InProcessEngine:
             If the checkpoint cannot be written.
         """
         total = _arguments.integer("rounds", rounds, least=0)
-        if total < self._server.round:
+        if total < self.server.round:
             raise InvalidValueError(
-                f"rounds must be the total number of rounds, of which {self._server.round} are "
+                f"rounds must be the total number of rounds, of which {self.server.round} are "
                 f"over, got {total}"
             )
         for name, function in (("available", available), ("callback", callback)):
             if function is not None:
                 _check_function(name, function)
-        work = range(self._server.round, total)
+        work = range(self.server.round, total)
         for _ in track(work, "federated training", wanted=progress):
             self._one_round(available)
             if callback is not None:
-                callback(self._server.round, self._server.parameters)
-        return self._server.parameters
+                callback(self.server.round, self.server.parameters)
+        return self.server.parameters
 
     def _one_round(self, available: Callable[[int], Any] | None) -> None:
-        number = self._server.round
+        number = self.server.round
         present = None if available is None else self._present(available(number))
-        self._server.open(self._clients if present is None else present.size)
+        self.server.open(self._clients if present is None else present.size)
         try:
             self._pay(present)
             taking_part = draws.participants(self._plan, self._clients, number)
             if present is not None:
                 taking_part = np.intersect1d(taking_part, present, assume_unique=True)
             for values in self._updates(number, taking_part, present):
-                self._server.put(values)
+                self.server.put(values)
         except BaseException:
-            self._server.abandon()
+            self.server.abandon()
             raise
-        self._server.close()
+        self.server.close()
 
     def _pay(self, present: Integers | None) -> None:
         if present is None:
@@ -263,7 +251,7 @@ class InProcessEngine:
         self, number: int, taking_part: Integers, present: Integers | None
     ) -> Iterator[Array]:
         """Give what each client sends; in batches the first has the sum of all."""
-        parameters = self._server.parameters
+        parameters = self.server.parameters
         sampled = {int(client): self._elements(int(client), number) for client in taking_part}
         if self._batched and sampled:
             clients = np.repeat(taking_part, [part.size for part in sampled.values()])
@@ -301,7 +289,7 @@ class InProcessEngine:
 
     def __repr__(self) -> str:
         """Show how far it is."""
-        return f"InProcessEngine({self._clients} clients, round {self._server.round})"
+        return f"InProcessEngine({self._clients} clients, round {self.server.round})"
 
 
 def _check_function(name: str, value: Any) -> None:

@@ -72,6 +72,15 @@ class Server:
     True
     """
 
+    #: The public parameters.
+    plan: RandomParticipationSGD
+    #: How many rounds were opened and ended; the number of the next one.
+    round: int
+    #: The ledger of the whole training.
+    ledger: PrivacyLedger | None
+    #: The file that the state is written to.
+    checkpoint: Path | None
+
     def __init__(
         self,
         plan: RandomParticipationSGD,
@@ -82,7 +91,7 @@ class Server:
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 1,
     ) -> None:
-        self._plan = plan
+        self.plan = plan
         self._structure = structure_of(flatten(parameters)[1])
         self._vector = vector(parameters)
         if self._finite(self._vector) is None:
@@ -91,37 +100,17 @@ class Server:
             "optimizer", optimizer, Optimizer, "an optimizer of turnout.federated, such as SGD(0.1)"
         )
         self._state = optimizer.initial_state(self._structure.total)
-        self._ledger = accepted_ledger(plan, ledger)
-        self._checkpoint = None if checkpoint is None else _writable(checkpoint)
+        self.ledger = accepted_ledger(plan, ledger)
+        self.checkpoint = None if checkpoint is None else _writable(checkpoint)
         self._resumed = False
         self._every = _arguments.integer("checkpoint_every", checkpoint_every, least=1)
-        self._round = 0
+        self.round = 0
         self._open: Round | None = None
-
-    @property
-    def plan(self) -> RandomParticipationSGD:
-        """The public parameters."""
-        return self._plan
 
     @property
     def parameters(self) -> Any:
         """The model: nested as it was given, with the dtypes that were given."""
         return self._structure.from_vector(self._vector)
-
-    @property
-    def round(self) -> int:
-        """How many rounds were opened and ended; the number of the next one."""
-        return self._round
-
-    @property
-    def ledger(self) -> PrivacyLedger | None:
-        """The ledger of the whole training."""
-        return self._ledger
-
-    @property
-    def checkpoint(self) -> Path | None:
-        """The file that the state is written to."""
-        return self._checkpoint
 
     def open(self, available: int) -> int:
         """Pay for a round and open it.
@@ -148,13 +137,13 @@ class Server:
             If ``available`` is no integer of at least 1.
         """
         if self._open is not None:
-            raise ProtocolError(f"round {self._round} is open: close or abandon it first")
+            raise ProtocolError(f"round {self.round} is open: close or abandon it first")
         clients = _arguments.integer("available", available, least=1, most=2**40)
         self._check_unused()
-        if self._ledger is not None:
-            self._pay(self._ledger)
-        self._open = Round(self._plan, self._round, clients, self._structure.total)
-        return self._round
+        if self.ledger is not None:
+            self._pay(self.ledger)
+        self._open = Round(self.plan, self.round, clients, self._structure.total)
+        return self.round
 
     def add(self, update: Update | None, client: Hashable) -> None:
         """Add what a client sent.
@@ -236,19 +225,19 @@ class Server:
         opened = self._opened("open one first")
         with np.errstate(over="ignore", invalid="ignore"):
             gradient = opened.gradient()
-            moved, state = self._optimizer.step(self._vector, gradient, self._state, self._round)
+            moved, state = self._optimizer.step(self._vector, gradient, self._state, self.round)
         model = self._finite(moved)
         if model is None:
             self.abandon()
             raise InvalidValueError(
-                f"the step of round {self._round - 1} leads to a model that is not finite: it is "
+                f"the step of round {self.round - 1} leads to a model that is not finite: it is "
                 "not made, and the round stays paid (is the learning rate too large?)"
             )
         self._vector, self._state = moved, state
-        self._round += 1
+        self.round += 1
         self._open = None
-        if self._checkpoint is not None and self._round % self._every == 0:
-            self.save(self._checkpoint)
+        if self.checkpoint is not None and self.round % self._every == 0:
+            self.save(self.checkpoint)
         return model
 
     def abandon(self) -> None:
@@ -260,7 +249,7 @@ class Server:
             If no round is open.
         """
         self._opened("nothing to abandon")
-        self._round += 1
+        self.round += 1
         self._open = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -281,10 +270,10 @@ class Server:
             If the file cannot be written.
         """
         if self._open is not None:
-            raise ProtocolError(f"round {self._round} is open: close or abandon it first")
+            raise ProtocolError(f"round {self.round} is open: close or abandon it first")
         place = Path(path)
-        if self._plan.seed is None and self._ledger is not None:
-            self._ledger.save(self._journal(place))
+        if self.plan.seed is None and self.ledger is not None:
+            self.ledger.save(self._journal(place))
         save_checkpoint(place, self._training_state())
 
     def resume(self) -> bool:
@@ -314,15 +303,15 @@ class Server:
         OSError
             If a file cannot be read.
         """
-        if self._checkpoint is None:
+        if self.checkpoint is None:
             raise ProtocolError("no checkpoint was named when the server was made")
-        if self._open is not None or self._round > 0:
+        if self._open is not None or self.round > 0:
             raise ProtocolError("the training has begun: resume before the first round")
-        found = self._checkpoint.exists()
+        found = self.checkpoint.exists()
         if found:
-            self._restore(load_checkpoint(self._checkpoint))
-        if self._plan.seed is None and self._ledger is not None:
-            self._take_journal(self._ledger, self._checkpoint, found)
+            self._restore(load_checkpoint(self.checkpoint))
+        if self.plan.seed is None and self.ledger is not None:
+            self._take_journal(self.ledger, self.checkpoint, found)
         self._resumed = True
         return found
 
@@ -333,13 +322,13 @@ class Server:
 
     def _pay(self, ledger: PrivacyLedger) -> None:
         """Pay for the round that is opened, and write that down where a crash would forget it."""
-        assert self._plan.mechanism is not None
-        path = None if self._plan.seed is not None else self._checkpoint
-        if path is not None and not path.exists() and ledger.can_spend(self._plan.mechanism):
+        assert self.plan.mechanism is not None
+        path = None if self.plan.seed is not None else self.checkpoint
+        if path is not None and not path.exists() and ledger.can_spend(self.plan.mechanism):
             # Before anything is spent there are both files: one without the other is a loss.
             ledger.save(self._journal(path))
             save_checkpoint(path, self._training_state())
-        ledger.spend(self._plan.mechanism, label=LABEL)
+        ledger.spend(self.plan.mechanism, label=LABEL)
         if path is not None:
             ledger.save(self._journal(path))
 
@@ -352,19 +341,19 @@ class Server:
 
     def _training_state(self) -> TrainingState:
         return TrainingState(
-            plan=self._plan.to_dict(),
+            plan=self.plan.to_dict(),
             structure=self._structure,
             parameters=self._vector,
             optimizer=self._optimizer.to_dict(),
             optimizer_state=self._state,
-            round=self._round,
-            ledger=self._ledger,
+            round=self.round,
+            ledger=self.ledger,
         )
 
     def _restore(self, state: TrainingState) -> None:
-        path = self._checkpoint
+        path = self.checkpoint
         for name, stored, own in (
-            ("plan", state.plan, self._plan.to_dict()),
+            ("plan", state.plan, self.plan.to_dict()),
             ("model", state.structure, self._structure),
             ("optimizer", state.optimizer, self._optimizer.to_dict()),
         ):
@@ -372,7 +361,7 @@ class Server:
                 raise PlanMismatchError(
                     f"{path}: the checkpoint was made with another {name}{_difference(stored, own)}"
                 )
-        if (state.ledger is None) != (self._ledger is None):
+        if (state.ledger is None) != (self.ledger is None):
             raise PlanMismatchError(
                 f"{path}: the checkpoint has {'no' if state.ledger is None else 'a'} ledger"
             )
@@ -382,7 +371,7 @@ class Server:
         if self._finite(state.parameters) is None:
             raise CorruptDataError(f"{path}: the checkpoint holds a model that is not finite")
         self._vector, self._state = state.parameters, list(state.optimizer_state)
-        self._round, self._ledger = state.round, state.ledger
+        self.round, self.ledger = state.round, state.ledger
 
     def _take_journal(self, ledger: PrivacyLedger, path: Path, found: bool) -> None:
         """Go on from the ledger beside the checkpoint, which knows of the latest rounds."""
@@ -405,23 +394,23 @@ class Server:
             )
         self._check_kept(written, journal)
         # Clients have seen these rounds and take none of their numbers again.
-        self._round += _rounds(written) - _rounds(ledger)
-        self._ledger = written
+        self.round += _rounds(written) - _rounds(ledger)
+        self.ledger = written
 
     def _check_budget(self, ledger: PrivacyLedger, path: Path | None) -> None:
-        assert self._ledger is not None
+        assert self.ledger is not None
         for name in ("epsilon", "delta", "adjacency"):
-            if getattr(ledger, name) != getattr(self._ledger, name):
+            if getattr(ledger, name) != getattr(self.ledger, name):
                 raise PlanMismatchError(
                     f"{path}: its ledger has {name} = {getattr(ledger, name)!r}, this training "
-                    f"{getattr(self._ledger, name)!r}"
+                    f"{getattr(self.ledger, name)!r}"
                 )
 
     def _check_kept(self, ledger: PrivacyLedger, path: Path | None) -> None:
         """Refuse a ledger that lacks something of the one so far, which would be forgotten."""
-        assert self._ledger is not None
+        assert self.ledger is not None
         stored = dict(parts_of(ledger.entries))
-        for mechanism, rounds in parts_of(self._ledger.entries):
+        for mechanism, rounds in parts_of(self.ledger.entries):
             if rounds > stored.get(mechanism, 0):
                 raise PlanMismatchError(
                     f"{path}: its ledger has {stored.get(mechanism, 0)} rounds of {mechanism!r} "
@@ -430,11 +419,11 @@ class Server:
 
     def _check_unused(self) -> None:
         """Refuse to write over an earlier training that was not looked at."""
-        if self._checkpoint is None or self._resumed or self._round > 0:
+        if self.checkpoint is None or self._resumed or self.round > 0:
             return
-        places = [self._checkpoint]
-        if self._plan.seed is None and self._ledger is not None:
-            places.append(self._journal(self._checkpoint))
+        places = [self.checkpoint]
+        if self.plan.seed is None and self.ledger is not None:
+            places.append(self._journal(self.checkpoint))
         for place in places:
             if place.exists():
                 raise ProtocolError(
@@ -449,7 +438,7 @@ class Server:
     def __repr__(self) -> str:
         """Show how far it is."""
         state = "open" if self._open is not None else "next"
-        return f"Server(round {self._round} {state}, {self._structure.total} parameters)"
+        return f"Server(round {self.round} {state}, {self._structure.total} parameters)"
 
 
 def _writable(checkpoint: str | os.PathLike[str]) -> Path:

@@ -109,11 +109,6 @@ class RandomParticipationStrategy(Strategy):
         self._server: Server | None = None
 
     @property
-    def plan(self) -> RandomParticipationSGD:
-        """The public parameters."""
-        return self._plan
-
-    @property
     def server(self) -> Server:
         """The server's half: model, round, ledger.
 
