@@ -241,7 +241,6 @@ def test_a_picture_never_overwrites_the_answers(people: Path, turnout: Run) -> N
         ("sampling", ("-d", 1e-5), "the guarantee does not hold"),
         ("two-stage", ("-d", 1e-3, "--reported", 2), "the guarantee does not hold"),
         ("recommend", ("-d", 1e-5), "what holds for data with the floor does not hold"),
-        ("recommend", ("-d", 1e-5, "--run"), "what holds for data with the floor does not hold"),
     ],
 )
 def test_a_floor_that_does_not_hold_is_told(
@@ -293,11 +292,15 @@ def test_recommend_compares_and_runs_nothing(people: Path, turnout: Run) -> None
     assert errors == sorted(errors)
     assert np.allclose(errors, [record.rmse for record in expected.records])
     assert any(each["conditional"] for each in answer["recommendation"])
+    plans = [
+        each["plan"] and mechanism_from_dict(each["plan"]) for each in answer["recommendation"]
+    ]
+    assert plans == [record.mechanism for record in expected.records]
     result = turnout(*arguments(people, "recommend", "-d", 1e-5))
     assert result.exit_code == 0
     assert max(map(len, result.stdout.splitlines())) <= 80
     text = " ".join(result.stdout.split())
-    assert "Nothing was run" in text
+    assert "run nothing: --mechanism names what is run" in text
     assert "discrete laplace noise by users" in text
     assert "std. error" not in text
 
@@ -310,25 +313,11 @@ def test_recommend_needs_no_delta(people: Path, turnout: Run) -> None:
     result = turnout(*arguments(people, "recommend"))
     assert result.exit_code == 0
     text = " ".join(result.stdout.split())
-    assert "epsilon 1, delta 0" in text
+    assert "epsilon 1 delta 0" in text
     assert (
         text.count("not compared (needs a delta above 0): discrete gaussian noise by users;") == 1
     )
     assert max(map(len, result.stdout.splitlines())) <= 80
-    run = as_json(turnout, people, "recommend", "--run")
-    assert run["guarantee"]["delta"] == 0.0
-
-
-def test_what_recommend_finds_best_can_be_run(people: Path, turnout: Run) -> None:
-    answer = as_json(turnout, people, "recommend", "-d", 1e-5, "--run")
-    best = recommend(USERS, tn.Domain(LABELS), 1.0, 1e-5).best
-    assert mechanism_from_dict(answer["plan"]) == best
-    assert len(answer["estimates"]) == 3
-    assert answer["recommendation"][0]["plan"] == answer["plan"]
-    result = turnout(*arguments(people, "recommend", "-d", 1e-5, "--run"))
-    assert result.exit_code == 0
-    assert "rms error" in result.stdout
-    assert "std. error" in result.stdout
 
 
 # Refusals.
@@ -358,7 +347,6 @@ def test_what_recommend_finds_best_can_be_run(people: Path, turnout: Run) -> Non
         ("recommend", ("-d", 1e-5, "--seed", 4), "--seed: belongs to a round"),
         ("recommend", ("-d", 1e-5, "--project", "simplex"), "--project: belongs to a round"),
         ("recommend", ("-d", 1e-5, "--interval", 0.9), "--interval: belongs to a round"),
-        ("discrete-laplace", ("--run",), "belongs to --mechanism recommend"),
         ("discrete-laplace", ("--parties", "1"), "is not users"),
         ("discrete-laplace", ("--parties", "nobody"), "is not users"),
         ("discrete-laplace", ("--labels-file", "labels.txt"), "not both"),

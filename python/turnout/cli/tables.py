@@ -72,7 +72,7 @@ def table(
 def tell(
     title: str,
     rows: Iterable[tuple[str, str]],
-    *below: Table | str | Callable[[Console], None],
+    *below: Table | Text | str | Callable[[Console], None],
     console: Console | None = None,
     **files: Path | str | None,
 ) -> None:

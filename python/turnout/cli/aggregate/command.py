@@ -12,24 +12,21 @@ from turnout.cli import options
 from turnout.cli.aggregate.mechanisms import (
     Name,
     arguments_of,
-    below_floor,
     check_parties,
+    floor_holds,
     mechanism_of,
 )
 from turnout.cli.aggregate.results import (
-    comparison_records,
-    comparison_table,
     costs_table,
-    floor_note,
     json_object,
     show_comparison,
     summary,
 )
 from turnout.cli.answers import check_labels, files_of, scanned, settled, stated_labels
-from turnout.cli.running import note, output, refusing
+from turnout.cli.running import note, refusing
 from turnout.cli.showing.estimates import show_estimate
 from turnout.cli.showing.shown import Wish
-from turnout.distributed import Recommendation, recommend
+from turnout.distributed import recommend
 from turnout.frequency.estimation.estimate import SHRUNK
 from turnout.pipeline.in_memory import read_columns
 from turnout.reporting.kinds import SHARES
@@ -81,7 +78,6 @@ def aggregate(
     labels_file: options.LabelsFile = None,
     missing: options.Missing = None,
     missing_value: options.MissingValues = None,
-    run: Annotated[bool, typer.Option("--run")] = False,
     level: options.Level = 0.95,
     clip: options.Clip = False,
     simultaneous: options.Simultaneous = None,
@@ -157,8 +153,6 @@ def aggregate(
         Elect more users than this for an item.
     elected
         Elect exactly so many for an item.
-    run
-        Run what --mechanism recommend finds best.
     level
         Confidence level of the intervals.
     simultaneous
@@ -172,15 +166,12 @@ def aggregate(
     """
     check_labels(labels, labels_file)
     arguments = arguments_of(context, mechanism)
-    if run and mechanism != "recommend":
-        raise typer.BadParameter("belongs to --mechanism recommend", param_hint="--run")
     if shrink and project != "none":
         raise typer.BadParameter(
             f"--project {project} makes another distribution", param_hint="--shrink"
         )
-    if mechanism == "recommend" and not run:
-        # They would do nothing, because nothing is run.
-        reason = "belongs to a round: with --mechanism recommend it needs --run"
+    if mechanism == "recommend":
+        reason = "belongs to a round, and --mechanism recommend runs none"
         options.refuse_given(context, _OF_A_ROUND, reason)
     if plot is not None:
         options.refuse_overwriting_inputs(plot, files_of(sources))
@@ -188,21 +179,15 @@ def aggregate(
     answers, domains = settled(answers, stated_labels(labels and [labels], labels_file, [column]))
     read = read_columns(answers, domains)
     [codes], users, domain = read.codes, read.groups.size, domains[column]
-    comparison: Recommendation | None = None
     if mechanism == "recommend":
         with doing("comparing mechanisms"):
             comparison = recommend(users, domain, **arguments)
-        chosen = comparison.best
-    else:
-        with doing("calibrating"):
-            chosen = mechanism_of(mechanism, domain, users, arguments)
-    below = below_floor(arguments, domain, codes)
-    floor_holds = None if below is None else not below
-    if below:
-        note(floor_note(arguments["floor"], below, domain.size, compared=comparison is not None))
-    if comparison is not None and not run:
-        show_comparison(comparison, floor_holds=floor_holds, plot=plot, as_json=as_json)
+        holds = floor_holds(arguments, domain, codes, "what holds for data with the floor")
+        show_comparison(comparison, floor_holds=holds, plot=plot, as_json=as_json)
         return
+    with doing("calibrating"):
+        chosen = mechanism_of(mechanism, domain, users, arguments)
+    holds = floor_holds(arguments, domain, codes, "the guarantee")
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
     with doing(f"a round of {users:,} users"):
@@ -210,20 +195,10 @@ def aggregate(
     made = SHRUNK if shrink else project
     shown_top = None if as_json else top
     wish = Wish("hajek", level, simultaneous, "all", order, shown_top, clip, postprocessing=made)
-    estimate, head = wish.made(result.estimate), summary(chosen, read.dropped)
-    shown = show_estimate(estimate, wish, SHARES, head)
-    if comparison is not None and not as_json:
-        console = output()
-        console.print(comparison_table(comparison))
-        console.print()
+    shown = show_estimate(wish.made(result.estimate), wish, SHARES, summary(chosen, read.dropped))
+    more = {**json_object(chosen, result.costs), "floor_holds": holds, "dropped": read.dropped}
     replace(
         shown,
-        make_record=lambda: {
-            **shown.make_record(),
-            **json_object(chosen, result.costs),
-            "floor_holds": floor_holds,
-            "dropped": read.dropped,
-            **({} if comparison is None else {"recommendation": comparison_records(comparison)}),
-        },
+        make_record=lambda: {**shown.make_record(), **more},
         below=[*shown.below, costs_table(result.costs)],
     ).deliver(f"Aggregate of {answers.name}", plot=plot, target=None, as_json=as_json)

@@ -12,6 +12,7 @@ from turnout import Domain, distributed
 from turnout._types import Array
 from turnout.cli import options
 from turnout.cli.account.shared import down, up
+from turnout.cli.running import note
 from turnout.reporting.words import number
 
 Name = Literal[
@@ -24,6 +25,9 @@ _TWO_STAGE = ("two-stage",)
 
 #: What runs without a delta.
 _WITHOUT_DELTA = ("discrete-laplace", "recommend")
+
+#: How many labels a note names.
+_FEW = 5
 
 #: Options of which sampling needs one.
 _PROTECTING = ("floor", "dummies", "threshold")
@@ -128,8 +132,8 @@ def mechanism_of(
     return distributed.NoisyAggregation(domain, users, noise=name.replace("-", "_"), **arguments)
 
 
-def below_floor(arguments: dict[str, Any], domain: Domain, codes: Array) -> list[Any] | None:
-    """Give the labels that fewer people hold than the floor promises, the rarest first.
+def floor_holds(arguments: dict[str, Any], domain: Domain, codes: Array, what: str) -> bool | None:
+    """Tell whether every item has as many people as the floor promises, and note which has not.
 
     None if nothing rests on a floor: none was given, or nothing of it is hidden from those who
     collude.
@@ -139,7 +143,15 @@ def below_floor(arguments: dict[str, Any], domain: Domain, codes: Array) -> list
         return None
     held = np.bincount(codes, minlength=domain.size)
     rarest = np.argsort(held, kind="stable")
-    return [domain.labels[code] for code in rarest if held[code] < floor]
+    below = [domain.labels[code] for code in rarest if held[code] < floor]
+    if below:
+        names = ", ".join(map(str, below[:_FEW])) + (", ..." if len(below) > _FEW else "")
+        note(
+            f"the floor of {floor:,} does not hold here: {len(below):,} of {domain.size:,} labels "
+            f"{'is' if len(below) == 1 else 'are'} held by fewer ({names}); {what} does not hold "
+            "for this data"
+        )
+    return not below
 
 
 def parameters(mechanism: distributed.AggregationMechanism) -> dict[str, Any]:

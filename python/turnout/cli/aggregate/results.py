@@ -7,18 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from turnout.cli.account.shared import up
 from turnout.cli.aggregate.mechanisms import parameters, rows
-from turnout.cli.running import output
-from turnout.cli.tables import print_json, save_picture, table
+from turnout.cli.tables import print_json, save_picture, table, tell
 from turnout.distributed import AggregationMechanism, CostLedger, Recommendation
 from turnout.reporting.words import number
 
 STUDY = "all parties in this process, to study the mechanism; not a deployment"
-
-#: How many labels a note names.
-_FEW = 5
 
 
 def summary(mechanism: AggregationMechanism, dropped: int) -> list[tuple[str, str]]:
@@ -80,9 +77,28 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
 
 
-def comparison_table(comparison: Recommendation) -> Table:
-    """Draw the mechanisms, those of smallest error first."""
-    header = ["mechanism", "rms error", "delta", "bytes", "holds for"]
+def show_comparison(
+    comparison: Recommendation, *, floor_holds: bool | None, plot: Path | None, as_json: bool
+) -> None:
+    """Show the mechanisms, those of smallest error first."""
+    save_picture(plot, comparison.plot)
+    if as_json:
+        plans = (one.mechanism and one.mechanism.to_dict() for one in comparison.records)
+        pairs = zip(comparison.to_records(), plans, strict=True)
+        print_json(
+            {
+                "users": comparison.users,
+                "items": comparison.items,
+                "epsilon": comparison.epsilon,
+                "delta": comparison.delta,
+                "floor_holds": floor_holds,
+                "recommendation": [{**record, "plan": plan} for record, plan in pairs],
+                "refused": [
+                    {"title": title, "reason": reason} for title, reason in comparison.refused
+                ],
+            }
+        )
+        return
     cells = [
         [
             record.title,
@@ -93,59 +109,21 @@ def comparison_table(comparison: Recommendation) -> Table:
         ]
         for record in comparison.records
     ]
-    title = (
-        f"{comparison.users:,} users, {comparison.items} items, epsilon "
-        f"{number(comparison.epsilon)}, delta {number(comparison.delta)}"
+    setting = [
+        ("users", f"{comparison.users:,}"),
+        ("items", f"{comparison.items:,}"),
+        ("epsilon", number(comparison.epsilon)),
+        ("delta", number(comparison.delta)),
+        ("run", "nothing: --mechanism names what is run"),
+    ]
+    tell(
+        "Mechanisms of aggregation",
+        setting,
+        table(["mechanism", "rms error", "delta", "bytes", "holds for"], cells, right=(1, 2, 3)),
+        *(Text(line, style="dim") for line in comparison.not_compared()),
+        Text(
+            "The error is that of one frequency; bytes are those of a user's shares alone, "
+            "without headers."
+        ),
+        picture=plot,
     )
-    return table(header, cells, right=(1, 2, 3), title=title)
-
-
-def floor_note(floor: int, below: list[Any], size: int, *, compared: bool) -> str:
-    """Say that a floor is not kept by the data at hand."""
-    names = ", ".join(map(str, below[:_FEW])) + (", ..." if len(below) > _FEW else "")
-    what = "what holds for data with the floor" if compared else "the guarantee"
-    return (
-        f"the floor of {floor:,} does not hold here: {len(below):,} of {size:,} labels "
-        f"{'is' if len(below) == 1 else 'are'} held by fewer ({names}); {what} does not hold for "
-        "this data"
-    )
-
-
-def show_comparison(
-    comparison: Recommendation, *, floor_holds: bool | None, plot: Path | None, as_json: bool
-) -> None:
-    """Print the comparison alone."""
-    save_picture(plot, comparison.plot)
-    if as_json:
-        print_json(
-            {
-                "users": comparison.users,
-                "items": comparison.items,
-                "epsilon": comparison.epsilon,
-                "delta": comparison.delta,
-                "floor_holds": floor_holds,
-                "recommendation": comparison_records(comparison),
-                "refused": [
-                    {"title": title, "reason": reason} for title, reason in comparison.refused
-                ],
-            }
-        )
-        return
-    console = output()
-    console.print(comparison_table(comparison))
-    for line in comparison.not_compared():
-        console.print(line, markup=False, highlight=False, style="dim")
-    console.print(
-        "\nThe error is that of one frequency; bytes are those of a user's shares alone, without "
-        "headers. Nothing was run: --run runs the first with aggregators that holds for any data.",
-        markup=False,
-    )
-    if plot is not None:
-        console.print(f"\nThe picture: {plot}", markup=False, soft_wrap=True)
-
-
-def comparison_records(comparison: Recommendation) -> list[dict[str, Any]]:
-    """Give the comparison for programs."""
-    records = comparison.to_records()
-    plans = (record.mechanism and record.mechanism.to_dict() for record in comparison.records)
-    return [{**record, "plan": plan} for record, plan in zip(records, plans, strict=True)]
