@@ -197,7 +197,7 @@ class Randomizer(ABC):
         return None
 
     @abstractmethod
-    def estimate_groups(self, grouped: Any, method: str) -> Any:
+    def estimate_groups(self, grouped: Any, method: str | None) -> Any:
         """Estimate what was asked for in each group of a :class:`turnout.GroupedTally`."""
 
     @abstractmethod

@@ -23,7 +23,6 @@ from turnout._types import Axes, Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.series import Series
 from turnout.collecting.groups.series_pictures import Lines
-from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import shown_key
 from turnout.distribution.estimate import DistributionEstimate
 from turnout.distribution.law import METHODS
@@ -65,13 +64,8 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
     array([20., 60.])
     """
 
-    __slots__ = ()
-
     _columns = ("nodes", "received", *DistributionEstimate._columns, "reason")
-
-    def __init__(self, tally: GroupedTally[Any], method: str = METHODS[0]) -> None:
-        _arguments.choice("method", method, METHODS)
-        super().__init__(tally, method)
+    _methods = METHODS
 
     @property
     def frequencies(self) -> Floats:

@@ -241,7 +241,7 @@ class SquareWave(KernelKind[DistributionTally]):
             cells[place : place + self.window] += generator.multinomial(int(near[place]), alike)
         return Counts(cells.astype(np.uint64), int(reporting.sum()))
 
-    def estimate_groups(self, grouped: Any, method: str) -> GroupedDistributionEstimate:
+    def estimate_groups(self, grouped: Any, method: str | None) -> GroupedDistributionEstimate:
         """Estimate the distribution in each group of a grouped tally."""
         return GroupedDistributionEstimate(grouped, method)
 

@@ -124,7 +124,7 @@ class FrequencyOracle(KernelKind[Tally]):
         own, other = kernel.words
         return Fraction(own, other)
 
-    def estimate_groups(self, grouped: Any, method: str) -> GroupedEstimate:
+    def estimate_groups(self, grouped: Any, method: str | None) -> GroupedEstimate:
         """Estimate the frequencies of the answers in each group of a grouped tally."""
         return GroupedEstimate(grouped, method)
 

@@ -13,7 +13,6 @@ from turnout._types import Axes, Floats
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.series import Series
 from turnout.collecting.groups.series_pictures import Lines
-from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import shown_key
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.estimate import MeanEstimate
@@ -57,14 +56,9 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
     array([20., 60.])
     """
 
-    __slots__ = ()
-
     _columns = ("nodes", "received", *MeanEstimate._columns, "reason")
+    _methods = ESTIMATORS
     _numbers = "mean"
-
-    def __init__(self, tally: GroupedTally[Any], method: str = "hajek") -> None:
-        _arguments.choice("method", method, tuple(ESTIMATORS))
-        super().__init__(tally, method)
 
     @property
     def means(self) -> Floats:

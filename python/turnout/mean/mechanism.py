@@ -71,7 +71,7 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
         """Randomize and add up: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
         return _counts(self._core.collect(answers.ravel(), rates_of(participation), noise))
 
-    def estimate_groups(self, grouped: Any, method: str) -> GroupedMeanEstimate:
+    def estimate_groups(self, grouped: Any, method: str | None) -> GroupedMeanEstimate:
         """Estimate the mean in each group of a grouped tally."""
         return GroupedMeanEstimate(grouped, method)
 

@@ -113,7 +113,7 @@ def test_projection_changes_the_frequencies_and_nothing_else(grouped: GroupedTal
     for comparison in (estimate.compare(("DE", 1), ("DE", 2)),):
         other = projected.compare(("DE", 1), ("DE", 2))
         assert np.array_equal(other.differences, comparison.differences)
-    with pytest.raises(InvalidValueError, match="postprocessing"):
+    with pytest.raises(InvalidValueError, match="method must be one of"):
         estimate.project("round")
 
 

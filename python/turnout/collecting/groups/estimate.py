@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
@@ -14,7 +15,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._tables import Tabular, records_of
-from turnout._types import Floats, Unsigned
+from turnout._types import Floats, Self, Unsigned
 from turnout.collecting.groups.series_pictures import Lines
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.intervals import checked_level, tail_probability
@@ -132,35 +133,51 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
     tally
         What is estimated from.
     method
-        The estimator, as the kind's ``tally.estimate`` takes it.
+        The estimator, as the kind's ``tally.estimate`` takes it, and by default the same.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no such method.
+    EstimatorError
+        If the method does not apply to this participation.
     """
 
-    __slots__ = ("_estimates", "_method", "_reasons", "_tally")
-
+    #: The estimators by name.
+    _methods: ClassVar[Collection[str]]
     #: The methods of intervals whose level holds on average over the answers, never for all.
     _on_average: ClassVar[tuple[str, ...]] = ()
     #: The attribute of one estimate that is what was asked for.
     _numbers: ClassVar[str] = "frequencies"
 
-    def __init__(self, tally: GroupedTally[Any], method: str) -> None:
+    def __init__(self, tally: GroupedTally[Any], method: str | None = None) -> None:
         self._tally = _arguments.instance("tally", tally, GroupedTally, "a GroupedTally")
-        self._method = method
-        self._estimates: dict[Key, E] = {}
+        chosen = tally.oracle.tally_type.default_method if method is None else method
+        self._method = _arguments.choice("method", chosen, tuple(self._methods))
+        self._changes: tuple[Callable[[E], E], ...] = ()
         self._reasons: dict[Key, str] = {}
-        for key, group in tally.items():
+        self._estimates = self._each(tally, lambda group: group.estimate(chosen))
+
+    def _each(self, groups: Mapping[Key, Any], made_of: Callable[[Any], E]) -> dict[Key, E]:
+        """Make the estimates of groups; keep the reasons where something is missing for one."""
+        estimates: dict[Key, E] = {}
+        for key, group in groups.items():
             try:
-                self._estimates[key] = self._estimated(group)
+                estimates[key] = made_of(group)
             except EstimatorError:
-                reason = _reason(group)
+                reason = _reason(self._tally[key])
                 if reason is None:
                     # Nothing is missing: the method does not apply.
                     raise
-                self._reasons[key] = reason
+                self._reasons = {**self._reasons, key: reason}
+        return estimates
 
-    def _estimated(self, tally: Any) -> E:
-        """Make the estimate of one tally."""
-        estimate: E = tally.estimate(self._method)
-        return estimate
+    def _changed(self, change: Callable[[E], E], estimates: dict[Key, E] | None = None) -> Self:
+        """Change the estimate of each group, if none are given, and that of all together."""
+        made = copy(self)
+        made._changes = (*self._changes, change)
+        made._estimates = made._each(self._estimates, change) if estimates is None else estimates
+        return made
 
     @property
     def tally(self) -> GroupedTally[Any]:
@@ -201,7 +218,10 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
         EstimatorError
             If there is nothing to estimate it from.
         """
-        return self._estimated(self._tally.total)
+        total: E = self._tally.total.estimate(self._method)
+        for change in self._changes:
+            total = change(total)
+        return total
 
     @property
     def nodes(self) -> Unsigned:

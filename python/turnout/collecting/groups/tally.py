@@ -310,10 +310,7 @@ class GroupedTally(Mapping[Key, T]):
         >>> GroupedTally(["country"], {"DE": tally}).estimate()["DE"].frequencies.round(1)
         array([0.8, 0.2])
         """
-        kind = self._plan.oracle
-        return kind.estimate_groups(
-            self, kind.tally_type.default_method if method is None else method
-        )
+        return self.oracle.estimate_groups(self, method)
 
     def to_bytes(self) -> bytes:
         """Write the tallies: see :mod:`turnout.collecting.groups.encoding` for the layout.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import methodcaller
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -286,8 +287,6 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         What is estimated from.
     method
         The estimator, as in :meth:`turnout.Tally.estimate`.
-    clipped
-        Whether intervals are cut to [0, 1].
 
     Raises
     ------
@@ -306,24 +305,12 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
     True
     """
 
-    __slots__ = ("_clipped",)
-
     _columns = ("nodes", "received", *AttributeEstimate._columns, "reason")
-
-    def __init__(
-        self, tally: GroupedTally[Any], method: str = "hajek", *, clipped: bool = False
-    ) -> None:
-        _arguments.choice("method", method, tuple(ESTIMATORS))
-        self._clipped = clipped
-        super().__init__(tally, method)
-
-    def _estimated(self, tally: Any) -> AttributeEstimate:
-        found = super()._estimated(tally)
-        return found.clip_intervals() if self._clipped else found
+    _methods = ESTIMATORS
 
     def clip_intervals(self) -> GroupedAttributeEstimate:
         """Cut intervals to [0, 1]: see :meth:`turnout.FrequencyEstimate.clip_intervals`."""
-        return GroupedAttributeEstimate(self._tally, self._method, clipped=True)
+        return self._changed(methodcaller("clip_intervals"))
 
     @property
     def _domains(self) -> Mapping[str, Domain]:
@@ -341,7 +328,8 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         _arguments.choice("name", name, tuple(self._domains))
         tallies = {key: tally[name] for key, tally in self._tally.items()}
         grouped = GroupedTally(self.names, tallies)
-        return GroupedEstimate(grouped, self._method, clipped=self._clipped)
+        found = GroupedEstimate(grouped, self._method)
+        return found.clip_intervals() if self._changes else found
 
     def series(self, time: str | None = None) -> NoReturn:
         """Refuse: a series shows one question, which :meth:`attribute` gives.

@@ -112,7 +112,7 @@ class AttributeCollection(PartedKind):
         """Give the column of an attribute."""
         return np.ascontiguousarray(answers[:, part])
 
-    def estimate_groups(self, grouped: Any, method: str) -> GroupedAttributeEstimate:
+    def estimate_groups(self, grouped: Any, method: str | None) -> GroupedAttributeEstimate:
         """Estimate the frequencies of the answers to all questions in each group."""
         return GroupedAttributeEstimate(grouped, method)
 

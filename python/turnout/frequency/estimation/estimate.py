@@ -23,11 +23,10 @@ from turnout.frequency.estimation.sharing import shared
 from turnout.frequency.estimation.shrinkage import Shrinkage, shrunk
 from turnout.frequency.pictures import plot_estimate
 
-#: The word of :meth:`FrequencyEstimate.shrink` in ``postprocessing``, that of groups that learn
-#: from each other, and all words for an estimate by itself.
+#: The word of :meth:`FrequencyEstimate.shrink` in ``postprocessing``, and that of groups that learn
+#: from each other.
 SHRUNK = "empirical_bayes"
 ACROSS = "empirical_bayes_across_groups"
-POSTPROCESSING = ("none", *PROJECTIONS, SHRUNK)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -415,11 +414,6 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
             verb = "shrunk" if SHRUNK in self.postprocessing else "projected"
             named = f", {verb} by {self.postprocessing!r}"
         return f"{type(self).__name__}({self.method!r}{named}, {{{shown}{more}}})"
-
-
-def postprocessed(estimate: FrequencyEstimate, name: str) -> FrequencyEstimate:
-    """Apply one of :data:`POSTPROCESSING`."""
-    return estimate.shrink() if name == SHRUNK else estimate.project(name)
 
 
 def shrunk_across(estimates: Sequence[FrequencyEstimate]) -> list[FrequencyEstimate]:

@@ -15,8 +15,7 @@ from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.estimate import GroupedInterval
 from turnout.collecting.groups.series import Series
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.frequency.groups.comparison import GroupDifference
-from turnout.frequency.groups.estimate import GroupedEstimate
+from turnout.frequency.groups.estimate import GroupDifference, GroupedEstimate
 
 __all__ = [
     "GroupDifference",

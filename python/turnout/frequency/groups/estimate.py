@@ -3,29 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import Any
 
+import numpy as np
+
 from turnout import _arguments
-from turnout._types import Figure, Floats
+from turnout._tables import Tabular, records_of
+from turnout._types import Figure, Floats, Truths
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.series import Series
 from turnout.collecting.groups.series_pictures import Lines
-from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.intervals import checked_level, tail_probability
+from turnout.collecting.keys import Key, shown_key
+from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import (
     ACROSS,
-    POSTPROCESSING,
     SHRUNK,
     FrequencyEstimate,
-    postprocessed,
     shrunk_across,
 )
 from turnout.frequency.estimation.estimators import ESTIMATORS
-from turnout.frequency.estimation.intervals import AVERAGE
-from turnout.frequency.groups.comparison import GroupDifference, difference
+from turnout.frequency.estimation.intervals import AVERAGE, Interval
+from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.groups.pictures import lines_of_labels, plot_groups
 from turnout.products import questions_of
+
+
+@dataclass(frozen=True, eq=False)
+class GroupDifference(Tabular):
+    """How much more often each answer occurs in one group than in another.
+
+    The groups have different people, whose noise is independent: variances add. (With hash
+    functions that all reports share, the errors of both groups are correlated upwards, and the
+    standard error is a little too large.) The limits join those of both groups by the method of
+    square-and-add, so that they are as good as these are for rare answers and few reports.
+
+    Attributes
+    ----------
+    first, second
+        The keys of the groups.
+    domain
+        The answers.
+    differences
+        The frequencies of the first group less those of the second, before post-processing;
+        float64, one for each answer.
+    standard_errors
+        Their standard errors.
+    low, high
+        The limits of the differences.
+    level, simultaneous
+        The confidence level, and whether it holds for all answers at once.
+
+    Notes
+    -----
+    Newcombe, "Interval estimation for the difference between independent proportions: comparison of
+    eleven methods" (1998), method 10; Zou and Donner, "Construction of confidence limits about
+    effect measures: a general approach" (2008).
+    """
+
+    first: Key
+    second: Key
+    domain: Domain
+    differences: Floats
+    standard_errors: Floats
+    low: Floats
+    high: Floats
+    level: float
+    simultaneous: str | None
+
+    _columns = ("label", "difference", "standard_error", "low", "high")
+
+    @property
+    def _label_columns(self) -> tuple[str, ...]:
+        return questions_of(self.domain)
+
+    @property
+    def distinct(self) -> Truths:
+        """Whether the interval of each difference leaves out zero."""
+        return (self.low > 0) | (self.high < 0)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each answer.
+
+        Returns
+        -------
+        list of dict
+            With ``label``, ``difference``, ``standard_error``, ``low``, ``high``; limits are None
+            where they are infinite.
+        """
+        numbers = (self.differences, self.standard_errors, self.low, self.high)
+        return records_of(self._columns, self.domain.labels, *numbers)
+
+    def __repr__(self) -> str:
+        """Show the groups and how many answers differ."""
+        return (
+            f"GroupDifference({shown_key(self.first)!r} less {shown_key(self.second)!r}: "
+            f"{int(self.distinct.sum())} of {self.domain.size} answers differ, "
+            f"level={self.level:g})"
+        )
 
 
 class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
@@ -41,17 +119,11 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         What is estimated from.
     method
         The estimator, as in :meth:`turnout.Tally.estimate`.
-    postprocessing
-        The projection, as in :meth:`turnout.FrequencyEstimate.project`, or ``"empirical_bayes"``
-        as in :meth:`turnout.FrequencyEstimate.shrink`, within each group, or
-        ``"empirical_bayes_across_groups"``: see :meth:`shrink`.
-    clipped
-        Whether intervals are cut to [0, 1].
 
     Raises
     ------
     InvalidValueError
-        If there is no such method or projection.
+        If there is no such method.
     EstimatorError
         If the method does not apply to this participation.
 
@@ -76,44 +148,10 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
     mappingproxy({('NL',): 'the group has no nodes'})
     """
 
-    __slots__ = ("_clipped", "_postprocessing")
-
     _columns = ("nodes", "received", *FrequencyEstimate._columns, "reason")
+    _methods = ESTIMATORS
     _on_average = (AVERAGE,)
-
-    def __init__(
-        self,
-        tally: GroupedTally[Any],
-        method: str = "hajek",
-        *,
-        postprocessing: str = "none",
-        clipped: bool = False,
-    ) -> None:
-        _arguments.choice("method", method, tuple(ESTIMATORS))
-        _arguments.choice("postprocessing", postprocessing, (*POSTPROCESSING, ACROSS))
-        self._postprocessing = postprocessing
-        self._clipped = clipped
-        super().__init__(tally, method)
-        if postprocessing == ACROSS:
-            made = shrunk_across(list(self._estimates.values()))
-            self._estimates = dict(zip(self._estimates, made, strict=True))
-
-    def _estimated(self, tally: Any) -> FrequencyEstimate:
-        by_itself = "none" if self._postprocessing == ACROSS else self._postprocessing
-        found = postprocessed(super()._estimated(tally), by_itself)
-        return found.clip_intervals() if self._clipped else found
-
-    @property
-    def total(self) -> FrequencyEstimate:
-        """The estimate of the nodes of all groups together; shrunk if those of the groups are.
-
-        Raises
-        ------
-        EstimatorError
-            If there is nothing to estimate it from.
-        """
-        total = super().total
-        return total.shrink() if self._postprocessing == ACROSS else total
+    _postprocessing = "none"
 
     @property
     def _label_columns(self) -> tuple[str, ...]:
@@ -151,12 +189,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
             The same estimates, as by :meth:`turnout.FrequencyEstimate.clip_intervals`. Differences
             of groups keep the intervals that they have.
         """
-        return self._made_anew(self._postprocessing, clipped=True)
-
-    def _made_anew(self, postprocessing: str, *, clipped: bool) -> GroupedEstimate:
-        return GroupedEstimate(
-            self._tally, self._method, postprocessing=postprocessing, clipped=clipped
-        )
+        return self._changed(methodcaller("clip_intervals"))
 
     def project(self, method: str) -> GroupedEstimate:
         """Post-process the estimate of each group into a distribution.
@@ -176,7 +209,10 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         InvalidValueError
             If there is no such method.
         """
-        return self._made_anew(method, clipped=self._clipped)
+        _arguments.choice("method", method, ("none", *PROJECTIONS))
+        made = self._changed(methodcaller("project", method))
+        made._postprocessing = method
+        return made
 
     def shrink(self, *, across: bool = False) -> GroupedEstimate:
         """Draw the answers of each group towards each other; groups too, where that is asked.
@@ -215,9 +251,13 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         >>> across[0].shrinkage.weights["other groups"] > 0.9
         True
         """
-        asked = _arguments.instance("across", across, bool, "True or False")
-        word = ACROSS if asked else SHRUNK
-        return self._made_anew(word, clipped=self._clipped)
+        estimates = None
+        if _arguments.instance("across", across, bool, "True or False"):
+            together = shrunk_across(list(self._estimates.values()))
+            estimates = dict(zip(self._estimates, together, strict=True))
+        made = self._changed(methodcaller("shrink"), estimates)
+        made._postprocessing = ACROSS if across else SHRUNK
+        return made
 
     def _entries(self) -> str:
         return f"{self.domain.size} answers"
@@ -271,9 +311,25 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
             raise InvalidValueError(
                 f"second must be another group than first, got {_arguments.shown(second)} twice"
             )
+        level = checked_level(level, simultaneous)
+        each = 1.0 - tail_probability(level, self.domain.size, simultaneous)
         # Limits that are cut would make those of the difference too narrow.
-        one, other = (replace(self[key], clipped=False) for key in keys)
-        return difference((keys[0], one), (keys[1], other), level, simultaneous)
+        one, other = (replace(self[key].unprojected, clipped=False) for key in keys)
+        near, far = one.interval(each), other.interval(each)
+        # How far each limit is from its estimate, never below zero.
+        below, above = _distances(one.frequencies, near)
+        other_below, other_above = _distances(other.frequencies, far)
+        differences = one.frequencies - other.frequencies
+        return GroupDifference(
+            *keys,
+            self.domain,
+            differences,
+            np.hypot(one.standard_errors, other.standard_errors),
+            differences - np.hypot(below, other_above),
+            differences + np.hypot(above, other_below),
+            level,
+            simultaneous,
+        )
 
     def series(self, time: str | None = None) -> Series[GroupedEstimate]:
         """Read the groups as a series over time, one for each group of the other columns.
@@ -327,3 +383,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
             are no groups.
         """
         return plot_groups(self, labels, level, simultaneous, over)
+
+
+def _distances(middle: Floats, limits: Interval) -> tuple[Floats, Floats]:
+    return np.maximum(middle - limits.low, 0.0), np.maximum(limits.high - middle, 0.0)

@@ -287,7 +287,7 @@ class HierarchicalCollection(PartedKind):
             drawn.append((part.support, part.received))
         return Counts(tuple(drawn), sum(number for _, number in drawn))
 
-    def estimate_groups(self, grouped: Any, method: str) -> GroupedEstimate:
+    def estimate_groups(self, grouped: Any, method: str | None) -> GroupedEstimate:
         """Estimate the frequencies of the answers in each group of a grouped tally."""
         return GroupedEstimate(grouped, method)
 
