@@ -79,7 +79,7 @@ def test_an_insurer_hands_over_reports_of_visits_and_health(tmp_path: Path, turn
         share = truth.get((int(record["group"]["hlthp"]), record["label"]), 0.0)
         assert record["low"] <= share <= record["high"]
     shares = tmp_path / "shares.csv"
-    assert turnout("report", tally, "-o", shares).exit_code == 0
+    assert turnout("estimate", tally, "-o", shares).exit_code == 0
     assert len(pd.read_csv(shares)) == 2 * 78
 
 

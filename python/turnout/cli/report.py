@@ -12,7 +12,7 @@ from turnout._files import read_bytes
 from turnout.cli import options
 from turnout.cli.running import refusing
 from turnout.cli.tables import tell
-from turnout.cli.tallies import merged_tallies
+from turnout.cli.tallies import merged, read_tallies
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.job import STATE_FOLDER
 from turnout.reporting import CollectionFacts, save_pictures
@@ -87,7 +87,7 @@ def report(
     inputs = [*sources, *([] if facts is None else [facts])]
     if target is not None:
         options.refuse_overwriting_inputs(target, inputs)
-    tally = merged_tallies(sources, allow_equal=allow_equal)
+    tally = merged(read_tallies(sources, allow_equal=allow_equal))
     wanted: dict[str, Any] = {
         "method": method,
         "level": level,

@@ -1,21 +1,17 @@
-"""Files of tallies, grouped or not, and of the messages that devices send."""
+"""Files of tallies, grouped or not."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime
-from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from turnout import GroupedTally, Plan
-from turnout._files import open_regular, read_bytes
+from turnout import GroupedTally
+from turnout._files import read_bytes
 from turnout.collecting import tally as tallies
 from turnout.collecting.groups.encoding import MAGIC
-from turnout.collecting.tally import BaseTally
-from turnout.errors import CorruptDataError, InvalidValueError, PlanExpiredError, TurnoutError
+from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.report_set import check_plans
 
 #: What was counted, of any kind.
@@ -55,19 +51,6 @@ def _hint(source: Path) -> str:
     if suffix in {".csv", ".tsv"}:
         return "; turnout randomize makes reports of answers, and turnout tally a tally of reports"
     return ""
-
-
-def merged_tallies(sources: Sequence[Path], *, allow_equal: bool) -> Counts:
-    """Add up the tallies of several files of one plan, all grouped by the same columns or none.
-
-    Raises
-    ------
-    InvalidValueError
-        If a file is given twice, be it as a copy, or files are grouped by different columns.
-    PlanMismatchError
-        If files were made under different plans.
-    """
-    return merged(read_tallies(sources, allow_equal=allow_equal))
 
 
 def read_tallies(sources: Sequence[Path], *, allow_equal: bool) -> list[tuple[Path, Counts]]:
@@ -132,77 +115,3 @@ def refuse_repeats(sources: Sequence[Path]) -> None:
     for source in sources:
         if seen.setdefault(source.resolve(), source) is not source:
             raise InvalidValueError(f"{source}: given twice; its reports would count twice")
-
-
-#: What names of files of messages end in.
-MESSAGE_SUFFIXES = (".jsonl", ".ndjson")
-
-OnBad = Literal["count", "refuse"]
-
-
-def rows_of_messages(counted: dict[str, Any]) -> list[tuple[str, str]]:
-    """Say what became of messages, one name and value an entry: see :func:`gathered`."""
-    refusals = counted["refusals"]
-    kinds = [f"{number:,} {kind.replace('_', ' ')}" for kind, number in refusals.items() if number]
-    why = f": {', '.join(kinds)}" if kinds else ""
-    return [
-        ("messages", f"{counted['read']:,}"),
-        ("repeated", f"{counted['repeated']:,}, which were sent again and count once"),
-        ("refused", f"{sum(refusals.values()):,}{why}"),
-        ("improbable", f"{counted['improbable']:,}, which count and honest devices hardly send"),
-    ]
-
-
-def gathered(
-    paths: Sequence[Path],
-    plan: Plan,
-    nodes: int | None,
-    on_bad: OnBad,
-    received: datetime | None,
-) -> tuple[BaseTally, dict[str, Any]]:
-    """Put the messages of some files together: one that is there twice counts once.
-
-    Returns
-    -------
-    tally, counted
-        The tally; how many messages were ``read``, ``counted`` and ``repeated``, the ``refusals``
-        by kind, and how many that count are ``improbable``: an honest device hardly ever sends
-        them.
-
-    Raises
-    ------
-    TurnoutError
-        As :meth:`turnout.Plan.gather`; the position of a message counts the lines of all files.
-    OSError
-        If a file cannot be read.
-    """
-    if nodes is None and plan.participation.uniform_rate not in (None, 1.0):
-        raise InvalidValueError(
-            f"{paths[0]}: --nodes must say how many people were asked: under "
-            f"{plan.participation!r} silent ones send nothing"
-        )
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(open_regular(path)) for path in paths]
-        lines = list(chain.from_iterable(files))
-    try:
-        found = plan.gather(lines, nodes, on_bad="count", received=received)
-        if on_bad == "refuse" and found.refused:
-            plan.gather(lines, nodes, on_bad="refuse", received=received)
-    except PlanExpiredError as error:
-        raise PlanExpiredError(
-            f"{_named(paths)}: {error}: --received says when the messages came in"
-        ) from error
-    except TurnoutError as error:
-        raise type(error)(f"{_named(paths)}: {error}") from error
-    counted = {
-        "read": len(lines),
-        "counted": len(found.reports),
-        "repeated": found.repeated,
-        "refusals": found.refusals,
-        "improbable": found.improbable,
-    }
-    return plan.oracle.tally(found.reports), counted
-
-
-def _named(paths: Sequence[Path]) -> str:
-    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,26 +13,23 @@ import typer
 
 from turnout import GroupedTally, Plan, metrics
 from turnout._atomic import atomic_write
+from turnout._files import open_regular
 from turnout.cli import options
 from turnout.cli.running import note, refusing
 from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import print_json, tell
-from turnout.cli.tallies import (
-    MESSAGE_SUFFIXES,
-    REPORT_SUFFIXES,
-    Counts,
-    OnBad,
-    gathered,
-    merged,
-    read_tallies,
-    refuse_repeats,
-    rows_of_messages,
-)
+from turnout.cli.tallies import REPORT_SUFFIXES, Counts, merged, read_tallies, refuse_repeats
 from turnout.collecting.report_files import MAX_MEMORY
-from turnout.errors import InvalidValueError
+from turnout.collecting.tally import BaseTally
+from turnout.errors import InvalidValueError, PlanExpiredError, TurnoutError
 from turnout.pipeline import ReportSet, open_reports
 from turnout.reporting.kinds import telling
 from turnout.reporting.words import file_size, number
+
+#: What names of files of messages end in.
+_MESSAGE_SUFFIXES = (".jsonl", ".ndjson")
+
+OnBad = Literal["count", "refuse"]
 
 _check_memory = options.accepting(
     lambda value: 1e-9 <= value < 1e9, "a number of gigabytes (10^9 bytes)"
@@ -140,77 +139,74 @@ def tally(
             f"--duplicates: {[*made, *sent][0]} is {kind}, in which there are no pseudonyms"
         )
     plan = None if plan_file is None else Plan.read(plan_file, public_key=public_key)
-    found = read_tallies(made, allow_equal=allow_equal)
-    parts = [(str(path), _regrouped(path, tally, names)) for path, tally in found]
-    improbable = 0
+    counted = [
+        (str(path), _regrouped(path, one, names))
+        for path, one in read_tallies(made, allow_equal=allow_equal)
+    ]
+    fresh: list[tuple[str, Counts]] = []
+    improbable, messages = 0, None
     if reports is not None:
-        with _improbable() as seen:
-            counted = reports.tally(
-                group_by=names or None,
-                duplicates=duplicates,
-                workers=workers,
-                progress=True,
-                max_memory=round(max_memory * 10**9),
-            )
-        improbable = int(sum(seen))
-        parts.insert(0, (str((reports.paths or [Path(sources[0])])[0]), counted))
-    messages = None
+        one, improbable = _counted(
+            reports,
+            group_by=names or None,
+            duplicates=duplicates,
+            workers=workers,
+            max_memory=round(max_memory * 10**9),
+        )
+        fresh.append((str((reports.paths or [Path(sources[0])])[0]), one))
+    if plan is not None and sent:
+        refuse_repeats(sent)
+        put, messages = _gathered(sent, plan, nodes, on_bad, received)
+        fresh.append((str(sent[0]), put))
     if plan is not None:
-        if sent:
-            refuse_repeats(sent)
-            put, messages = gathered(sent, plan, nodes, on_bad, received)
-            parts.append((str(sent[0]), put))
-        for name, part in parts:
+        for name, part in [*fresh, *counted]:
             plan.check_same(part.plan, name)
-    _refuse_own(parts, found, allow_equal=allow_equal)
-    result = merged(parts)
+    _refuse_own(counted, fresh, allow_equal=allow_equal)
+    result = merged([*fresh, *counted])
     with atomic_write(target) as temporary:
         temporary.write_bytes(result.to_bytes())
-    files = len(found) + len(sent) + (0 if reports is None else len(reports))
+    files = len(made) + len(sent) + (0 if reports is None else len(reports))
     if as_json:
-        counted = {"improbable": improbable, "messages": messages}
-        print_json({"output": str(target), "files": files, **_counts(result), **counted})
+        counts = {"improbable": improbable, "messages": messages}
+        print_json({"output": str(target), "files": files, **_described(result), **counts})
         return
     rows = _summary(result, target, files)
     if messages is not None:
-        rows[1:1] = rows_of_messages(messages)
+        rows[1:1] = _rows_of_messages(messages)
     if improbable:
         words = f"{improbable:,} of the files' reports, which count and honest nodes hardly send"
         rows.insert(-1, ("improbable", words))
     tell(f"Tally in {target}", rows)
 
 
-@contextlib.contextmanager
-def _improbable() -> Iterator[list[float]]:
-    """Collect how many reports are improbable, file by file."""
-    seen: list[float] = []
+def _counted(reports: ReportSet, **how: Any) -> tuple[Counts, int]:
+    """Count files of reports, and how many of these are improbable."""
+    improbable = 0.0
 
     def hook(event: str, values: dict[str, float]) -> None:
+        nonlocal improbable
         if event == "reports_improbable":
-            seen.append(values["reports"])
+            improbable += values["reports"]
 
     stop = metrics.subscribe(hook)
     try:
-        yield seen
+        return reports.tally(**how, progress=True), int(improbable)
     finally:
         stop()
 
 
 def _refuse_own(
-    parts: Sequence[tuple[str, Counts]], found: Sequence[tuple[Path, Counts]], *, allow_equal: bool
+    counted: Sequence[tuple[str, Counts]], fresh: Sequence[tuple[str, Counts]], *, allow_equal: bool
 ) -> None:
     """Refuse a tally beside the reports that it was made of, and say what is not found out."""
-    own = {str(path) for path, _ in found}
-    others = [(name, part) for name, part in parts if name not in own]
-    if not found or not others:
+    if not (counted and fresh):
         return
-    for path, tally in found:
-        for name, part in others:
-            if part.nodes and _total(tally) == _total(part) and not allow_equal:
-                raise InvalidValueError(
-                    f"{path}: holds the same counts as the reports of {name}: they would count "
-                    "twice; --allow-equal adds up two collections whose counts are equal by chance"
-                )
+    for (path, tally), (name, part) in itertools.product(counted, fresh):
+        if part.nodes and _total(tally) == _total(part) and not allow_equal:
+            raise InvalidValueError(
+                f"{path}: holds the same counts as the reports of {name}: they would count "
+                "twice; --allow-equal adds up two collections whose counts are equal by chance"
+            )
     note(
         "tallies and reports are added up: whether the reports of a tally are among the others, "
         "and count twice, nobody can tell"
@@ -222,7 +218,7 @@ def _total(tally: Counts) -> Any:
 
 
 def _is_messages(source: str) -> bool:
-    return Path(source).suffix.lower() in MESSAGE_SUFFIXES
+    return Path(source).suffix.lower() in _MESSAGE_SUFFIXES
 
 
 def _sorted_out(sources: Sequence[str], partial: bool) -> tuple[list[Path], ReportSet | None]:
@@ -245,7 +241,7 @@ def _regrouped(path: Path, found: Counts, names: tuple[str, ...]) -> Counts:
     return found if names == found.names else found.over(*names)
 
 
-def _counts(result: Counts) -> dict[str, Any]:
+def _described(result: Counts) -> dict[str, Any]:
     groups = None
     if isinstance(result, GroupedTally):
         groups = {"columns": list(result.names), "number": len(result)}
@@ -274,3 +270,71 @@ def _summary(result: Counts, target: Path, files: int) -> list[tuple[str, str]]:
         ("epsilon", number(oracle.epsilon)),
         ("file", file_size(target.stat().st_size)),
     ]
+
+
+def _rows_of_messages(counted: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say what became of messages, one name and value an entry: see :func:`_gathered`."""
+    refusals = counted["refusals"]
+    kinds = [f"{count:,} {kind.replace('_', ' ')}" for kind, count in refusals.items() if count]
+    why = f": {', '.join(kinds)}" if kinds else ""
+    return [
+        ("messages", f"{counted['read']:,}"),
+        ("repeated", f"{counted['repeated']:,}, which were sent again and count once"),
+        ("refused", f"{sum(refusals.values()):,}{why}"),
+        ("improbable", f"{counted['improbable']:,}, which count and honest devices hardly send"),
+    ]
+
+
+def _gathered(
+    paths: Sequence[Path],
+    plan: Plan,
+    nodes: int | None,
+    on_bad: OnBad,
+    received: datetime | None,
+) -> tuple[BaseTally, dict[str, Any]]:
+    """Put the messages of some files together: one that is there twice counts once.
+
+    Returns
+    -------
+    tally, counted
+        The tally; how many messages were ``read``, ``counted`` and ``repeated``, the ``refusals``
+        by kind, and how many that count are ``improbable``: an honest device hardly ever sends
+        them.
+
+    Raises
+    ------
+    TurnoutError
+        As :meth:`turnout.Plan.gather`; the position of a message counts the lines of all files.
+    OSError
+        If a file cannot be read.
+    """
+    if nodes is None and plan.participation.uniform_rate not in (None, 1.0):
+        raise InvalidValueError(
+            f"{paths[0]}: --nodes must say how many people were asked: under "
+            f"{plan.participation!r} silent ones send nothing"
+        )
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(open_regular(path)) for path in paths]
+        lines = list(itertools.chain.from_iterable(files))
+    try:
+        found = plan.gather(lines, nodes, on_bad="count", received=received)
+        if on_bad == "refuse" and found.refused:
+            plan.gather(lines, nodes, on_bad="refuse", received=received)
+    except PlanExpiredError as error:
+        raise PlanExpiredError(
+            f"{_named(paths)}: {error}: --received says when the messages came in"
+        ) from error
+    except TurnoutError as error:
+        raise type(error)(f"{_named(paths)}: {error}") from error
+    counted = {
+        "read": len(lines),
+        "counted": len(found.reports),
+        "repeated": found.repeated,
+        "refusals": found.refusals,
+        "improbable": found.improbable,
+    }
+    return plan.oracle.tally(found.reports), counted
+
+
+def _named(paths: Sequence[Path]) -> str:
+    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
