@@ -123,9 +123,17 @@ class ThresholdedCounts(Tabular):
         InvalidTypeError, InvalidValueError
             If ``level`` is no level between 0 and 1.
         """
-        tail = self._tail(level)
-        rate, counts = self._mechanism.rate, self.counts
-        return _lowest(counts, rate, tail), _highest(counts, rate, tail)
+        return self._limits(self.counts, level)
+
+    def _limits(self, counts: Integers, level: float) -> tuple[Integers, Integers]:
+        """Limit how many people hold items of which so many are kept: each tail by itself."""
+        rate, tail = self._mechanism.rate, 0.5 * (1.0 - _arguments.confidence("level", level))
+        low = first(lambda people: at_least(people, counts, rate) > tail, counts.size, _MOST - 1)
+        # The fewest that are too many.
+        over = first(
+            lambda people: 1.0 - at_least(people, counts + 1, rate) <= tail, counts.size, _MOST
+        )
+        return low, over - 1
 
     def below(self, level: float = 0.95) -> int:
         """Limit how many people hold an item that was not published.
@@ -145,8 +153,8 @@ class ThresholdedCounts(Tabular):
         InvalidTypeError, InvalidValueError
             If ``level`` is no level between 0 and 1.
         """
-        most = np.array([self._mechanism.threshold - 1])
-        return int(_highest(most, self._mechanism.rate, self._tail(level))[0])
+        _, most = self._limits(np.array([self._mechanism.threshold - 1]), level)
+        return int(most[0])
 
     def count_of(self, label: Hashable, level: float = 0.95) -> ThresholdedCount:
         """Say what is known of an item, published or not.
@@ -180,9 +188,8 @@ class ThresholdedCounts(Tabular):
         kept = self._counts.get(label)
         if kept is None:
             return ThresholdedCount(label, None, None, 0, self.below(level))
-        tail, rate, one = self._tail(level), self._mechanism.rate, np.array([kept])
-        low, high = _lowest(one, rate, tail), _highest(one, rate, tail)
-        return ThresholdedCount(label, kept, kept / rate, int(low[0]), int(high[0]))
+        low, high = self._limits(np.array([kept]), level)
+        return ThresholdedCount(label, kept, kept / self._mechanism.rate, int(low[0]), int(high[0]))
 
     def chance_of_publication(self, people: int) -> float:
         """Say how likely an item that so many people hold is published.
@@ -243,10 +250,6 @@ class ThresholdedCounts(Tabular):
     def __repr__(self) -> str:
         """Show what was done and how many items were published."""
         return f"<ThresholdedCounts: {len(self)} items, {self._mechanism!r}>"
-
-    @staticmethod
-    def _tail(level: float) -> float:
-        return 0.5 * (1.0 - _arguments.confidence("level", level))
 
 
 def sample_and_threshold(
@@ -386,14 +389,3 @@ def _counted(items: Any, kept: Integers) -> dict[Hashable, int]:
         labels, counts = np.unique(items[kept], return_counts=True)
         return dict(zip(labels.tolist(), counts.tolist(), strict=True))
     return collections.Counter(items[place] for place in kept.tolist())
-
-
-def _lowest(count: Integers, rate: float, tail: float) -> Integers:
-    """Find the fewest people of whom that many are kept with more than a tail's probability."""
-    return first(lambda people: at_least(people, count, rate) > tail, count.size, _MOST - 1)
-
-
-def _highest(count: Integers, rate: float, tail: float) -> Integers:
-    """Find the most people of whom no more are kept with more than a tail's probability."""
-    more = first(lambda people: 1.0 - at_least(people, count + 1, rate) <= tail, count.size, _MOST)
-    return more - 1

@@ -1,5 +1,7 @@
 from turnout.frequency.choice import OracleCandidate as OracleCandidate
 from turnout.planning.candidates import PlanCandidate as PlanCandidate
+from turnout.planning.candidates import TradeOff as TradeOff
+from turnout.planning.candidates import TradeOffCurve as TradeOffCurve
 from turnout.planning.choice import OracleChoice as OracleChoice
 from turnout.planning.choice import choose_oracle as choose_oracle
 from turnout.planning.participation import MixedPlan as MixedPlan
@@ -9,5 +11,3 @@ from turnout.planning.participation import optimal_participation as optimal_part
 from turnout.planning.planner import plan as plan
 from turnout.planning.proposal import PlanCheck as PlanCheck
 from turnout.planning.proposal import PlanProposal as PlanProposal
-from turnout.planning.tradeoff import TradeOff as TradeOff
-from turnout.planning.tradeoff import TradeOffCurve as TradeOffCurve

@@ -1,12 +1,24 @@
-"""What is asked of a plan, and what an oracle promises for it."""
+"""What is asked of a plan, what an oracle promises for it, and how the error falls with reports."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from turnout import _arguments
+from turnout._drawing import new_axes, plain_logarithmic
+from turnout._extras import require
+from turnout._tables import Tabular
+from turnout._types import Axes
+from turnout.collecting.intervals import mean_inverse
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.planning.laws import Population, ReportLaw, Spread
+from turnout.planning.laws import WORDS, Population, ReportLaw, Spread
+
+#: The colour of what is proposed, and of what was asked for.
+_PROPOSED = "#d1495b"
+
+#: Lines of nearly one error stay apart by dash.
+_DASHES = ("-", "--", "-.", ":")
 
 
 @dataclass(frozen=True)
@@ -49,7 +61,7 @@ class PlanSetting:
 
     Attributes
     ----------
-    nodes, target, value, budget, confidence, method, cost_per_report, cost_per_bit
+    nodes, target, value, budget, confidence, cost_per_report, cost_per_bit
         As for :func:`plan`.
     population
         The assumed frequencies, equal ones put together.
@@ -60,15 +72,14 @@ class PlanSetting:
     value: float | None
     budget: float | None
     confidence: float
-    method: str
     cost_per_report: float
     cost_per_bit: float
     population: Population = field(repr=False)
 
     def spread_at(self, rate: float, oracle: FrequencyOracle) -> Spread:
         """Give the law of the errors of an oracle's estimates at a participation rate."""
-        inverse = self.population.inverse_size(_arguments.probability("rate", rate), self.method)
-        return Spread(ReportLaw.of(oracle), self.population, inverse, self.method)
+        inverse = mean_inverse(self.nodes, _arguments.probability("rate", rate))
+        return Spread(ReportLaw.of(oracle), self.population, inverse)
 
     def error_at(self, rate: float, oracle: FrequencyOracle) -> float:
         """Promise the error of an oracle at a participation rate, in terms of the target."""
@@ -99,3 +110,127 @@ def written_cost(cost: float) -> str:
     ('1,234,568', '0.123457')
     """
     return f"{cost:,.0f}" if cost >= 100_000 else f"{cost:,.6g}"
+
+
+@dataclass(frozen=True)
+class TradeOffCurve:
+    """The promised errors of one oracle.
+
+    Attributes
+    ----------
+    name
+        The oracle's word in plans.
+    report_bits
+        The size of a report.
+    costs, errors
+        The expected cost and the promised error at each rate.
+    """
+
+    name: str
+    report_bits: int
+    costs: tuple[float, ...]
+    errors: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class TradeOff(Tabular):
+    """The result of :meth:`PlanProposal.tradeoff`.
+
+    Attributes
+    ----------
+    rates
+        The participation rates, rising.
+    curves
+        One for each oracle, the smallest error first.
+    setting
+        What was asked of the plan.
+    chosen
+        What is proposed.
+    """
+
+    rates: tuple[float, ...]
+    curves: tuple[TradeOffCurve, ...]
+    setting: PlanSetting = field(repr=False)
+    chosen: PlanCandidate = field(repr=False)
+
+    _columns = ("oracle", "rate", "cost", "error", "report_bits")
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each oracle at each rate, for tables and programs.
+
+        Returns
+        -------
+        list of dict
+            With ``oracle``, ``rate``, ``cost``, ``error`` and ``report_bits``.
+        """
+        return [
+            {
+                "oracle": curve.name,
+                "rate": rate,
+                "cost": cost,
+                "error": error,
+                "report_bits": curve.report_bits,
+            }
+            for curve in self.curves
+            for rate, cost, error in zip(self.rates, curve.costs, curve.errors, strict=True)
+        ]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the error against the participation rate, a line for each oracle.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib axes to draw on; new ones by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes, on logarithmic scales, with the expected reports on top, the target as a line
+            and the proposal as a point.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        setting, best = self.setting, self.chosen
+        axes = new_axes(ax, width=7.6, height=4.6)
+        colours = require("matplotlib.pyplot", "plot").get_cmap("viridis")
+        for position, curve in enumerate(self.curves):
+            chosen = curve.name == best.name
+            axes.plot(
+                self.rates,
+                curve.errors,
+                linestyle="-" if chosen else _DASHES[position % len(_DASHES)],
+                linewidth=2.4 if chosen else 1.2,
+                marker="." if len(self.rates) == 1 else None,
+                color=colours(0.05 + 0.8 * position / max(1, len(self.curves) - 1)),
+                label=f"{curve.name.replace('_', ' ')} ({curve.report_bits:,} bits)",
+                zorder=3 if chosen else 2,
+            )
+        axes.plot([best.rate], [best.error], "o", color=_PROPOSED, markersize=7, zorder=5)
+        if setting.value is not None:
+            axes.axhline(setting.value, color=_PROPOSED, linewidth=1.0, linestyle=":", zorder=1)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        plain_logarithmic(axes.yaxis)
+        axes.set_xlabel("participation rate")
+        surely = f", {setting.confidence:.4g} confidence" if setting.target == "max_error" else ""
+        axes.set_ylabel(WORDS[setting.target] + surely)
+        per_rate: Any = setting.nodes
+        top = axes.secondary_xaxis(
+            "top", functions=(lambda rate: rate * per_rate, lambda reports: reports / per_rate)
+        )
+        top.set_xlabel("expected reports")
+        axes.legend(
+            frameon=False,
+            fontsize=8,
+            title=f"ε = {best.epsilon:g}, {setting.population.size:,} answers",
+            title_fontsize=9,
+            loc="center left",
+            bbox_to_anchor=(1.0, 0.5),
+        )
+        axes.spines["right"].set_visible(False)
+        axes.grid(visible=True, which="major", color="0.92", zorder=0)
+        return axes

@@ -12,7 +12,6 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Floats
-from turnout.collecting.intervals import mean_inverse
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 
@@ -22,10 +21,6 @@ WORDS = {
     "max_error": "largest error of a frequency",
     "total_variation": "expected total variation distance",
 }
-
-
-#: The estimators that are planned for: the others never have the smaller variance.
-METHODS = ("hajek", "horvitz_thompson", "c_hat")
 
 #: Oracles whose reports all support the same number of answers, so that their errors add up to 0.
 _SAME_NUMBER = frozenset({"direct_encoding", "subset_selection"})
@@ -150,49 +145,33 @@ class Population:
         """Give the smallest rate that is planned: 25 expected reports, so that some come."""
         return min(1.0, 25.0 / self.nodes)
 
-    def inverse_size(self, rate: float, method: str) -> float:
-        """Give what the variances depend on: the mean of 1/S for Hajek, else 1 over the mean of S.
-
-        Given that a report comes, for Hajek: without one it estimates nothing.
-        """
-        return mean_inverse(self.nodes, rate) if method == "hajek" else 1.0 / (self.nodes * rate)
-
-    def rate_for(self, inverse: float, method: str) -> float:
-        """Find the rate of an inverse size, to about 10^-12, not below the least one."""
-        rate = min(1.0, 1.0 / (self.nodes * inverse))
-        if method == "hajek":
-            for _ in range(50):
-                following = min(1.0, rate * self.inverse_size(rate, method) / inverse)
-                done = abs(following - rate) <= 1e-13 * rate
-                rate = following
-                if done:
-                    break
-        return max(rate, self.least_rate())
-
 
 @dataclass(frozen=True)
 class Spread:
-    """The law of the errors of all estimated frequencies, at an inverse size.
+    """The law of the errors of all frequencies that ``"hajek"`` estimates.
 
-    Given the number of reports, those who report are a simple random sample: perturbation adds
-    ``(f own + (1 - f) other) E[1/S]``, the choice of nodes ``f (1 - f) (n E[1/S] - 1) / (n - 1)``
-    for Hajek, exactly; ``f (1 / rate - 1) / n`` for Horvitz-Thompson and c_hat, which do not divide
-    by the number of reports, with ``1 / (n rate)`` for ``E[1/S]``. Hash functions that all reports
-    share add a variance that no number of reports makes smaller. Normal laws with these variances
-    give the expected total variation; for the largest error they get the third moments too.
+    Given the number of reports S, those who report are a simple random sample: perturbation adds
+    ``(f own + (1 - f) other) E[1/S]``, the choice of nodes ``f (1 - f) (n E[1/S] - 1) / (n - 1)``,
+    exactly. Hash functions that all reports share add a variance that no number of reports makes
+    smaller. Normal laws with these variances give the expected total variation; for the largest
+    error they get the third moments too.
+
+    Attributes
+    ----------
+    law, population
+        Of one report, and of the answers.
+    inverse
+        ``E[1/S]``, given that a report comes: without one nothing is estimated.
     """
 
     law: ReportLaw
     population: Population
     inverse: float
-    method: str = "hajek"
 
     @property
     def _sampling(self) -> float:
         n = self.population.nodes
-        if self.method == "hajek":
-            return max(0.0, (n * self.inverse - 1.0) / (n - 1)) if n > 1 else 0.0
-        return max(0.0, self.inverse - 1.0 / n)
+        return max(0.0, (n * self.inverse - 1.0) / (n - 1)) if n > 1 else 0.0
 
     @property
     def variances(self) -> Floats:
@@ -200,8 +179,7 @@ class Spread:
         return self._variances(self.population.values)
 
     def _variances(self, f: Floats) -> Floats:
-        chosen = f * (1.0 - f) if self.method == "hajek" else f
-        law = self.law
+        law, chosen = self.law, f * (1.0 - f)
         perturbed = law.other + f * (law.own - law.other)
         return np.asarray(self.inverse * perturbed + self._sampling * chosen + self._shared(f))
 
@@ -217,7 +195,7 @@ class Spread:
         """Give the root of the mean over answers of the variance: exact."""
         law, size = self.law, self.population.size
         perturbed = law.own + (size - 1) * law.other
-        chosen = 1.0 - self.population.squares if self.method == "hajek" else 1.0
+        chosen = 1.0 - self.population.squares
         shared = float(self.population.weights @ self._shared(self.population.values))
         return math.sqrt((self.inverse * perturbed + self._sampling * chosen + shared) / size)
 
@@ -266,11 +244,8 @@ class Spread:
         """Give the shapes of gamma laws, 4 over the squared skewness; infinite without any."""
         law, f, a, b = self.law, self.population.values, self.inverse, self._sampling
         third = a * a * (f * law.own_third + (1.0 - f) * law.other_third)
-        if self.method == "hajek":
-            mixed = 3.0 * a * b * f * (1.0 - f) * (law.own - law.other)
-            third += mixed + b * (a - 2.0 / self.population.nodes) * f * (1 - f) * (1 - 2 * f)
-        else:
-            third += a * b * f * (1.0 + 3.0 * law.own)
+        third += 3.0 * a * b * f * (1.0 - f) * (law.own - law.other)
+        third += b * (a - 2.0 / self.population.nodes) * f * (1 - f) * (1 - 2 * f)
         skewness = np.abs(third) / np.maximum(deviations, 1e-300) ** 3
         return np.asarray(4.0 / np.maximum(skewness, 1e-5) ** 2)
 
@@ -288,8 +263,7 @@ class Spread:
             others = (self.law.other - with_own) / (size - 2) if size > 2 else 0.0
             pairs = f[:, None] + f[None, :]
             covariance -= self.inverse * (pairs * with_own + np.maximum(1.0 - pairs, 0.0) * others)
-        if self.method == "hajek":
-            covariance -= self._sampling * f[:, None] * f[None, :]
+        covariance -= self._sampling * f[:, None] * f[None, :]
         scale = np.maximum(deviations, 1e-300)
         strength = np.clip(covariance / (scale[:, None] * scale[None, :]), -1.0, 1.0)
         np.fill_diagonal(strength, 0.0)

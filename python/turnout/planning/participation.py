@@ -238,7 +238,7 @@ def optimal_participation(
     (array([1. , 0.2]), 1.52)
     """
     answers = one_domain(domain_size, domain)
-    levels, prices = _pair(epsilons, costs)
+    levels, prices = _for_each_node(epsilons, costs)
     limit = positive("budget", budget)
     least = Personalized.minimum * math.fsum(prices)
     if limit < least:
@@ -347,34 +347,31 @@ def estimate_mixed(tallies: Iterable[Tally], method: str = "horvitz_thompson") -
     )
 
 
-def _pair(epsilons: Any, costs: Any) -> tuple[Floats, Floats]:
-    """Check both and give them one length."""
-    found = {}
+def _for_each_node(epsilons: Any, costs: Any) -> tuple[Floats, Floats]:
+    """Check both and give them one length: a number is for all nodes."""
+    found, sizes = {}, set()
     for name, given in (("epsilons", epsilons), ("costs", costs)):
-        if np.ndim(given) == 0:
-            found[name] = np.array([_arguments.number(name, given)])
-        else:
-            array = _arguments.vector(name, given, "a sequence of real numbers, one for each node")
-            found[name] = array.astype(np.float64)
-            if not array.size:
-                raise InvalidValueError(f"{name} must hold a number for each node, got none")
-        wrong = ~((found[name] > 0.0) & np.isfinite(found[name]))
-        _arguments.refuse_entries(name, found[name], wrong, "finite and above 0")
-    scalars = [np.ndim(epsilons) == 0, np.ndim(costs) == 0]
-    if all(scalars):
+        single = np.ndim(given) == 0
+        entries = [_arguments.number(name, given)] if single else given
+        expected = "a sequence of real numbers, one for each node"
+        array = _arguments.vector(name, entries, expected).astype(np.float64)
+        if not array.size:
+            raise InvalidValueError(f"{name} must hold a number for each node, got none")
+        wrong = ~((array > 0.0) & np.isfinite(array))
+        _arguments.refuse_entries(name, array, wrong, "finite and above 0")
+        found[name] = array
+        if not single:
+            sizes.add(array.size)
+    if not sizes:
         raise InvalidValueError(
             "epsilons or costs must hold a number for each node, got two numbers"
         )
-    sizes = {
-        array.size for array, scalar in zip(found.values(), scalars, strict=True) if not scalar
-    }
     if len(sizes) > 1:
         raise InvalidValueError(
             "epsilons and costs must have the same length, got "
             f"{found['epsilons'].size} and {found['costs'].size}"
         )
-    nodes = sizes.pop()
-    first, second = (np.broadcast_to(array, (nodes,)).copy() for array in found.values())
+    first, second = (np.broadcast_to(array, tuple(sizes)).copy() for array in found.values())
     return first, second
 
 

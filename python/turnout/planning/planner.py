@@ -16,7 +16,7 @@ from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import TIE, Factory, factories, make, reasons
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.planning.candidates import PlanCandidate, PlanSetting, written_cost
-from turnout.planning.laws import METHODS, Population, ReportLaw, Spread
+from turnout.planning.laws import Population
 from turnout.planning.proposal import PlanProposal
 
 TARGETS = ("rmse", "max_error", "total_variation")
@@ -38,7 +38,6 @@ def plan(
     cost_per_bit: float = 0.0,
     confidence: float = 0.95,
     frequencies: Any = None,
-    method: str = "hajek",
     report_bits: int | None = None,
     oracles: Any = None,
 ) -> PlanProposal:
@@ -76,9 +75,6 @@ def plan(
         What is assumed of the true frequencies, one for each answer; equal ones by default. They
         hardly matter to rmse and total variation unless epsilon is large or an answer is very
         common.
-    method
-        The estimator: ``"hajek"``, ``"horvitz_thompson"`` or ``"c_hat"``, as in
-        :meth:`turnout.Tally.estimate`.
     report_bits
         The largest report that can be sent; no limit by default.
     oracles
@@ -114,7 +110,6 @@ def plan(
     """
     nodes = _arguments.integer("nodes", nodes, least=1, most=2**63)
     _arguments.choice("target", target, TARGETS)
-    _arguments.choice("method", method, METHODS)
     costs = {
         name: float(nonnegative(name, _arguments.number(name, cost)))
         for name, cost in (("cost_per_report", cost_per_report), ("cost_per_bit", cost_per_bit))
@@ -131,7 +126,6 @@ def plan(
         value=None if value is None else positive("value", value),
         budget=None if budget is None else positive("budget", budget),
         confidence=_arguments.confidence("confidence", confidence),
-        method=method,
         **costs,
         population=Population.of(nodes, answers.size, frequencies),
         domain=answers,
@@ -220,20 +214,16 @@ class _Search(PlanSetting):
         """Find the smallest rate that meets a value, rounded up; 1 if none does."""
         from scipy.optimize import brentq  # noqa: PLC0415
 
-        law, population, method = ReportLaw.of(oracle), self.population, self.method
+        least = self.population.least_rate()
+        if self.error_at(1.0, oracle) >= value:
+            return 1.0
+        if self.error_at(least, oracle) <= value:
+            return least
 
         def excess(logarithm: float) -> float:
-            spread = Spread(law, population, math.exp(logarithm), method)
-            return math.log(spread.value(self.target, self.confidence) / value)
+            return self.error_at(math.exp(logarithm), oracle) / value - 1.0
 
-        fewest = math.log(population.inverse_size(population.least_rate(), method))
-        most = math.log(population.inverse_size(1.0, method))
-        if excess(most) >= 0.0:
-            return 1.0
-        if excess(fewest) <= 0.0:
-            return population.least_rate()
-        inverse = math.exp(float(brentq(excess, most, fewest, xtol=1e-12)))
-        rate = _round_up(population.rate_for(inverse, method))
+        rate = _round_up(math.exp(float(brentq(excess, math.log(least), 0.0, xtol=1e-12))))
         while rate < 1.0 and self.error_at(rate, oracle) > value:
             rate = _round_up(rate * (1.0 + 1e-6))
         return rate

@@ -19,9 +19,8 @@ from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Bernoulli, Everyone, Participation
-from turnout.planning.candidates import PlanCandidate, PlanSetting
+from turnout.planning.candidates import PlanCandidate, PlanSetting, TradeOff, TradeOffCurve
 from turnout.planning.laws import WORDS, ReportLaw, Spread
-from turnout.planning.tradeoff import TradeOff, TradeOffCurve
 
 #: Up to so many nodes the largest error is measured node by node.
 _NODE_BY_NODE = 100_000
@@ -61,7 +60,7 @@ class PlanProposal(PlanSetting, Listing):
 
     Attributes
     ----------
-    nodes, target, value, budget, confidence, method, cost_per_report, cost_per_bit
+    nodes, target, value, budget, confidence, cost_per_report, cost_per_bit
         The setting.
     population
         The assumed frequencies, equal ones put together.
@@ -176,7 +175,7 @@ class PlanProposal(PlanSetting, Listing):
         """Say how much of the variance is that of the choice of nodes."""
         spread = self.spread_at(self.rate, self.oracle)
         silent = ReportLaw(0.0, 0.0, 0.0, 0.0, exclusive=False)
-        chosen = Spread(silent, self.population, spread.inverse, self.method).rmse()
+        chosen = Spread(silent, self.population, spread.inverse).rmse()
         share = (chosen / spread.rmse()) ** 2
         return f"Of the variance {share:.1%} comes from who takes part, the rest from perturbation."
 
@@ -273,7 +272,7 @@ class PlanProposal(PlanSetting, Listing):
                 if values is None
                 else self.oracle.collect(values, participation=self.participation, seed=stream)
             )
-            errors = np.abs(tally.estimate(self.method).frequencies - truth)
+            errors = np.abs(tally.estimate().frequencies - truth)
             if self.target == "rmse":
                 found[run] = (errors**2).mean()
             elif self.target == "total_variation":
