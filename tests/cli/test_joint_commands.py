@@ -185,14 +185,15 @@ def test_tables_of_joint_shares_and_of_shares_given_others_by_group_too(
     groups.write_bytes(grouped.to_bytes())
     table = tmp_path / "table.csv"
     for tally, rows in ((plain, 6), (groups, 18)):
-        assert turnout("estimate", tally, "-o", table).exit_code == 0
-        lines = table.read_text(encoding="utf-8").splitlines()
-        assert lines[0].split(",")[:1] == ['"sex"']
-        assert '"vote"' in lines[0]
-        assert len(lines) == 1 + rows
+        for command in ("estimate", "report"):
+            assert turnout(command, tally, "-o", table).exit_code == 0
+            lines = table.read_text(encoding="utf-8").splitlines()
+            assert lines[0].split(",")[:1] == ['"sex"']
+            assert '"vote"' in lines[0]
+            assert len(lines) == 1 + rows
     means = tmp_path / "means.tally"
     means.write_bytes(tn.mean.Duchi(1.0).collect([0.5] * 9, seed=1).to_bytes())
-    refused = turnout("report", means, "-o", tmp_path / "means.html", "--clip")
+    refused = turnout("report", means, "-o", tmp_path / "means.csv", "--clip")
     assert "--clip is for intervals of shares" in " ".join(refused.stderr.split())
     options = ("--given", "sex", "--simultaneous", "bonferroni")
     found = json.loads(turnout("estimate", groups, "--json", *options).stdout)["estimates"]
@@ -398,9 +399,9 @@ def test_a_report_has_sections_on_some_of_several_questions(
         refused = turnout("report", path, "-o", page, *wrong)
         assert refused.exit_code == 1
         assert message in " ".join(refused.stderr.split())
-    table = turnout("report", path, "-o", tmp_path / "x.csv")
+    table = turnout("report", path, "-o", tmp_path / "x.csv", "--given", "sex")
     assert table.exit_code == 2
-    assert "does not end in .html" in " ".join(table.stderr.replace("│", "").split())
+    assert "turnout estimate has these options" in " ".join(table.stderr.replace("│", "").split())
     plain = tmp_path / "plain.tally"
     plain.write_bytes(tn.DirectEncoding(1.0, 2).simulate([3, 4]).to_bytes())
     for option in (("--consistent",), ("--marginal", "sex"), ("--given", "sex")):

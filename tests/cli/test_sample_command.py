@@ -199,7 +199,7 @@ def test_numbers_of_adult_by_country(adult_csv: Path, tmp_path: Path, turnout: R
         writer.writerows(rows)
     result = turnout(
         "sample", source, "-c", "age,hours-per-week", "-e", 2, "--rows-are", "native-country",
-        "--bounds", "age=17:90,hours-per-week=1:99", "-o", target, "--missing", "drop",
+        "--bounds", "age=17:90,hours-per-week=1:99", "--round", "-o", target, "--missing", "drop",
         "--missing-value", "?", "--plot", tmp_path / "picture.png", "--seed", 5,
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
@@ -210,8 +210,8 @@ def test_numbers_of_adult_by_country(adult_csv: Path, tmp_path: Path, turnout: R
     found = rows_of(target)
     assert len(found) == len(countries)
     assert {row["native-country"] for row in found} == countries
-    assert all(17 <= float(row["age"]) <= 90 for row in found)
-    assert all(1 <= float(row["hours-per-week"]) <= 99 for row in found)
+    assert all(17 <= int(row["age"]) <= 90 for row in found)
+    assert all(1 <= int(row["hours-per-week"]) <= 99 for row in found)
 
 
 def test_labels_of_adult_by_occupation(adult_csv: Path, turnout: Run) -> None:
@@ -359,6 +359,7 @@ def test_refusals(
         ("-c", "kind,size", "--labels", "a,b"),
         ("-c", "kind,size", "--labels", "size=1,2", "--labels", "size=1,2"),
         ("-c", "kind,size", "--labels-file", "labels.txt"),
+        ("-c", "kind", "--round"),
         ("-c", "x,y,size", "--plot", "a.png"),
         ("-c", "x", "--plot", "a.gif"),
         ("-c", "x", "-o", "out.xlsx"),
@@ -378,14 +379,16 @@ def test_wrong_usage(
     assert sorted(path.name for path in visits.parent.iterdir()) == ["visits.csv"]
 
 
-def test_bounds_of_negative_numbers(tmp_path: Path, turnout: Run) -> None:
+def test_bounds_of_negative_numbers_and_rounding_within_them(tmp_path: Path, turnout: Run) -> None:
     path, target = tmp_path / "in.csv", tmp_path / "out.parquet"
     path.write_text("t\n" + "-1.5\n0.4\n" * 200, encoding="utf-8")
-    result = turnout("sample", path, "-c", "t", "-e", 1, "--bounds", "t=-1.6:0.6", "-o", target)
+    result = turnout(
+        "sample", path, "-c", "t", "-e", 1, "--bounds", "t=-1.6:0.6", "--round", "-o", target
+    )
     assert result.exit_code == 0, result.stderr
     values = pq.read_table(target).column("t").to_pylist()
-    assert all(-1.6 <= value <= 0.6 for value in values)
-    assert min(values) < -1
+    assert set(values) == {-1, 0}
+    assert all(isinstance(value, int) for value in values)
     result = turnout("sample", path, "-c", "t", "-e", 1, "--bounds", "t=-1.6:0.6", "--labels", "1")
     assert result.exit_code == 2
     result = turnout("sample", path, "-c", "t", "-e", 1, "--bounds", "t=-1.6:0.6", "--json")

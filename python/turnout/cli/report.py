@@ -11,12 +11,13 @@ from turnout._documents import parsed
 from turnout._files import read_bytes
 from turnout.cli import options
 from turnout.cli.running import refusing
-from turnout.cli.tables import tell
+from turnout.cli.tables import TABLE_SUFFIXES, tell, write_table
 from turnout.cli.tallies import merged, read_tallies
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.job import STATE_FOLDER
 from turnout.reporting import CollectionFacts, save_pictures
 from turnout.reporting import report as write_report
+from turnout.reporting.telling import View
 from turnout.reporting.words import file_size
 
 
@@ -26,7 +27,12 @@ def report(
     *,
     target: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="OUT", callback=options.ending_in(".html", ".htm")),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            callback=options.ending_in(".html", ".htm", *TABLE_SUFFIXES),
+        ),
     ] = None,
     pictures: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None,
     title: str | None = None,
@@ -55,7 +61,7 @@ def report(
 
         turnout report week.tally -o week.html --title "How often do you travel?"
 
-        turnout report north.tally south.tally -o week.html --pictures figures
+        turnout report north.tally south.tally -o shares.csv
 
         turnout report joint.tally -o joint.html --given sex
 
@@ -64,7 +70,7 @@ def report(
     sources
         Tallies of one plan, grouped or not; they add up.
     target
-        The page, a file ending in .html.
+        The page, a file ending in .html; or the table alone, .csv or .parquet.
     pictures
         Also save each picture as PDF/SVG/PNG.
     title
@@ -102,7 +108,17 @@ def report(
     }
     known = None if facts is None else _read_facts(facts)
     rows = [("nodes", f"{tally.nodes:,}"), ("reports", f"{tally.received:,}")]
-    if target is not None:
+    if target is not None and target.suffix.lower() in TABLE_SUFFIXES:
+        if given or of or marginal or consistent:
+            raise typer.BadParameter(
+                f"{target} would hold one table: turnout estimate has these options and --output",
+                param_hint="--given, --of, --marginal or --consistent",
+            )
+        view = View(method, level, simultaneous, over, clip=clip)
+        estimate = tally.estimate(method or tally.plan.oracle.tally_type.default_method)
+        write_table(target, view.cut(estimate).to_arrow(**view.scope_of(estimate)))
+        rows.append(("table", f"{target}, {file_size(target.stat().st_size)}"))
+    elif target is not None:
         write_report(tally, target, title=title, facts=known, top=top, order=order, **wanted)
         rows.append(("page", f"{target}, {file_size(target.stat().st_size)}"))
     if pictures is not None:

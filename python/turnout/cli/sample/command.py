@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -73,6 +74,7 @@ def sample(
     bounds: Annotated[
         str | None, typer.Option(metavar="A=LOW:HIGH,...", rich_help_panel=_NUMBERS)
     ] = None,
+    rounded: Annotated[bool, typer.Option("--round", rich_help_panel=_NUMBERS)] = False,
     labels: Annotated[
         list[str] | None, typer.Option(metavar="[COLUMN=]A,B,C", rich_help_panel=_LABELS)
     ] = None,
@@ -134,6 +136,8 @@ def sample(
         Write whose record it is; without ids records are sorted.
     bounds
         Public range of every column; no value may be outside.
+    rounded
+        Write the nearest integers within bounds.
     labels
         The possible labels of a column; repeatable.
     missing
@@ -170,6 +174,8 @@ def sample(
     if target is not None and not overwrite:
         options.refuse_drawing_again(target, "records")
     records = read_records(source, wanted)
+    if rounded:
+        _check_rounding(wanted, records)
     if plot is not None:
         _check_picture_of(records)
     _check_one_value(wanted, records)
@@ -184,7 +190,7 @@ def sample(
     )
     if seed is not None:
         note("made with --seed: fit for tests only, the draws can be computed again")
-    drawn = Drawn(wanted, records, chosen, because, draws, ids)
+    drawn = Drawn(wanted, records, chosen, because, draws, ids, rounded)
     if target is not None:
         write_table(target, drawn.table)
     save_picture(plot, lambda: _picture(draws, wanted))
@@ -210,6 +216,16 @@ def sample(
         console=messages() if target is None else output(),
         picture=plot,
     )
+
+
+def _check_rounding(wanted: Wanted, records: Records) -> None:
+    if records.domain is not None:
+        raise typer.BadParameter("is for numbers, these are labels", param_hint="--round")
+    for name, bounds in (wanted.bounds or {}).items():
+        if math.ceil(bounds.low) > math.floor(bounds.high):
+            raise typer.BadParameter(
+                f"there is no integer within the bounds of {name!r}", param_hint="--round"
+            )
 
 
 def _settled_method(epsilon: float, wanted: Wanted, records: Records) -> tuple[Method, str]:

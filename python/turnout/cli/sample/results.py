@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from turnout import Bounds
 from turnout._extras import require
 from turnout._tables import records_of
-from turnout._types import Floats
+from turnout._types import Array, Floats
 from turnout.cli.sample.options import Method, Wanted
 from turnout.cli.sample.records import Records
 from turnout.cli.tables import printable, table
@@ -53,6 +54,8 @@ class Drawn:
         The draws.
     ids
         Whether it is written whose record it is.
+    rounded
+        Whether numbers are rounded to integers.
     """
 
     wanted: Wanted
@@ -61,11 +64,18 @@ class Drawn:
     because: str
     draws: PopulationDraws
     ids: bool
+    rounded: bool
 
     @cached_property
     def table(self) -> Any:
         """The records as an Arrow table: ids first, or in sorted order without them."""
         names, columns = list(self.records.columns), self.records.columns_of(self.draws.draws)
+        if self.rounded:
+            bounds = self.wanted.bounds or {}
+            columns = [
+                _rounded(column, bounds.get(name))
+                for name, column in zip(names, columns, strict=True)
+            ]
         if self.ids:
             name = self.wanted.user_column or "row"
             while name in names:
@@ -175,6 +185,14 @@ class Drawn:
         if target is None:
             result["records"] = self.table.to_pylist()
         return result
+
+
+def _rounded(column: Floats, bounds: Bounds | None) -> Array:
+    """Round to the nearest integers within the bounds; floats where 64 bits do not hold them."""
+    nearest = np.rint(column)
+    if bounds is not None:
+        nearest = np.clip(nearest, math.ceil(bounds.low), math.floor(bounds.high))
+    return nearest.astype(np.int64) if (np.abs(nearest) < 2.0**62).all() else nearest
 
 
 def _cell(value: object) -> str:
