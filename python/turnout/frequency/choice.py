@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from turnout import _arguments, _kinds
 from turnout.accounting.values import positive
@@ -103,12 +103,16 @@ def make(factory: Factory, epsilon: float, domain: Domain) -> FrequencyOracle:
     InvalidValueError
         If that has a larger epsilon or another domain.
     """
-    if not _takes_two(factory):
+    try:
+        inspect.signature(factory).bind(epsilon, domain)
+    except ValueError:
+        pass  # No signature is known.
+    except TypeError as error:
         name = getattr(factory, "__name__", type(factory).__name__)
         raise InvalidTypeError(
             "oracles must hold what makes an oracle from an epsilon and a domain alone, got "
             f"{name}{inspect.signature(factory)}: give a function that fills in the rest"
-        )
+        ) from error
     return checked_oracle("oracle", factory(epsilon, domain), epsilon, domain)
 
 
@@ -166,16 +170,6 @@ def checked_oracle(argument: str, made: Any, epsilon: float, domain: Domain) -> 
     return oracle
 
 
-def _takes_two(factory: Factory) -> bool:
-    try:
-        inspect.signature(factory).bind(1.0, None)
-    except TypeError:
-        return False
-    except ValueError:  # no signature is known
-        return True
-    return True
-
-
 def reasons(refused: Iterable[tuple[str, str]]) -> str:
     """Put oracles that were refused for one reason together: names and their reasons."""
     names: dict[str, list[str]] = {}
@@ -223,11 +217,12 @@ class OracleCandidate:
     shared_error: float = 0.0
 
 
-class Compared(NamedTuple):
+@dataclass(frozen=True)
+class Compared:
     """Oracles beside each other: the fields of :class:`turnout.planning.OracleChoice`."""
 
     oracle: FrequencyOracle
-    candidates: tuple[OracleCandidate, ...]
+    candidates: tuple[OracleCandidate, ...] = field(repr=False)
     epsilon: float
     domain: Domain
     frequency: float
@@ -256,17 +251,37 @@ def compared(
     if not 0.0 <= share <= 1.0:
         raise InvalidValueError(f"frequency must be in [0, 1], got {share}")
     expected = _arguments.integer("reports", reports, least=1)
-    found = [
-        _candidate(name, factory, level, answers, limit=limit, frequency=share, reports=expected)
-        for name, factory in factories(oracles)
-    ]
+
+    def candidate(name: str, factory: Factory) -> OracleCandidate:
+        nan = math.nan
+        try:
+            oracle = make(factory, level, answers)
+        except InvalidTypeError:
+            raise
+        except InvalidValueError as error:
+            return OracleCandidate(name, None, math.inf, math.inf, None, nan, nan, str(error))
+        bits, scores = oracle.report_bits, oracle.score_moments
+        large = limit is not None and bits > limit
+        refused = f"above the limit of {limit:,} bits" if large else None
+        variance = share * scores.own_variance + (1.0 - share) * scores.other_variance
+        variance /= scores.difference**2
+        others = expected * (1.0 - share)
+        squares = others**2 / (answers.size - 1)
+        shared = max(float(oracle.shared_variance(others, squares)), 0.0) / float(expected) ** 2
+        variance += expected * shared
+        p, q = oracle.support_probabilities
+        return OracleCandidate(
+            oracle.name, oracle, variance, nan, bits, p, q, refused, math.sqrt(shared)
+        )
+
+    found = [candidate(name, factory) for name, factory in factories(oracles)]
     best = min(each.variance for each in found)
     if math.isinf(best):
         why = reasons((each.name, str(each.refused)) for each in found)
         raise InvalidValueError(
             f"no oracle takes epsilon {level:g} and {answers.size:,} answers: {why}"
         )
-    compared = [_relative(each, best) for each in found]
+    compared = [replace(each, relative_variance=each.variance / best) for each in found]
     compared.sort(key=lambda each: (each.variance, each.report_bits or 0, each.name))
     fitting = [each for each in compared if each.refused is None]
     if not fitting:
@@ -288,42 +303,6 @@ def compared(
     )  # fmt: skip
     assert chosen.oracle is not None
     return Compared(chosen.oracle, tuple(compared), level, answers, share, limit, expected)
-
-
-def _candidate(
-    name: str,
-    factory: Factory,
-    epsilon: float,
-    domain: Domain,
-    *,
-    limit: int | None,
-    frequency: float,
-    reports: int,
-) -> OracleCandidate:
-    nothing = math.nan
-    try:
-        oracle = make(factory, epsilon, domain)
-    except InvalidTypeError:
-        raise
-    except InvalidValueError as error:
-        return OracleCandidate(name, None, math.inf, math.inf, None, nothing, nothing, str(error))
-    p, q = oracle.support_probabilities
-    bits = oracle.report_bits
-    large = limit is not None and bits > limit
-    refused = f"above the limit of {limit:,} bits" if large else None
-    scores = oracle.score_moments
-    own, other = scores.own_variance, scores.other_variance
-    variance = (frequency * own + (1.0 - frequency) * other) / scores.difference**2
-    others = reports * (1.0 - frequency)
-    squares = others**2 / (domain.size - 1)
-    shared = max(float(oracle.shared_variance(others, squares)), 0.0) / float(reports) ** 2
-    variance += reports * shared
-    lasting = math.sqrt(shared)
-    return OracleCandidate(oracle.name, oracle, variance, math.nan, bits, p, q, refused, lasting)
-
-
-def _relative(candidate: OracleCandidate, best: float) -> OracleCandidate:
-    return replace(candidate, relative_variance=candidate.variance / best)
 
 
 def make_oracle(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from turnout._drawing import new_axes, plain_logarithmic
@@ -12,8 +12,7 @@ from turnout._extras import require
 from turnout._tables import Listing
 from turnout._types import Axes
 from turnout.domain import Domain, one_domain
-from turnout.frequency.choice import REPORTS, OracleCandidate, compared
-from turnout.frequency.oracle import FrequencyOracle
+from turnout.frequency.choice import REPORTS, Compared, OracleCandidate, compared
 
 #: The colour of what is chosen.
 _CHOSEN = "#d1495b"
@@ -23,7 +22,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 @dataclass(frozen=True)
-class OracleChoice(Listing):
+class OracleChoice(Compared, Listing):
     """The result of :func:`choose_oracle`.
 
     Attributes
@@ -39,14 +38,6 @@ class OracleChoice(Listing):
     reports
         The number of reports that they are compared for.
     """
-
-    oracle: FrequencyOracle
-    candidates: tuple[OracleCandidate, ...] = field(repr=False)
-    epsilon: float
-    domain: Domain
-    frequency: float
-    report_bits: int | None
-    reports: int
 
     _columns = ("name", "variance", "relative_variance", "report_bits", "p", "q", "refused")
 
@@ -217,6 +208,5 @@ def choose_oracle(
     (1, 1.0)
     """
     answers = one_domain(domain_size, domain)
-    return OracleChoice(
-        *compared(epsilon, answers, report_bits, oracles, frequency=frequency, reports=reports)
-    )
+    found = compared(epsilon, answers, report_bits, oracles, frequency=frequency, reports=reports)
+    return OracleChoice(**vars(found))
