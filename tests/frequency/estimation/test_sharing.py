@@ -11,9 +11,8 @@ from scipy import integrate
 
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidTypeError
-from turnout.frequency.estimation import sharing
-from turnout.frequency.estimation.sharing import shared
-from turnout.frequency.estimation.shrinkage import shrunk
+from turnout.frequency.estimation import shrinkage
+from turnout.frequency.estimation.shrinkage import shared, shrunk
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,8 +46,8 @@ def test_groups_that_are_alike_have_a_smaller_error_and_others_next_to_none_more
     generator = np.random.default_rng(4)
     rows = generator.normal(odd, 0.02)
     made = shared(rows, np.full(rows.shape, 0.02**2))
-    assert made[0][1].weights.get(sharing.OTHERS, 0.0) < 0.05
-    assert made[1][1].weights[sharing.OTHERS] > 0.2
+    assert made[0][1].weights.get(shrinkage.OTHERS, 0.0) < 0.05
+    assert made[1][1].weights[shrinkage.OTHERS] > 0.2
 
 
 def whole(power: int, value: float | None, error: float, centre: float, width: float) -> float:
@@ -68,8 +67,8 @@ def test_posterior_means_around_the_others_agree_with_integrals() -> None:
     values, noise = np.array([[0.05, -0.02, 0.4]]), np.array([[0.03, 0.02, 0.05]])
     centres, doubts = np.array([[0.03, 0.01, 0.2]]), np.array([[1e-4, 1e-5, 1e-3]])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sharing, "_PEOPLE", np.array([20.0]))
-        means, spread, evidence = sharing._deviations(
+        patch.setattr(shrinkage, "_PEOPLE", np.array([20.0]))
+        means, spread, evidence = shrinkage._deviations(
             values, noise, np.ones((1, 3), bool), centres, doubts
         )
     total = 0.0

@@ -19,8 +19,7 @@ from turnout.frequency.estimation.answer import Answered, Columns
 from turnout.frequency.estimation.estimators import ESTIMATORS, Estimation, with_pool
 from turnout.frequency.estimation.intervals import Interval, limits_of
 from turnout.frequency.estimation.projection import PROJECTIONS
-from turnout.frequency.estimation.sharing import shared
-from turnout.frequency.estimation.shrinkage import Shrinkage, shrunk
+from turnout.frequency.estimation.shrinkage import Shrinkage, shared, shrunk
 from turnout.frequency.pictures import plot_estimate
 
 #: The word of :meth:`FrequencyEstimate.shrink` in ``postprocessing``, and that of groups that learn

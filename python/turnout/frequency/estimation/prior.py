@@ -14,11 +14,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["Cells", "Explanation", "atoms", "explanations", "flat"]
-
-Floats = npt.NDArray[np.float64]
+from turnout._types import Floats
 
 #: Shapes of gamma laws: from nearly all mass at zero to nearly all answers alike.
 _SHAPES = np.array([0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0, 6.0, 12.0, 30.0])
