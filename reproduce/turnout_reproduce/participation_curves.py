@@ -21,7 +21,7 @@ from turnout.accounting import (
     WeakClientSampling,
     participation_delta,
 )
-from turnout.accounting.curves import theorem_delta, theorem_epsilon
+from turnout.accounting.curves import theorem
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.paper import theorem_4_1_delta
 from turnout_reproduce.curves import Curve
@@ -79,11 +79,7 @@ class Axes:
     def theorem(self, mechanism: RandomParticipation, point: float) -> float:
         """Give what Theorem 4.1 says, which is no bound."""
         placed, level = self.at(mechanism, point), self.level(point)
-        found = theorem_epsilon(placed, level) if self.epsilon else theorem_delta(
-            placed, np.array(level)
-        )  # fmt: skip
-        assert found is not None
-        return float(found)
+        return float(theorem(placed, "epsilon" if self.epsilon else "delta", level))
 
     def real(self, mechanism: RandomParticipation, point: float) -> float:
         """Give what a client that can exist loses at least."""

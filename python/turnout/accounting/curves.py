@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._search import least_at_most
@@ -153,34 +154,29 @@ def _value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, (int, float)) else _arguments.shown(value)
 
 
-def theorem_delta(mechanism: Mechanism, epsilon: Floats) -> Floats | None:
-    """Evaluate the paper's claim for random participation; None where it makes none."""
-    parameters = _claimed(mechanism)
-    return None if parameters is None else np.asarray(theorem_4_1_delta(epsilon, *parameters))
+def theorem(mechanism: Mechanism, wanted: str, given: npt.ArrayLike) -> Floats:
+    """Evaluate the paper's claim for random participation; nan where it makes none.
 
-
-def theorem_epsilon(mechanism: Mechanism, delta: float) -> float | None:
-    """Solve the paper's claim for epsilon; None where it makes none."""
-    parameters = _claimed(mechanism)
-    if parameters is None:
-        return None
+    ``wanted`` is ``"delta"``, at epsilons, or ``"epsilon"``, at one delta.
+    """
+    level = np.asarray(given, np.float64)
+    if (
+        not isinstance(mechanism, RandomParticipation)
+        or min(mechanism.client_rate, mechanism.sample_rate) <= 0.0
+        or mechanism.local_size > _LARGEST_LOCAL_SIZE
+    ):
+        return np.full(level.shape, np.nan)
+    rates = mechanism.client_rate, mechanism.sample_rate
+    parameters = *rates, mechanism.local_size, mechanism.noise_multiplier
+    if wanted == "delta":
+        return np.asarray(theorem_4_1_delta(level, *parameters))
 
     def claim(epsilon: float) -> float:
         return float(theorem_4_1_delta(epsilon, *parameters))
 
-    if claim(0.0) <= delta:
-        return 0.0
-    return least_at_most(claim, delta, most=_LARGEST_EPSILON, width=_WIDTH)
-
-
-def _claimed(mechanism: Mechanism) -> tuple[float, float, int, float] | None:
-    """Give the parameters of a round that the paper's claim is about."""
-    if not isinstance(mechanism, RandomParticipation):
-        return None
-    rates = mechanism.client_rate, mechanism.sample_rate
-    if min(rates) <= 0.0 or mechanism.local_size > _LARGEST_LOCAL_SIZE:
-        return None
-    return *rates, mechanism.local_size, mechanism.noise_multiplier
+    if claim(0.0) <= level:
+        return np.array(0.0)
+    return np.array(least_at_most(claim, float(level), most=_LARGEST_EPSILON, width=_WIDTH))
 
 
 def refuse_without(mechanisms: Collection[Mechanism], parameter: str) -> None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._drawing import new_axes
+from turnout._drawing import new_axes, plain_logarithmic
 from turnout._extras import require
 from turnout._types import Axes, Floats
 from turnout.accounting.curves import (
@@ -26,15 +26,10 @@ from turnout.accounting.curves import (
     named,
     neighbours,
     refuse_without,
-    theorem_delta,
-    theorem_epsilon,
+    theorem,
 )
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.participation import (
-    CentralShuffling,
-    RandomParticipation,
-    WeakClientSampling,
-)
+from turnout.accounting.participation import CentralShuffling, WeakClientSampling
 from turnout.errors import InvalidValueError
 
 #: The least number above 0.
@@ -101,6 +96,63 @@ class _Line(NamedTuple):
             return {"linestyle": "-", "linewidth": 4.5, "zorder": 2, "alpha": 0.4}
         central = isinstance(self.mechanism, CentralShuffling)
         return {"linestyle": ":" if central else "-", "linewidth": 1.8, "zorder": 3}
+
+    @property
+    def product(self) -> float:
+        """The product of the two rates; not a number where there is no client rate."""
+        client_rate: float = getattr(self.mechanism, "client_rate", math.nan)
+        return client_rate * float(getattr(self.mechanism, "sample_rate", math.nan))
+
+    def changed(self, x: str, place: float) -> Mechanism | None:
+        """Change what varies; None where the other parameters allow none."""
+        if x == "rounds":
+            mechanism: Mechanism = self.mechanism
+            return mechanism
+        changes = {x: place}
+        if x == "sample_rate" and not math.isnan(self.product):
+            changes["client_rate"] = min(1.0, self.product / place)
+            if self.product / place > 1.0 + 1e-9:
+                return None
+        result: Mechanism = self.mechanism.replace(**changes)
+        return result
+
+
+class _Question(NamedTuple):
+    """What is drawn: ``y`` at ``level`` of the other, at places along ``x``."""
+
+    x: str
+    y: str
+    level: float
+    places: Floats
+
+    def curve(self, line: _Line, *, lower: bool = False) -> Floats:
+        """Evaluate a mechanism, or its lower value."""
+        if self.x == "epsilon":
+            return np.asarray(line.mechanism.delta(self.places, line.word))
+
+        def value(mechanism: Mechanism, place: float) -> float:
+            composed = mechanism.compose(int(place) if self.x == "rounds" else 1, line.word)
+            if lower:
+                return float(getattr(composed, f"{self.y}_bounds")(self.level).lower)
+            return float(getattr(composed, self.y)(self.level))
+
+        return self._along(line, value)
+
+    def claim(self, line: _Line) -> Floats:
+        """Evaluate the paper's claim."""
+        if self.x == "epsilon":
+            return theorem(line.mechanism, "delta", self.places)
+        return self._along(line, lambda changed, _: float(theorem(changed, self.y, self.level)))
+
+    def _along(self, line: _Line, value: Callable[[Mechanism, float], float]) -> Floats:
+        places = self.places.tolist()
+        changed = [line.changed(self.x, place) for place in places]
+        return np.array(
+            [
+                math.nan if mechanism is None else value(mechanism, place)
+                for mechanism, place in zip(changed, places, strict=True)
+            ]
+        )
 
 
 def plot(
@@ -177,15 +229,11 @@ def plot(
     if x in ("noise_multiplier", "sample_rate"):
         refuse_without([line.mechanism for line in lines], x)
     places = _default_places(x, lines) if points is None else _places(x, points)
-    curves = [_curve(line, x, y, level, places) for line in lines]
+    question = _Question(x, y, level, places)
+    curves = [question.curve(line) for line in lines]
     banded = x == "rounds" and lower
-    floors = [_curve(line, x, y, level, places, lower=True) for line in lines] if banded else []
-    claims = [
-        _claim(line.mechanism, x, y, level, places)
-        if paper and x != "rounds" and isinstance(line.mechanism, RandomParticipation)
-        else None
-        for line in lines
-    ]
+    floors = [question.curve(line, lower=True) for line in lines] if banded else []
+    claims = [question.claim(line) for line in lines] if paper and x != "rounds" else []
     # All is known that can be refused.
     axes = new_axes(ax, width=8.8, height=4.6)
     marks: dict[str, Any] = {"marker": "o", "markersize": 3.5} if x == "rounds" else {}
@@ -198,13 +246,13 @@ def plot(
         band: dict[str, Any] = {"color": line.colour, "alpha": 0.25, "linewidth": 0.0}
         axes.fill_between(places, below, _drawable(curve), **band)
     dashed: list[Any] = []
-    for line, claim in zip(lines, claims, strict=True):
-        if claim is not None:
+    for line, claim in zip(lines, claims, strict=False):
+        if not np.isnan(claim).all():
             dashes: dict[str, Any] = {"linewidth": 1.2, "dashes": (4, 2.5), "zorder": 4}
             dashed += axes.plot(places, _drawable(claim), "--", color=line.colour, **dashes)
     _scale(axes, x, y, places, curves)
     shown = "δ" if x == "epsilon" else f"{_LETTERS[y]} at {_LETTERS[_OTHER[y]]} = {level:g}"
-    _describe(axes, lines, x, shown, lower)
+    _describe(axes, lines, x, shown, banded=banded)
     _add_legend(axes, dashed, beside=ax is None)
     return axes
 
@@ -256,8 +304,7 @@ def _default_places(x: str, lines: list[_Line]) -> Floats:
         own = [float(line.mechanism.noise_multiplier) for line in lines]
         return np.geomspace(min(0.5, min(own) / 2.0), max(10.0, 2.0 * max(own)), _FEWER_POINTS)
     if x == "sample_rate":
-        products = [_product(line.mechanism) for line in lines]
-        known = [product for product in products if 0.0 < product < 1.0]
+        known = [line.product for line in lines if 0.0 < line.product < 1.0]
         if not known:
             raise InvalidValueError(
                 "points must be given where no mechanism has two rates with a product between 0 "
@@ -291,61 +338,6 @@ def _places(x: str, given: npt.ArrayLike) -> Floats:
     return array
 
 
-def _product(mechanism: Any) -> float:
-    """Multiply the two rates; not a number where there is no client rate."""
-    if not hasattr(mechanism, "client_rate"):
-        return math.nan
-    return float(mechanism.client_rate) * float(mechanism.sample_rate)
-
-
-def _changed(mechanism: Mechanism, x: str, place: float) -> Mechanism | None:
-    """Change what varies; None where the others allow none."""
-    if x == "noise_multiplier":
-        return mechanism.replace(noise_multiplier=place)
-    product = _product(mechanism)
-    if x != "sample_rate" or math.isnan(product):
-        return mechanism.replace(sample_rate=place) if x == "sample_rate" else mechanism
-    client_rate = product / place
-    if client_rate > 1.0 + 1e-9:
-        return None
-    return mechanism.replace(sample_rate=place, client_rate=min(1.0, client_rate))
-
-
-def _curve(
-    line: _Line, x: str, y: str, level: float, places: Floats, *, lower: bool = False
-) -> Floats:
-    """Evaluate a mechanism at each place; it is not drawn where it cannot be."""
-    if x == "epsilon":
-        return np.asarray(line.mechanism.delta(places, line.word))
-    found = []
-    for place in places.tolist():
-        changed = _changed(line.mechanism, x, place)
-        if changed is None:
-            found.append(math.nan)
-            continue
-        composed = changed.compose(int(place) if x == "rounds" else 1, line.word)
-        both = composed.delta_bounds if y == "delta" else composed.epsilon_bounds
-        upper = composed.delta if y == "delta" else composed.epsilon
-        found.append(both(level).lower if lower else upper(level))
-    return np.array(found)
-
-
-def _claim(mechanism: Mechanism, x: str, y: str, level: float, places: Floats) -> Floats | None:
-    """Evaluate the paper's claim at each place; None if it makes none."""
-    if x == "epsilon":
-        return theorem_delta(mechanism, places)
-    found = []
-    for place in places.tolist():
-        changed = _changed(mechanism, x, place)
-        value: Any = None
-        if changed is not None and y == "delta":
-            value = theorem_delta(changed, np.array(level))
-        elif changed is not None:
-            value = theorem_epsilon(changed, level)
-        found.append(math.nan if value is None else float(value))
-    return np.array(found)
-
-
 def _drawable(values: Floats) -> Floats:
     """Let zeros fall off a logarithmic axis, and leave out what is infinite or missing."""
     return np.where(np.isfinite(values), np.maximum(values, _ZERO), np.nan)
@@ -364,7 +356,6 @@ def _scale(axes: Axes, x: str, y: str, places: Floats, curves: list[Floats]) -> 
         axes.set_xlim(places[0], places[-1])
     if x == "noise_multiplier":
         # Up to where no curve is in sight any more.
-        ticker = require("matplotlib.ticker", "plot")
         bottom = axes.get_ylim()[0]
         drawn = [
             np.flatnonzero(np.asarray(curve.get_ydata(), dtype=np.float64) >= bottom)
@@ -372,25 +363,22 @@ def _scale(axes: Axes, x: str, y: str, places: Floats, curves: list[Floats]) -> 
         ]
         last = max((int(found[-1]) for found in drawn if found.size), default=places.size - 1)
         axes.set_xlim(places[0], places[min(last + 1, places.size - 1)])
-        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+        plain_logarithmic(axes.xaxis)
 
 
-def _describe(axes: Axes, lines: list[_Line], x: str, shown: str, lower: bool) -> None:
+def _describe(axes: Axes, lines: list[_Line], x: str, shown: str, *, banded: bool) -> None:
     """Write beside the picture what it shows."""
     axes.set_xlabel(_ALONG[x].label)
     words = {line.word for line in lines}
     meant = f" ({neighbours(words.pop())})" if len(words) == 1 else ""
     axes.set_ylabel(shown + meant)
-    mechanisms = [line.mechanism for line in lines]
     note = ""
     if x == "sample_rate":
-        kept = {product for product in map(_product, mechanisms) if not math.isnan(product)}
+        kept = {line.product for line in lines if not math.isnan(line.product)}
         note = f"p q = {kept.pop():g}" if len(kept) == 1 else "p q fixed for each"
-    elif x == "rounds" and lower:
+    elif banded:
         note = "bands reach down to lower values"
-    common = common_parameters(mechanisms, _ALONG[x].varied)
+    common = common_parameters([line.mechanism for line in lines], _ALONG[x].varied)
     axes.set_title("; ".join(text for text in (common, note) if text), fontsize=10)
     axes.grid(color="#e8e8e8", linewidth=0.7)
     axes.set_axisbelow(True)
