@@ -40,7 +40,7 @@ def test_a_mean_is_told_with_its_interval_and_the_bounds(tmp_path: Path) -> None
     source = words_of(tally, tmp_path, title="How long do you sleep?", level=0.9)
     limits = tally.estimate().interval(0.9)
     assert "<h1>How long do you sleep?</h1>" in source
-    assert "<strong>0 to 24</strong>" in source
+    assert "<strong>numbers</strong><span>from 0 to 24</span>" in source
     assert (
         f"is estimated as {tally.estimate().mean:.2f}: between {limits.low:.2f} and "
         f"{limits.high:.2f}, with 90 % confidence."
@@ -71,7 +71,7 @@ def test_several_coordinates_are_rows(tmp_path: Path) -> None:
     source = words_of(tally, tmp_path, simultaneous="bonferroni")
     assert "coordinate</th>" in source
     assert '<th scope="row">1</th>' in source
-    assert "bounds of the 2 numbers that were asked for" in source
+    assert "<strong>numbers</strong><span>2 of each person, from 0 to 24</span>" in source
     assert "for all 2 coordinates at once (Bonferroni)" in source
     contents = Contents.of(grouped(points), View("hajek", 0.9))
     # Groups of several numbers have a table, and lines over time.

@@ -205,17 +205,7 @@ class Contents:
         return part.kind.told(part.estimate, self.view, people)
 
     @classmethod
-    def of(
-        cls,
-        tally: BaseTally | GroupedTally[Any],
-        view: View,
-        *,
-        time: str | None = None,
-        given: str | Sequence[str] = (),
-        of: str | None = None,
-        marginal: str | Sequence[str] = (),
-        consistent: bool = False,
-    ) -> Contents:
+    def of(cls, tally: BaseTally | GroupedTally[Any], view: View) -> Contents:
         """Estimate what a report shows.
 
         Raises
@@ -231,54 +221,48 @@ class Contents:
         total = tally.total if isinstance(tally, GroupedTally) else tally
         method = total.default_method if view.method is None else view.method
         view = replace(view, method=method)
-        given, marginal = _named("given", given), _named("marginal", marginal)
-        if of is not None and not given:
-            raise InvalidValueError("of (--of) belongs to given (--given)")
-        wanted = question_of(total.oracle, given, of) if given else None
-        if consistent:
+        wanted = question_of(total.oracle, view.given, view.of) if view.given else None
+        if view.consistent:
             check_consistent(total.oracle)
         parts: list[Part] = []
         reason = None
         try:
             estimate = total.estimate(method)
-            estimate = estimate.consistent() if consistent else estimate
-            parts += _of_all(estimate, telling(total.plan), view, marginal)
-            if wanted is not None:
-                parts.append(_given_others(estimate, view, given, wanted))
+            estimate = estimate.consistent() if view.consistent else estimate
+            parts += _of_all(estimate, telling(total.plan), view, wanted)
         except EstimatorError as error:
             if total.received:
                 raise
             reason = str(error)
         if isinstance(tally, GroupedTally):
-            parts += _of_groups(tally, view, time)
+            parts += _of_groups(tally, view)
             return cls(view, total, tally, parts, reason)
-        if time is not None:
+        if view.time is not None:
             raise InvalidValueError("time must name a column of groups: the tally is not grouped")
         return cls(view, total, None, parts, reason)
 
 
-def _of_all(estimate: Any, kind: Telling, view: View, marginal: Sequence[str]) -> Iterator[Part]:
-    """Show the estimate of all people, and the shares of some of several questions."""
+def _of_all(estimate: Any, kind: Telling, view: View, wanted: str | None) -> Iterator[Part]:
+    """Show the estimate of all people, and of several questions the shares that are asked for."""
     words = "with its interval; the numbers are in the table"
     yield Part("estimate", "Estimates", kind, view.cut(estimate), words)
-    if marginal:
-        alone = view.cut(marginal_of(estimate, marginal))
-        names = ", ".join(questions_of(alone.domain) or marginal)
+    if view.marginal:
+        alone = view.cut(marginal_of(estimate, view.marginal))
+        names = ", ".join(questions_of(alone.domain) or view.marginal)
         yield Part("marginal", f"Answers to {names} alone", SHARES, alone, words)
+    if wanted is not None:
+        shares = view.cut(conditional_of(estimate, view.given, wanted))
+        among = f"{wanted} given {', '.join(view.given)}"
+        told = SharesGivenOthers(view.given, wanted, estimate.plan.oracle.columns[wanted])
+        words = f"to {among}, with intervals; the numbers are in the table"
+        yield Part("conditional", f"{among[0].upper()}{among[1:]}", told, shares, words)
 
 
-def _given_others(estimate: Any, view: View, given: Sequence[str], wanted: str) -> Part:
-    """Show the shares of one question among those who answered others."""
-    shares = view.cut(conditional_of(estimate, given, wanted))
-    among = f"{wanted} given {', '.join(given)}"
-    kind = SharesGivenOthers(given, wanted, estimate.plan.oracle.columns[wanted])
-    words = f"to {among}, with intervals; the numbers are in the table"
-    return Part("conditional", f"{among[0].upper()}{among[1:]}", kind, shares, words)
-
-
-def _of_groups(grouped: GroupedTally[Any], view: View, time: str | None) -> Iterator[Part]:
+def _of_groups(grouped: GroupedTally[Any], view: View) -> Iterator[Part]:
     """Show groups by the columns that are no time, and series."""
-    kind, found = telling(grouped.plan), _time_column(grouped, time)
+    kind, found = telling(grouped.plan), view.time or time_column(grouped.names, grouped)
+    if found is not None and found not in grouped.names:
+        raise _arguments.invalid(f"time must be one of the columns {list(grouped.names)}", found)
     others = tuple(name for name in grouped.names if name != found)
     names = ", ".join(others)
     if others:
@@ -298,20 +282,3 @@ def _of_groups(grouped: GroupedTally[Any], view: View, time: str | None) -> Iter
             words = f"by {found}, a panel for each {names}"
             title = f"{title}, by {names}"
             yield Part("series_by_group", title, kind, several, words, drawn)
-
-
-def _named(argument: str, names: Any) -> tuple[str, ...]:
-    """Take the name of a question, or those of several."""
-    found = (names,) if isinstance(names, str) else tuple(names)
-    for name in found:
-        _arguments.instance(argument, name, str, "the name of a question, or several")
-    return found
-
-
-def _time_column(grouped: GroupedTally[Any], time: str | None) -> str | None:
-    """Find the column that is the time: the one named, or the only one with dates or moments."""
-    if time is not None:
-        if time not in grouped.names:
-            raise _arguments.invalid(f"time must be one of the columns {list(grouped.names)}", time)
-        return time
-    return time_column(grouped.names, grouped)

@@ -103,10 +103,19 @@ def save_pictures(
     ...     [path.name for path in save_pictures(tally, folder)]
     ['estimate.pdf', 'estimate.svg', 'estimate.png']
     """
-    view = View(method, level, simultaneous, over, clip=clip)
-    contents = Contents.of(
-        tally, view, time=time, given=given, of=of, marginal=marginal, consistent=consistent
+    view = View(
+        method,
+        level,
+        simultaneous,
+        over,
+        clip=clip,
+        consistent=consistent,
+        given=given,
+        of=of,
+        marginal=marginal,
+        time=time,
     )
+    contents = Contents.of(tally, view)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     written = []

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from turnout._extras import require
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError
 from turnout.frequency.adaptive import SecondRound
@@ -41,10 +40,6 @@ class Shares(Telling):
     def asked(self, domain: Any) -> tuple[str, str]:
         """Say how many labels there are."""
         return "domain", f"{domain.size:,} labels"
-
-    def card(self, plan: Plan) -> tuple[str, str]:
-        """Say how many answers there are."""
-        return f"{plan.domain.size:,}", "possible answers"
 
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
         """Name label, share, standard error and interval; of all people their number too."""
@@ -119,14 +114,6 @@ class Shares(Telling):
             f"share, for {scope} (method: {method}{cut}).{missed}"
         )
 
-    def draw(self, estimate: Any, view: View) -> Any:
-        """Draw an estimate as wide as the page."""
-        pyplot = require("matplotlib.pyplot", "plot")
-        width = min(14.0, max(8.4, 4.0 + 0.35 * estimate.domain.size))
-        figure, axes = pyplot.subplots(figsize=(width, 3.8), layout="constrained")
-        estimate.plot(ax=axes, **view.scope)
-        return figure
-
     def making(self, plan: Plan) -> list[tuple[str, str]]:
         """Say how likely a report supports an answer."""
         if isinstance(plan.oracle, SecondRound):
@@ -134,10 +121,6 @@ class Shares(Telling):
             return [("takes part, by the answer", f"{low:.6g} to {high:.6g} (probabilities)")]
         p, q = plan.oracle.support_probabilities
         return [("report supports own, other answer", f"{p:.6g}, {q:.6g} (probabilities)")]
-
-    def fingerprints(self, plan: Plan) -> list[tuple[str, str]]:
-        """Give the fingerprint of the labels."""
-        return [("possible answers (SHA-256)", plan.domain.fingerprint)]
 
 
 def _in_order(records: Sequence[dict[str, Any]], view: View) -> Iterator[dict[str, Any]]:
@@ -214,11 +197,6 @@ class SharesOfQuestions(Shares):
         each = [f"{name} ({one.size:,} answers)" for name, one in domain.columns.items()]
         return "questions", ", ".join(each)
 
-    def card(self, plan: Plan) -> tuple[str, str]:
-        """Say how many questions there are."""
-        domains = plan.domain.columns
-        return f"{len(domains):,}", f"questions: {', '.join(domains)}"
-
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
         """Name the question before the answer."""
         head, names = super().head(domain, level, groups=groups)
@@ -259,20 +237,12 @@ class SharesOfQuestions(Shares):
         """Tell that groups are in the table alone."""
         return False
 
-    def draw(self, estimate: Any, view: View) -> Any:
-        """Draw a panel for each question."""
-        return estimate.plot(**view.scope)
-
     def making(self, plan: Plan) -> list[tuple[str, str]]:
         """Say how each question is reported."""
         return [
             (f"question {name}", f"{oracle.name.replace('_', ' ')}, epsilon {oracle.epsilon:.6g}")
             for name, oracle in plan.oracle.oracles.items()
         ]
-
-    def fingerprints(self, plan: Plan) -> list[tuple[str, str]]:
-        """Give the fingerprint of all questions with their answers."""
-        return [("questions and answers (SHA-256)", plan.domain.fingerprint)]
 
 
 class SharesGivenOthers(Shares):
@@ -347,7 +317,3 @@ class SharesGivenOthers(Shares):
         for record in found["estimates"]:
             del record["frequency"]
         return found
-
-    def draw(self, estimate: Any, view: View) -> Any:
-        """Draw the shares of those who gave each answer beside each other."""
-        return estimate.plot(**view.scope).figure

@@ -10,7 +10,7 @@ from turnout.collecting.plan import Plan
 from turnout.distribution.law import METHODS as DISTRIBUTION_METHODS
 from turnout.mean.estimators import ESTIMATORS
 from turnout.reporting.telling import Telling, View, by_group, groups_of, json_group
-from turnout.reporting.words import METHODS, decimals, limits, number, percent, rounded, span
+from turnout.reporting.words import METHODS, decimals, limits, percent, rounded, span
 
 _FIELDS = ("mean", "standard_error", "low", "high")
 
@@ -39,14 +39,6 @@ class Means(Telling):
     def asked(self, domain: Any) -> tuple[str, str]:
         """Say which numbers can be given."""
         return "numbers", span(domain)
-
-    def card(self, plan: Plan) -> tuple[str, str]:
-        """Say which numbers could be given."""
-        bounds = plan.domain
-        words = "bounds of the number that was asked for"
-        if bounds.dimensions > 1:
-            words = f"bounds of the {bounds.dimensions:,} numbers that were asked for"
-        return f"{number(bounds.low)} to {number(bounds.high)}", words
 
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
         """Name the coordinate, if there are several, and the numbers."""
@@ -188,12 +180,6 @@ class Distributions(Means):
     def asked(self, domain: Any) -> tuple[str, str]:
         """Say which numbers can be given, and how many bins they are in."""
         return "numbers", f"{span(domain)}, in {domain.bins:,} bins"
-
-    def card(self, plan: Plan) -> tuple[str, str]:
-        """Say which numbers could be given."""
-        bounds = plan.domain
-        words = f"bounds of the number that was asked for, in {bounds.bins:,} bins"
-        return f"{number(bounds.low)} to {number(bounds.high)}", words
 
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
         """Name what a number is of; of groups mean, quartiles and the interval of the median."""

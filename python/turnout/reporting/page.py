@@ -42,10 +42,13 @@ def header(contents: Contents, title: str) -> Markup:
     tally, plan = contents.tally, contents.plan
     ratio = tally.received / tally.nodes if tally.nodes else 0.0
     epsilon = f"ε = {rounded_up(plan.oracle.epsilon, 4)}"
+    name, value = telling(plan).asked(plan.domain)
+    # What is shorter stands large.
+    asked = sorted(("possible answers" if name == "domain" else name, value), key=len)
     cards = [
         (f"{tally.nodes:,}", "people (nodes)"),
         (f"{tally.received:,}", f"reports, {percent(ratio, 1)} of the people"),
-        telling(plan).card(plan),
+        asked,
         (epsilon, "privacy of one report"),
     ]
     times = len(contents.asked)
@@ -55,7 +58,7 @@ def header(contents: Contents, title: str) -> Markup:
             (f"{max(contents.asked):,}", f"people at most at one of the {times:,} times"),
             (f"{tally.nodes:,}", "questions to people, at all times together"),
             (f"{tally.received:,}", f"reports, for {percent(ratio, 1)} of the questions"),
-            telling(plan).card(plan),
+            asked,
             (together, f"privacy of who reports at all times; {epsilon} of one report"),
         ]
     series = contents.series
@@ -187,7 +190,6 @@ def making(contents: Contents) -> Markup:
     # Labels that no file can hold, such as dates, have no fingerprint.
     with contextlib.suppress(InvalidTypeError):
         rows.append(("plan (SHA-256)", tag("code", plan.fingerprint)))
-        rows += [(name, tag("code", value)) for name, value in telling(plan).fingerprints(plan)]
     versions = f"turnout {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
     rows.append(("versions", versions))
     return section("How it was made", definitions(rows), name="making")
@@ -280,10 +282,10 @@ def report(
         raise _arguments.mistyped("title must be text", title)
     if facts is not None and not isinstance(facts, CollectionFacts):
         facts = CollectionFacts.from_dict(facts)
-    view = View(method, level, simultaneous, over, order, top, clip)
-    contents = Contents.of(
-        tally, view, time=time, given=given, of=of, marginal=marginal, consistent=consistent
+    view = View(
+        method, level, simultaneous, over, order, top, clip, consistent, given, of, marginal, time
     )
+    contents = Contents.of(tally, view)
     text = page(contents, title or "Report of a collection", facts)
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")

@@ -34,6 +34,12 @@ class View:
         In which order answers stand, and how many of them; None for all.
     clip
         Whether intervals of shares are cut to [0, 1].
+    consistent
+        Whether tables of two questions are made to agree.
+    given, of, marginal
+        Of several questions: whose shares are shown among whom, and which are shown alone.
+    time
+        The column of groups that is the time, where it is not the only one with dates.
 
     Raises
     ------
@@ -48,9 +54,22 @@ class View:
     order: str = "frequency"
     top: int | None = None
     clip: bool = False
+    consistent: bool = False
+    given: str | Sequence[str] = ()
+    of: str | None = None
+    marginal: str | Sequence[str] = ()
+    time: str | None = None
 
     def __post_init__(self) -> None:
         """Check the values."""
+        for argument in ("given", "marginal"):
+            names = getattr(self, argument)
+            found = (names,) if isinstance(names, str) else tuple(names)
+            for name in found:
+                _arguments.instance(argument, name, str, "the name of a question, or several")
+            object.__setattr__(self, argument, found)
+        if self.of is not None and not self.given:
+            raise InvalidValueError("of (--of) belongs to given (--given)")
         object.__setattr__(self, "level", _arguments.confidence("level", self.level))
         _arguments.choice("simultaneous", self.simultaneous, (None, "bonferroni", "sidak"))
         _arguments.choice("over", self.over, OVER)
@@ -183,10 +202,6 @@ class Telling(ABC):
         """Say which answers can be given: a name and a value."""
 
     @abstractmethod
-    def card(self, plan: Plan) -> tuple[str, str]:
-        """Say the same on a page: what is written large, and words below it."""
-
-    @abstractmethod
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
         """Name the columns of a table, and say how many of them hold words."""
 
@@ -307,16 +322,6 @@ class Telling(ABC):
     @abstractmethod
     def making(self, plan: Plan) -> list[tuple[str, str]]:
         """Say how reports are made, for those who check them."""
-
-    def fingerprints(self, plan: Plan) -> list[tuple[str, str]]:
-        """Give what tells the answers that could be given from others.
-
-        Raises
-        ------
-        InvalidTypeError
-            If a label is one that no file can hold.
-        """
-        return []
 
 
 def json_group(group: Mapping[str, Any]) -> dict[str, Any]:

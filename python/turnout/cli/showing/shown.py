@@ -35,12 +35,9 @@ class Wish(View):
     ----------
     postprocessing
         How frequencies are projected or shrunk.
-    consistent
-        Whether tables of two questions are made to agree.
     """
 
     postprocessing: str = "none"
-    consistent: bool = False
 
     def made(self, estimate: Any) -> Any:
         """Process an estimate as is wished for, and cut its intervals.
