@@ -92,7 +92,7 @@ def finish(axes: Axes, title: str, *, above: bool = False) -> None:
         place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0, "ncols": 2}
         lines = -(-len(axes.get_legend_handles_labels()[1]) // 2)
     axes.legend(frameon=False, fontsize=9, **place)
-    axes.set_title(title, loc="left", fontsize=10, pad=6 + 16 * lines)
+    axes.set_title(title, loc="left", fontsize=10, pad=6 + 16 * lines, wrap=True)
 
 
 def name_answers(axes: Axes, positions: Floats | Integers, labels: Iterable[Any]) -> None:
