@@ -36,11 +36,11 @@ MECHANISMS: dict[str, tuple[tuple[object, ...], Callable[[tn.Domain], Any]]] = {
         ),
     ),
     "two-stage": (
-        ("-d", 1e-3, "--floor", 90, "--reported", 2, "--reporting", "adaptive", "--gamma", 3,
+        ("-d", 1e-3, "--floor", 90, "--reported", 2, "--gamma", 3,
          "--elected", 4, "--max-colluding-users", 2),
         lambda domain: TwoStageSampling(
-            domain, USERS, epsilon=1.0, delta=1e-3, floor=90, reported=2, reporting="adaptive",
-            gamma=3.0, elected=4, max_colluding_users=2,
+            domain, USERS, epsilon=1.0, delta=1e-3, floor=90, reported=2, gamma=3.0,
+            elected=4, max_colluding_users=2,
         ),
     ),
     "discrete-laplace": (
@@ -338,10 +338,6 @@ def test_recommend_needs_no_delta(people: Path, turnout: Run) -> None:
         ("sampling", ("-d", 1e-5, "--threshold", 9, "--dummies", 9),
          "--dummies: is not needed with --threshold"),
         ("two-stage", ("-d", 1e-5, "--floor", 9), "needs --reported"),
-        ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 2, "--gamma", 3),
-         "--gamma: belongs to --reporting adaptive"),
-        ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 2, "--reporting", "adaptive"),
-         "--reporting adaptive needs --gamma"),
         ("two-stage", ("-d", 1e-5, "--floor", 9, "--reported", 2, "--elected", 9,
                        "--collusion-bound", 3), "give --elected or --collusion-bound, not both"),
         ("recommend", ("-d", 1e-5, "--seed", 4), "--seed: belongs to a round"),

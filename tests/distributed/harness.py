@@ -104,7 +104,7 @@ class Network:
 
 def state_of(role: Any) -> Any:
     """Everything a role holds, beside the round, in a form that compares."""
-    hidden = {"_round_id", "_mechanism"}
+    hidden = {"round_id", "_mechanism"}
     return {name: _plain(value) for name, value in vars(role).items() if name not in hidden}
 
 

@@ -42,7 +42,7 @@ MECHANISMS: list[tuple[Any, Kwargs]] = [
 TWO_STAGE: list[Kwargs] = [
     {"reported": 2, "floor": 1},
     {"reported": 3, "dummies": 3},
-    {"reported": 2, "floor": 1, "reporting": "adaptive", "gamma": 3.0},
+    {"reported": 2, "floor": 1, "gamma": 3.0},
     {"reported": 2, "floor": 3, "elected": 3, "max_colluding_users": 1},
     {"reported": 2, "floor": 1, "elected": 2},
     {"reported": 1, "dummies": 3, "collusion_bound": 5, "max_colluding_users": 1},
@@ -230,9 +230,7 @@ def test_the_formulas_are_those_of_table_1() -> None:
     assert user.draws == (n - 1) * size
     assert user.bytes == (2 * n * size + size) * 10 / 8
     assert (user.coins, server.additions) == (1, (n - 1) * size)
-    mechanism = td.TwoStageSampling(
-        size, n, reported=12, rate=0.5, floor=33, reporting="adaptive", gamma=3.0
-    )
+    mechanism = td.TwoStageSampling(size, n, reported=12, rate=0.5, floor=33, gamma=3.0)
     alpha, own = 0.4, 0.4 * 3 / (0.4 * 3 + 0.6)
     found = mechanism.paper_costs()
     assert found["user"].additions == pytest.approx((own * n - 1) * (own + alpha) * size)

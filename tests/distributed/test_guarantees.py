@@ -153,8 +153,8 @@ def test_a_floor_and_dummies_together(views: ModuleType) -> None:
 
 
 REPORTING: dict[str, dict[str, Any]] = {
-    "uniform": {"reporting": "uniform"},
-    "adaptive": {"reporting": "adaptive", "gamma": 2.5},
+    "uniform": {},
+    "adaptive": {"gamma": 2.5},
 }
 
 
@@ -267,9 +267,7 @@ def test_colluding_elected_users_know_their_dummies(views: ModuleType) -> None:
 @pytest.mark.parametrize("rate", [0.125, 0.75])
 def test_sets_alone_are_locally_private(views: ModuleType, rate: float, reported: int) -> None:
     """The exact eps* of science: the largest ratio of probabilities of a set, by enumeration."""
-    mechanism = td.TwoStageSampling(
-        3, 9, reported=reported, reporting="adaptive", gamma=4.0, rate=rate, floor=1
-    )
+    mechanism = td.TwoStageSampling(3, 9, reported=reported, gamma=4.0, rate=rate, floor=1)
     laws = []
     for item in (0, 1):
         law: Counter[Any] = Counter()
@@ -353,9 +351,7 @@ TARGETED: dict[str, Any] = {
     "sampling": td.SamplingAggregation(2, 5, floor=2, **TARGET),
     "dummies": td.SamplingAggregation(2, 3, dummies=3, max_colluding_users=1, **TARGET),
     "two stages": td.TwoStageSampling(2, 5, reported=1, floor=2, **TARGET),
-    "two stages, dummies": td.TwoStageSampling(
-        3, 2, reported=1, reporting="adaptive", gamma=1.5, dummies=2, **TARGET
-    ),
+    "two stages, dummies": td.TwoStageSampling(3, 2, reported=1, gamma=1.5, dummies=2, **TARGET),
 }
 TARGETED |= {
     noise: td.NoisyAggregation(2, 4, noise=noise, max_colluding_users=2, **TARGET)

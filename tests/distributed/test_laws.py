@@ -59,9 +59,9 @@ NOISY["discrete_laplace by elected users"] = {
 TWO_STAGE: dict[str, dict[str, Any]] = {
     "uniform": {"reported": 2, "rate": 0.8, "floor": 1},
     "uniform, dummies": {"reported": 3, "rate": 0.5, "dummies": 6},
-    "adaptive": {"reported": 2, "rate": 0.8, "floor": 1, "reporting": "adaptive", "gamma": 4.0},
+    "adaptive": {"reported": 2, "rate": 0.8, "floor": 1, "gamma": 4.0},
     "adaptive, elected": {
-        "reported": 1, "rate": 0.7, "dummies": 5, "reporting": "adaptive", "gamma": 2.5,
+        "reported": 1, "rate": 0.7, "dummies": 5, "gamma": 2.5,
         "elected": 4, "honest_aggregators": 2,
     },
 }  # fmt: skip
@@ -190,10 +190,7 @@ def test_two_stages_with_all_messages_have_the_law_of_the_study(
 def test_the_trace_of_two_stage_sampling_is_that_of_theorem_3_5(
     users: int, size: int, reported: int, gamma: float | None
 ) -> None:
-    reporting = "uniform" if gamma is None else "adaptive"
-    mechanism = td.TwoStageSampling(
-        size, users, reported=reported, rate=0.4, floor=5, reporting=reporting, gamma=gamma
-    )
+    mechanism = td.TwoStageSampling(size, users, reported=reported, rate=0.4, floor=5, gamma=gamma)
     alpha, weight = Fraction(reported, size), Fraction(1 if gamma is None else gamma)
     own = alpha * weight / (alpha * weight + 1 - alpha)
     assert mechanism.own_probability == pytest.approx(float(own), rel=1e-12)
@@ -307,9 +304,8 @@ def test_committees_that_could_collude_or_that_cannot_be_are_refused() -> None:
         ),
         ({"dummies": 5, "users": 80, "honest_aggregators": 80}, "users must be at least 81"),
         ({"elected": 100, "max_missing_users": 1}, "users must be at least 101"),
-        ({"reporting": "adaptive"}, "gamma must be given with"),
-        ({"reporting": "adaptive", "gamma": 1.0}, "gamma must be a finite number above 1"),
-        ({"reporting": "adaptive", "gamma": math.inf}, "gamma must be a finite number above 1"),
+        ({"gamma": 1.0}, "gamma must be a finite number above 1"),
+        ({"gamma": math.inf}, "gamma must be a finite number above 1"),
     ):
         with pytest.raises(InvalidValueError, match=match):
             make(**arguments)

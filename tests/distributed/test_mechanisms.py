@@ -94,8 +94,8 @@ TWO_STAGE: list[tuple[str, Any, type[Exception]]] = [
     ("reported", 0, InvalidValueError),
     ("reported", 5, InvalidValueError),
     ("reported", 2.0, InvalidTypeError),
-    ("reporting", "random", InvalidValueError),
-    ("gamma", 2.0, InvalidValueError),  # only for adaptive reporting
+    ("gamma", 1.0, InvalidValueError),
+    ("gamma", "3", InvalidTypeError),
     ("collusion_bound", -1, InvalidValueError),
     ("collusion_bound", 100, InvalidValueError),
     ("collusion_bound", 1.0, InvalidTypeError),
@@ -401,7 +401,7 @@ PLANS = [
     Noisy(epsilon=1.0),
     Noisy(noise="skellam", parameter=11.5, source="parties", parties=2, honest_aggregators=2),
     td.NoisyAggregation(tn.Domain(["é", "b", 3, None]), 9, parameter=1.5),
-    TwoStage(reported=2, reporting="adaptive", gamma=3.0, rate=0.3, floor=4, collusion_bound=6),
+    TwoStage(reported=2, gamma=3.0, rate=0.3, floor=4, collusion_bound=6),
     TwoStage(reported=4, rate=0.3, dummies=4, elected=3, max_colluding_users=1),
 ]
 

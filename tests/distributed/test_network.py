@@ -146,7 +146,7 @@ def test_two_stage_with_two_servers_and_elected_users(
 ) -> None:
     answers = answers_of(400)
     mechanism = TwoStageSampling(
-        Domain(LABELS), len(answers), reported=4, reporting="adaptive", gamma=4.0, rate=0.9,
+        Domain(LABELS), len(answers), reported=4, gamma=4.0, rate=0.9,
         dummies=20, elected=5, max_colluding_users=2,
     )  # fmt: skip
     started = deployment.Deployment(Round.start(mechanism), answers, tmp_path, user_processes=3)

@@ -83,7 +83,7 @@ def network_after_sets(harness: ModuleType, **arguments: Any) -> tuple[Any, list
 
 PLANS: list[dict[str, Any]] = [
     {},
-    {"reporting": "adaptive", "gamma": 5.0},
+    {"gamma": 5.0},
     {"collusion_bound": 3},
     {"elected": 2},
     {"elected": 6},

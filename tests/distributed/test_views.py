@@ -19,8 +19,8 @@ from turnout.distributed.roles.elections import Election
 ALWAYS = 1 - 2.0**-50
 
 REPORTING: dict[str, dict[str, Any]] = {
-    "uniform": {"reporting": "uniform"},
-    "adaptive": {"reporting": "adaptive", "gamma": 2.5},
+    "uniform": {},
+    "adaptive": {"gamma": 2.5},
 }
 
 NOISES: dict[str, float] = {"discrete_laplace": 0.8, "skellam": 1.25, "discrete_gaussian": 0.7}

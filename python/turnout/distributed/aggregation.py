@@ -336,12 +336,13 @@ class AggregationMechanism(abc.ABC):
         ----------
         frequencies
             The true frequencies; uniform by default. They do not matter where the variance is
-            linear in them, as it is for all mechanisms here.
+            linear in them, as it is for all mechanisms here without a threshold, below which items
+            are lost.
 
         Returns
         -------
         float
-            The root mean squared error of a frequency.
+            The root mean squared error of a frequency; with a threshold bias included.
 
         Raises
         ------
@@ -350,7 +351,11 @@ class AggregationMechanism(abc.ABC):
         """
         size = self.domain.size
         truth = np.full(size, 1.0 / size) if frequencies is None else frequencies
-        return float(np.sqrt(self.variances(truth).mean()))
+        return float(np.sqrt(self._squared_errors(truth).mean()))
+
+    def _squared_errors(self, frequencies: npt.ArrayLike) -> Floats:
+        """Compute the expected squared error of each estimated frequency."""
+        return self.variances(frequencies)
 
     # A round in this process.
 

@@ -348,10 +348,7 @@ def _candidates(
     two_stage = partial(
         TwoStageSampling, *whose, reported=reported, collusion_bound=bound, **common
     )
-    kinds = {
-        "uniform": partial(two_stage, reporting="uniform"),
-        "adaptive": partial(two_stage, reporting="adaptive", gamma=gamma),
-    }
+    kinds = {"uniform": two_stage, "adaptive": partial(two_stage, gamma=gamma)}
     yield _Candidate("sampling with dummies", partial(_best, sampling, _DUMMIES))
     for name, kind in kinds.items():
         # Fewer numbers of dummies: each takes longer.

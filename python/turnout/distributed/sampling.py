@@ -260,32 +260,12 @@ class SamplingAggregation(Deployed, Sampled):
         first, second, _ = self._moments(frequencies)
         return np.maximum(second - first**2, 0.0) / (self.users * self._rate) ** 2
 
-    def expected_error(self, frequencies: npt.ArrayLike | None = None) -> float:
-        """Compute the root of the mean over items of the expected squared error.
-
-        Parameters
-        ----------
-        frequencies
-            The true frequencies; uniform by default. They matter with a threshold, below which
-            items are lost.
-
-        Returns
-        -------
-        float
-            The root mean squared error of a frequency; with a threshold bias included.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If there is not one number for each item.
-        """
+    def _squared_errors(self, frequencies: npt.ArrayLike) -> Floats:
         if self.threshold is None:
-            return super().expected_error(frequencies)
-        size = self.domain.size
-        truth = np.full(size, 1.0 / size) if frequencies is None else frequencies
-        first, second, mean = self._moments(truth)
+            return super()._squared_errors(frequencies)
+        first, second, mean = self._moments(frequencies)
         squares = np.maximum(second - 2.0 * mean * first + mean**2, 0.0)
-        return float(np.sqrt(squares.mean())) / (self.users * self._rate)
+        return squares / (self.users * self._rate) ** 2
 
     def _moments(self, frequencies: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
         """Give mean and mean square of what is published of each item, and of all that is kept."""

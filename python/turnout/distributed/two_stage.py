@@ -51,10 +51,10 @@ class TwoStageSampling(Sampled):
     send their sums to a second server. Compared with :class:`SamplingAggregation` among users, each
     user sends less; the price is a smaller sample.
 
-    With ``reporting="uniform"`` the set says nothing about the user's item, which is in it with
-    probability M / N. With ``"adaptive"`` the sets that hold the own item of a user that takes part
-    are ``gamma`` times as likely: a larger sample, and a leak to the first server that
-    :attr:`reporting_epsilon` bounds.
+    Reporting is uniform unless ``gamma`` is given: the set says nothing about the user's item,
+    which is in it with probability M / N. With ``gamma`` it is adaptive: the sets that hold the own
+    item of a user that takes part are that many times as likely; a larger sample, and a leak to the
+    first server that :attr:`reporting_epsilon` bounds.
 
     Parameters
     ----------
@@ -64,10 +64,8 @@ class TwoStageSampling(Sampled):
         The number n of users.
     reported
         The number M of items in each set, from 1 to N.
-    reporting
-        ``"uniform"`` or ``"adaptive"``.
     gamma
-        How much likelier a set with the own item is, above 1; for adaptive reporting only.
+        How much likelier a set with the own item is, above 1; None for uniform reporting.
     rate
         The probability of the coin, in (0, 1). If None, the largest that reaches ``epsilon`` and
         ``delta``.
@@ -115,8 +113,7 @@ class TwoStageSampling(Sampled):
     Examples
     --------
     >>> mechanism = TwoStageSampling(
-    ...     10, 1000, reported=4, reporting="adaptive", gamma=3.0, epsilon=2.0, delta=1e-5,
-    ...     dummies=100,
+    ...     10, 1000, reported=4, gamma=3.0, epsilon=2.0, delta=1e-5, dummies=100
     ... )
     >>> round(mechanism.own_probability, 4), mechanism.reporting_epsilon < 1.0
     (0.6667, True)
@@ -125,7 +122,6 @@ class TwoStageSampling(Sampled):
     name: ClassVar[str] = "two_stage"
 
     reported: int
-    reporting: str = "uniform"
     gamma: float | None = None
     collusion_bound: int | None = None
     elected: int | None = None
@@ -135,12 +131,6 @@ class TwoStageSampling(Sampled):
         super().__post_init__()
         size, integer = self.domain.size, _arguments.integer
         settle(self, reported=integer("reported", self.reported, least=1, most=size))
-        _arguments.choice("reporting", self.reporting, ("uniform", "adaptive"))
-        if (self.gamma is not None) != (self.reporting == "adaptive"):
-            raise InvalidValueError(
-                'gamma must be given with reporting="adaptive", and only then, got '
-                f"{_arguments.shown(self.gamma)} with {self.reporting!r}"
-            )
         if self.gamma is not None:
             settle(self, gamma=checked_gamma(self.gamma))
         bounds = {"collusion_bound": (0, self.users - 1), "elected": (_FEWEST_ELECTED, self.users)}

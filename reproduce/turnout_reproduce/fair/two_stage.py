@@ -53,7 +53,6 @@ def _two_stage(
         Domain.from_integers(counts.size),
         int(counts.sum()),
         reported=round(_ALPHA * counts.size),
-        reporting="uniform" if level is None else "adaptive",
         gamma=None if level is None else math.exp(level),
         rate=rate,
         floor=int(counts.min()),

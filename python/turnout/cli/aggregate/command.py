@@ -68,9 +68,6 @@ def aggregate(
         Literal["replace", "add_or_remove"], typer.Option(rich_help_panel=_TRUST)
     ] = "replace",
     reported: Annotated[int | None, typer.Option(min=1, rich_help_panel=_TWO_STAGE)] = None,
-    reporting: Annotated[
-        Literal["uniform", "adaptive"] | None, typer.Option(rich_help_panel=_TWO_STAGE)
-    ] = None,
     gamma: Annotated[float | None, typer.Option(rich_help_panel=_TWO_STAGE)] = None,
     collusion_bound: Annotated[int | None, typer.Option(min=0, rich_help_panel=_TWO_STAGE)] = None,
     elected: Annotated[int | None, typer.Option(min=1, rich_help_panel=_TWO_STAGE)] = None,
@@ -145,10 +142,8 @@ def aggregate(
         What is hidden: a person's item, or the person.
     reported
         Items that a user reports.
-    reporting
-        How they are drawn. uniform if left out.
     gamma
-        Adaptive: how much likelier the own item is.
+        How much likelier the own item is. Uniform if left out.
     collusion_bound
         Elect more users than this for an item.
     elected

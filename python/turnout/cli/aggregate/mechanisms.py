@@ -40,7 +40,6 @@ _BELONGS: dict[str, tuple[str, ...]] = {
     "parties": ("sampling", *_NOISES, "recommend"),
     "source": _NOISES,
     "reported": (*_TWO_STAGE, "recommend"),
-    "reporting": _TWO_STAGE,
     "gamma": (*_TWO_STAGE, "recommend"),
     "collusion_bound": _TWO_STAGE,
     "elected": _TWO_STAGE,
@@ -84,7 +83,6 @@ def arguments_of(context: typer.Context, name: Name) -> dict[str, Any]:
     given = {each: value for each, value in given.items() if value is not None}
     protecting = [each for each in _PROTECTING if name in _BELONGS[each] and name != "recommend"]
     listed = " or ".join(f"--{each}" for each in protecting)
-    adaptive = given.get("reporting") == "adaptive"
     options.refuse_if(
         (
             name not in _WITHOUT_DELTA and "delta" not in given,
@@ -106,12 +104,6 @@ def arguments_of(context: typer.Context, name: Name) -> dict[str, Any]:
             ({"threshold", each} <= given.keys(), f"--{each}", "is not needed with --threshold")
             for each in ("floor", "dummies")
         ),
-        (
-            name == "two-stage" and "gamma" in given and not adaptive,
-            "--gamma",
-            "belongs to --reporting adaptive",
-        ),
-        (adaptive and "gamma" not in given, "--gamma", "--reporting adaptive needs --gamma"),
         (
             {"elected", "collusion_bound"} <= given.keys(),
             "--elected",
@@ -193,9 +185,9 @@ def rows(mechanism: distributed.AggregationMechanism) -> list[tuple[str, str]]:
 
 def _title(mechanism: distributed.AggregationMechanism) -> str:
     if isinstance(mechanism, distributed.TwoStageSampling):
-        kind = mechanism.reporting
+        kind = "uniform"
         if mechanism.gamma is not None:
-            kind += f" (gamma {number(mechanism.gamma)})"
+            kind = f"adaptive (gamma {number(mechanism.gamma)})"
         return f"two-stage sampling, {mechanism.reported} items reported, {kind}"
     who = getattr(mechanism, "parties", 0)
     adding = "all users add up" if who == "users" else f"{who} aggregators add up"
@@ -215,7 +207,7 @@ def _dummies(mechanism: distributed.SamplingAggregation | distributed.TwoStageSa
 
 
 def _first_server(mechanism: distributed.TwoStageSampling) -> str:
-    if mechanism.reporting == "uniform":
+    if mechanism.gamma is None:
         return "learns nothing about a person's item from the items reported (epsilon 0)"
     return f"learns at most epsilon {up(mechanism.reporting_epsilon)} from the items reported"
 

@@ -150,16 +150,21 @@ class Election:
 
 
 class Adding(Participant):
-    """Base class of roles that wait for an election, and for what it says comes from each user."""
+    """Base class of roles that wait for an election, and for what it says comes from each user.
+
+    Without an election, of aggregators, it is known from the start who sends something.
+    """
 
     #: Where such a role is in its round while it waits.
     _step: ClassVar[State]
+    #: Who sends what is waited for.
+    _senders = Role.USER
 
     def __init__(self, mechanism: AggregationMechanism, round_id: bytes, party: Party) -> None:
         super().__init__(mechanism, round_id, party)
         self._election: Election | None = None
-        #: The items of which each user sends something.
-        self._expected: Mapping[int, list[int]] = {}
+        #: The items of which each of them sends something; None until that is known.
+        self._expected: Mapping[int, list[int]] | None = None
         self._found: dict[int, Any] = {}
 
     @property
@@ -167,18 +172,17 @@ class Adding(Participant):
         """The parties that this one waits for."""
         if self.state is not self._step:
             return ()
-        if self._election is None:
+        if self._expected is None:
             return (Party(Role.REPORTING_SERVER),)
         waited = self._expected.keys() - self._found.keys()
-        return tuple(Party(Role.USER, user) for user in sorted(waited))
+        return tuple(Party(self._senders, index) for index in sorted(waited))
 
     @property
     def _all_found(self) -> bool:
-        return self._election is not None and len(self._found) == len(self._expected)
+        return self._expected is not None and len(self._found) == len(self._expected)
 
     def _forget(self) -> None:
-        self._election = None
-        self._expected = {}
+        self._election = self._expected = None
         self._found.clear()
 
     def _read_election(self, message: Message, user: int | None) -> Election:
@@ -204,7 +208,7 @@ class Adding(Participant):
         mechanism = self._mechanism
         user = self._sender(message, Role.USER, mechanism.users, self._found, self._step)
         found = unpack_item_shares(message.payload, mechanism.field, mechanism.domain.size)
-        if self._election is not None and found[0].tolist() != self._expected.get(user):
+        if self._expected is not None and found[0].tolist() != self._expected.get(user):
             raise ProtocolError(
                 f"{self.party} got elements of {message.sender} for other items than the "
                 "election says"

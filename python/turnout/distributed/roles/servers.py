@@ -326,20 +326,9 @@ class AggregatingServer(Adding):
     def __init__(self, mechanism: AggregationMechanism, round_id: bytes) -> None:
         super().__init__(mechanism, round_id, Party(Role.SERVER))
         self._published: tuple[Integers, int] | None = None
-
-    @property
-    def missing(self) -> tuple[Party, ...]:
-        """The parties whose sum, or election, did not come."""
-        mechanism = self._mechanism
-        if isinstance(mechanism, Deployed) and self.state is self._step:
-            return absent(Role.AGGREGATOR, mechanism.number_of_parties, self._found)
-        return super().missing
-
-    @property
-    def _all_found(self) -> bool:
-        if isinstance(self._mechanism, Deployed):
-            return len(self._found) == self._mechanism.number_of_parties
-        return super()._all_found
+        if isinstance(mechanism, Deployed):
+            self._senders = Role.AGGREGATOR
+            self._expected = {index: [] for index in range(mechanism.number_of_parties)}
 
     @property
     def takes(self) -> Mapping[Kind, int]:
