@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 from turnout import _arguments, _core
 from turnout._seeds import derived
 from turnout._types import Array, Floats, Integers, Truths
+from turnout._values import settle
 from turnout.collecting.drawing import Counts, Drawn, Noise, common_rate
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
@@ -49,27 +51,25 @@ class PartedTally(BaseTally):
         If an argument is of the wrong type.
     """
 
-    __slots__ = ("_parts",)
+    #: The tally of each part: of all nodes, at its rate.
+    parts: tuple[Any, ...] = field(init=False)
 
-    def _completed(self) -> None:
+    def __post_init__(self) -> None:
+        """Check the fields, and make the tallies of the parts."""
+        super().__post_init__()
         oracle, made = self.oracle, []
         for number, part in enumerate(oracle.parts):
-            counts, here = self._sums[number]
+            counts, here = self.sums[number]
             tally = part.tally_type(
-                _part_plan(self._plan, number),
+                _part_plan(self.plan, number),
                 counts,
                 here,
-                self._nodes,
-                weights=None if self._weights is None else self._weights[number],
-                design=self._design and self._design.scaled(oracle.shares()[number]),
+                self.nodes,
+                weights=None if self.weights is None else self.weights[number],
+                design=self.design and self.design.scaled(oracle.shares()[number]),
             )
             made.append(tally)
-        self._parts: tuple[Any, ...] = tuple(made)
-
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """The tally of each part: of all nodes, at its rate."""
-        return self._parts
+        settle(self, parts=tuple(made))
 
     def _taken_sums(self, sums: Any) -> tuple[tuple[Any, int], ...]:
         expected = len(self.oracle.parts)
@@ -82,13 +82,13 @@ class PartedTally(BaseTally):
         return taken
 
     def _check_sums(self) -> None:
-        numbers = [received for _, received in self._sums]
+        numbers = [received for _, received in self.sums]
         if self.oracle.choice is None:
-            fits = set(numbers) == {self._received}
-            how = f"as many reports of each part as there are, {self._received}"
+            fits = set(numbers) == {self.received}
+            how = f"as many reports of each part as there are, {self.received}"
         else:
-            fits = sum(numbers) == self._received
-            how = f"reports of the parts that add up to {self._received}"
+            fits = sum(numbers) == self.received
+            how = f"reports of the parts that add up to {self.received}"
         if not fits:
             raise _arguments.invalid(f"sums must have {how}", numbers)
 
@@ -104,16 +104,16 @@ class PartedTally(BaseTally):
         """Leave it to the tallies of the parts."""
 
     def _added(self, other: PartedTally) -> tuple[Any, Any]:
-        both = [one.merge(two).counts for one, two in zip(self._parts, other._parts, strict=True)]
-        return _together(both, self._weights is not None)
+        both = [one.merge(two) for one, two in zip(self.parts, other.parts, strict=True)]
+        return _together(both, self.weights is not None)
 
     def _exact(self) -> tuple[Any, ...]:
-        return (self._parts,)
+        return (self.parts,)
 
     @classmethod
     def _none(cls, plan: Plan) -> tuple[Any, Any]:
         empty = [
-            part.tally_type.empty(_part_plan(plan, number)).counts
+            part.tally_type.empty(_part_plan(plan, number))
             for number, part in enumerate(plan.oracle.parts)
         ]
         return _together(empty, plan.participation.uniform_rate is None)
@@ -129,7 +129,7 @@ class PartedTally(BaseTally):
     def sums_to_bytes(self) -> bytes:
         """Write the parts: see :mod:`turnout.collecting.tally_encoding`."""
         return b"".join(
-            part.received.to_bytes(_WIDE, "little") + part.sums_to_bytes() for part in self._parts
+            part.received.to_bytes(_WIDE, "little") + part.sums_to_bytes() for part in self.parts
         )
 
     @classmethod
@@ -151,7 +151,7 @@ def _part_plan(plan: Plan, part: int) -> Plan:
     return Plan(oracle.parts[part], oracle.part_participation(part, plan.participation))
 
 
-def _together(counts: list[Counts], personal: bool) -> tuple[Any, Any]:
+def _together(counts: Sequence[Counts | BaseTally], personal: bool) -> tuple[Any, Any]:
     sums = tuple((each.sums, each.received) for each in counts)
     return sums, tuple(each.weights for each in counts) if personal else None
 

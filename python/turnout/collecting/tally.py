@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Array
+from turnout._values import settle
 from turnout.collecting import tally_encoding
 from turnout.collecting.drawing import Counts
 from turnout.collecting.plan import Plan
@@ -28,6 +30,7 @@ else:
     T = TypeVar("T")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class BaseTally(ABC):
     """Exact sums over the reports of a plan, and how many nodes there are.
 
@@ -57,48 +60,49 @@ class BaseTally(ABC):
         If an argument is of the wrong type.
     """
 
-    __slots__ = ("_design", "_nodes", "_plan", "_received", "_sums", "_weights")
-
     #: What :meth:`estimate` takes by itself.
     default_method: ClassVar[str] = "hajek"
 
-    def __init__(
-        self,
-        plan: Plan,
-        sums: Any,
-        received: int,
-        nodes: int,
-        *,
-        weights: Any = None,
-        design: DesignSums | None = None,
-    ) -> None:
-        self._plan: Plan = _arguments.instance("plan", plan, Plan, "a Plan")
+    plan: Plan
+    sums: Any
+    received: int
+    nodes: int
+    weights: Any = field(default=None, kw_only=True)
+    design: DesignSums | None = field(default=None, kw_only=True)
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Freeze the tallies of each kind as this class is."""
+        super().__init_subclass__(**arguments)
+        dataclass(frozen=True, eq=False, repr=False)(cls)
+
+    def __post_init__(self) -> None:
+        """Check the fields, and take over what is immutable."""
+        plan = _arguments.instance("plan", self.plan, Plan, "a Plan")
         self._check_kind(plan)
-        self._sums: Any = self._taken_sums(sums)
-        self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
-        self._received = _arguments.integer("received", received, least=0, most=self._nodes)
+        nodes = _arguments.integer("nodes", self.nodes, least=0, most=2**64 - 1)
+        settle(
+            self,
+            sums=self._taken_sums(self.sums),
+            received=_arguments.integer("received", self.received, least=0, most=nodes),
+            nodes=nodes,
+        )
         self._check_sums()
-        if plan.everyone_reports and self._received != self._nodes:
+        if plan.everyone_reports and self.received != nodes:
             raise InvalidValueError(
-                f"received must equal nodes = {self._nodes} when everyone takes part, "
-                f"got {self._received}"
+                f"received must equal nodes = {nodes} when everyone takes part, got {self.received}"
             )
-        if design is not None:
-            _arguments.instance("design", design, DesignSums, "a DesignSums object")
+        if self.design is not None:
+            _arguments.instance("design", self.design, DesignSums, "a DesignSums object")
+        if self.weights is not None:
+            settle(self, weights=self._taken_weights(self.weights))
         personal = plan.participation.uniform_rate is None
-        self._weights: Any = None if weights is None else self._taken_weights(weights)
-        if (weights is not None) != personal or (design is not None) != personal:
+        if (self.weights is not None) != personal or (self.design is not None) != personal:
             raise InvalidValueError(
                 "weights and design must be given for personal participation, and only then"
             )
-        if design is not None:
+        if self.design is not None:
             self._check_weights()
-            design.check_nodes(self._nodes)
-        self._design = design
-        self._completed()
-
-    def _completed(self) -> None:  # noqa: B027, most have nothing to add
-        """Make what follows from sums that are checked."""
+            self.design.check_nodes(nodes)
 
     @abstractmethod
     def _taken_sums(self, sums: Any) -> Any:
@@ -177,44 +181,19 @@ class BaseTally(ABC):
         return cls(plan, sums, 0, 0, weights=weights, design=design)
 
     @property
-    def plan(self) -> Plan:
-        """The randomizer and the participation."""
-        return self._plan
-
-    @property
     def oracle(self) -> Any:
         """The randomizer."""
-        return self._plan.oracle
+        return self.plan.oracle
 
     @property
     def domain(self) -> Any:
         """What can be answered."""
-        return self._plan.domain
+        return self.plan.domain
 
     @property
     def participation(self) -> Participation:
         """How the nodes took part."""
-        return self._plan.participation
-
-    @property
-    def received(self) -> int:
-        """The number of reports."""
-        return self._received
-
-    @property
-    def nodes(self) -> int:
-        """The number of nodes, reporting or not."""
-        return self._nodes
-
-    @property
-    def design(self) -> DesignSums | None:
-        """Sums of probabilities over all nodes, or None if all nodes share one rate."""
-        return self._design
-
-    @property
-    def counts(self) -> Counts:
-        """The sums with the number of reports, as a kernel gives them."""
-        return Counts(self._sums, self._received, self._weights)
+        return self.plan.participation
 
     def merge(self: T, other: T) -> T:
         """Add the tally of other nodes; also written ``+``.
@@ -246,27 +225,16 @@ class BaseTally(ABC):
         3
         """
         _arguments.instance("other", other, type(self), f"a {type(self).__name__}")
-        self._plan.check_same(other._plan, "other")
-        nodes = self._nodes + other._nodes
+        self.plan.check_same(other.plan, "other")
+        nodes = self.nodes + other.nodes
         if nodes >= 2**64:
             raise InvalidValueError(f"the nodes of both must be fewer than 2^64, got {nodes}")
         sums, weights = self._added(other)
-        design = self._design
-        if design is not None and other._design is not None:
-            design = design + other._design
-        received = self._received + other._received
-        return type(self)(self._plan, sums, received, nodes, weights=weights, design=design)
-
-    def under(self: T, plan: Plan, *, nodes: int | None = None, design: Any = None) -> T:
-        """Give the same sums another plan object, number of nodes, and sums of their design."""
-        return type(self)(
-            plan,
-            self._sums,
-            self._received,
-            self._nodes if nodes is None else nodes,
-            weights=self._weights,
-            design=self._design if design is None else design,
-        )
+        design = self.design
+        if design is not None and other.design is not None:
+            design = design + other.design
+        received = self.received + other.received
+        return type(self)(self.plan, sums, received, nodes, weights=weights, design=design)
 
     def __add__(self: T, other: object) -> T:
         """Merge two tallies."""
@@ -281,25 +249,25 @@ class BaseTally(ABC):
         if not isinstance(other, BaseTally) or type(self) is not type(other):
             return NotImplemented
         return (
-            self._plan == other._plan
-            and (self._received, self._nodes) == (other._received, other._nodes)
-            and self._design == other._design
+            self.plan == other.plan
+            and (self.received, self.nodes) == (other.received, other.nodes)
+            and self.design == other.design
             and self._exact() == other._exact()
         )
 
     def __hash__(self) -> int:
         """Hash of the plan and the sums."""
-        return hash((self._plan, self._received, self._nodes, self._exact()[0]))
+        return hash((self.plan, self.received, self.nodes, self._exact()[0]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what the constructor takes; the copy is read-only too."""
-        made = partial(type(self), weights=self._weights, design=self._design)
-        return made, (self._plan, self._sums, self._received, self._nodes)
+        made = partial(type(self), weights=self.weights, design=self.design)
+        return made, (self.plan, self.sums, self.received, self.nodes)
 
     def __repr__(self) -> str:
         """Show how many reports there are and their plan."""
         return (
-            f"{type(self).__name__}({self._received} reports of {self._nodes} nodes, "
+            f"{type(self).__name__}({self.received} reports of {self.nodes} nodes, "
             f"{self.oracle!r}, {self.participation!r})"
         )
 
@@ -391,8 +359,6 @@ def tally_of(
 class CountedTally(BaseTally):
     """Counts of reports, and their sums of inverse probabilities if every node has its own."""
 
-    __slots__ = ()
-
     #: What is counted, for messages.
     _entries_name: ClassVar[str] = "codes as the domain has"
 
@@ -407,9 +373,9 @@ class CountedTally(BaseTally):
         return np.dtype(np.uint64)
 
     def _taken_sums(self, sums: Any) -> Array:
-        signed = self._entry_type(self._plan).kind == "i"
+        signed = self._entry_type(self.plan).kind == "i"
         taken = _arguments.scores if signed else _arguments.counts
-        counts: Array = taken("sums", sums, self._entries(self._plan))
+        counts: Array = taken("sums", sums, self._entries(self.plan))
         counts.flags.writeable = False
         return counts
 
@@ -417,20 +383,20 @@ class CountedTally(BaseTally):
         kept: WeightedSums = _arguments.instance(
             "weights", weights, WeightedSums, "a WeightedSums object"
         )
-        size = self._entries(self._plan)
+        size = self._entries(self.plan)
         if kept.size != size:
             raise _arguments.invalid(f"weights must have {size} {self._entries_name}", kept.size)
         return kept
 
     def _check_weights(self) -> None:
-        self._weights.check_support(self._sums, self._received)
+        self.weights.check_support(self.sums, self.received)
 
     def _added(self, other: Any) -> tuple[Any, Any]:
-        weights = None if self._weights is None else self._weights + other.counts.weights
-        return self._sums + other.counts.sums, weights
+        weights = None if self.weights is None else self.weights + other.weights
+        return self.sums + other.sums, weights
 
     def _exact(self) -> tuple[Any, ...]:
-        return self._sums.tobytes(), self._weights
+        return self.sums.tobytes(), self.weights
 
     @classmethod
     def _none(cls, plan: Plan) -> tuple[Any, Any]:
@@ -449,8 +415,8 @@ class CountedTally(BaseTally):
 
     def sums_to_bytes(self) -> bytes:
         """Write counts and weights: see :mod:`turnout.collecting.tally_encoding`."""
-        counts: bytes = self._sums.astype(self._sums.dtype.newbyteorder("<")).tobytes()
-        return counts if self._weights is None else counts + self._weights.to_bytes()
+        counts: bytes = self.sums.astype(self.sums.dtype.newbyteorder("<")).tobytes()
+        return counts if self.weights is None else counts + self.weights.to_bytes()
 
     @classmethod
     def _from_arrays(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
@@ -459,9 +425,3 @@ class CountedTally(BaseTally):
         if plan.participation.uniform_rate is not None:
             return counts, None
         return counts, WeightedSums.from_bytes(data[8 * size :], size)
-
-    @property
-    def weights(self) -> WeightedSums | None:
-        """Sums of inverse probabilities over the reports, or None if all nodes share one rate."""
-        weights: WeightedSums | None = self._weights
-        return weights

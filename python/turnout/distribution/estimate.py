@@ -142,7 +142,7 @@ class DistributionEstimate(BaseEstimate[BinnedBounds]):
         """
         if tally.received == 0:
             raise EstimatorError("nothing can be estimated: no reports were received")
-        shares = tally.counts.sums / np.float64(tally.received)
+        shares = tally.sums / np.float64(tally.received)
         worth, squares = float(tally.received), None
         if tally.weights is not None:
             total = tally.weights.total_inverse

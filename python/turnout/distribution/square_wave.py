@@ -59,8 +59,6 @@ class DistributionTally(CountedTally):
     True
     """
 
-    __slots__ = ()
-
     _entries_name: ClassVar[str] = "cells as the mechanism has"
     default_method: ClassVar[str] = METHODS[0]
 
@@ -70,16 +68,16 @@ class DistributionTally(CountedTally):
         return cells
 
     def _check_sums(self) -> None:
-        total = sum(self._sums.tolist())
-        if total != self._received:
+        total = sum(self.sums.tolist())
+        if total != self.received:
             raise InvalidValueError(
-                f"cells must add up to the {self._received} reports received, got {total}"
+                f"cells must add up to the {self.received} reports received, got {total}"
             )
 
     @property
     def cells(self) -> Unsigned:
         """The number of reports of each cell, uint64; read-only."""
-        cells: Unsigned = self._sums
+        cells: Unsigned = self.sums
         return cells
 
     def estimate(self, method: str = METHODS[0]) -> DistributionEstimate:

@@ -71,8 +71,6 @@ class Tally(CountedTally):
     True
     """
 
-    __slots__ = ()
-
     @classmethod
     def _entries(cls, plan: Plan) -> int:
         size: int = plan.oracle.domain.size
@@ -84,7 +82,7 @@ class Tally(CountedTally):
         return kind
 
     def _check_sums(self) -> None:
-        self._plan.oracle.check_support(self._sums, self._received)
+        self.plan.oracle.check_support(self.sums, self.received)
 
     @property
     def support(self) -> Array:
@@ -92,7 +90,7 @@ class Tally(CountedTally):
 
         Where reports hold scores, their sums, int64.
         """
-        support: Array = self._sums
+        support: Array = self.sums
         return support
 
     def estimate(self, method: str = "hajek") -> FrequencyEstimate:

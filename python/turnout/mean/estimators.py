@@ -69,19 +69,19 @@ def hajek(tally: BaseTally) -> MeanEstimation:
     EstimatorError
         If there is a coordinate without reports.
     """
-    if any(row[0] == 0 for row in tally.counts.sums):
-        coordinate = next(j for j, row in enumerate(tally.counts.sums) if row[0] == 0)
+    if any(row[0] == 0 for row in tally.sums):
+        coordinate = next(j for j, row in enumerate(tally.sums) if row[0] == 0)
         raise EstimatorError(
             f'"hajek" divides by the number of reports, and none about coordinate {coordinate} '
             'were received: use "horvitz_thompson" if an estimate from nothing makes sense'
         )
-    if tally.counts.weights is not None:
+    if tally.weights is not None:
         return _hajek_personal(tally)
     if tally.oracle.cells == 2 and tally.oracle.sampled == tally.oracle.dimensions:
         return _hajek_bits(tally)
     moment, n = tally.oracle.second_moment, tally.nodes
     constant = moment.constant + moment.rounding
-    seen, first, second = _centred(tally.oracle, tally.counts.sums)
+    seen, first, second = _centred(tally.oracle, tally.sums)
     mean = first / seen
     square = _square(tally, mean, second / seen)
     spread = np.maximum(square - mean**2, 0.0)
@@ -111,7 +111,7 @@ def _hajek_bits(tally: BaseTally) -> MeanEstimation:
         v2=-reports * gain**2,
         trials=reports,
     )
-    statistic = np.array([float(row[1]) for row in tally.counts.sums])
+    statistic = np.array([float(row[1]) for row in tally.sums])
     places = model.frequency(statistic)
     variance = 4 * model.variance(np.clip(places, 0.0, 1.0))
     scaled = _scaled(tally, 2 * places - 1, variance, variance)
@@ -158,7 +158,7 @@ def horvitz_thompson(tally: BaseTally) -> MeanEstimation:
     constant = moment.constant + moment.rounding
     rate = tally.participation.uniform_rate
     if rate is None:
-        if any(row[0] == 0 for row in tally.counts.sums):
+        if any(row[0] == 0 for row in tally.sums):
             raise EstimatorError(
                 '"horvitz_thompson" with personal probabilities estimates its variance from the '
                 "reports, and about some coordinate none were received"
@@ -171,7 +171,7 @@ def horvitz_thompson(tally: BaseTally) -> MeanEstimation:
         least = (constant if moment.slope else 0.0) * zeros / n
     else:
         share = rate * tally.oracle.sampled / tally.oracle.dimensions
-        seen, first, second = _centred(tally.oracle, tally.counts.sums)
+        seen, first, second = _centred(tally.oracle, tally.sums)
         mean = first / (n * share)
         average = np.where(seen > 0, second / np.maximum(seen, 1.0), np.inf)
         square = _square(tally, mean, average)
@@ -193,7 +193,7 @@ def _square(tally: BaseTally, mean: Floats, second: Floats) -> Floats:
 
 def _weighted(tally: BaseTally) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
     """Add up powers of the reports with weights ``1/pi'`` and with their squares."""
-    rows = tally.counts.weights or ()
+    rows = tally.weights or ()
     share = tally.oracle.dimensions / tally.oracle.sampled
     unit = 2.0**-32
     inverse = _centred(tally.oracle, [row[:3] for row in rows])

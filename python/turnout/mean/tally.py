@@ -61,19 +61,17 @@ class MeanTally(BaseTally):
     True
     """
 
-    __slots__ = ()
-
     def _taken_sums(self, sums: Any) -> Rows:
         return _rows("moments", sums, self.domain.dimensions, 3)
 
     def _check_sums(self) -> None:
-        _check_moments(self._sums, self._received, self.oracle)
+        _check_moments(self.sums, self.received, self.oracle)
 
     def _taken_weights(self, weights: Any) -> Rows:
         return _rows("weights", weights, self.domain.dimensions, 6)
 
     def _check_weights(self) -> None:
-        for j, (row, plain) in enumerate(zip(self._weights, self._sums, strict=True)):
+        for j, (row, plain) in enumerate(zip(self.weights, self.sums, strict=True)):
             inverse, squared = row[:3], row[3:]
             # A probability is at least 2^-30, and a weight at least 1.
             fits = (
@@ -89,11 +87,11 @@ class MeanTally(BaseTally):
                 )
 
     def _added(self, other: MeanTally) -> tuple[Any, Any]:
-        weights = None if self._weights is None else _added(self._weights, other.counts.weights)
-        return _added(self._sums, other.counts.sums), weights
+        weights = None if self.weights is None else _added(self.weights, other.weights)
+        return _added(self.sums, other.sums), weights
 
     def _exact(self) -> tuple[Any, ...]:
-        return self._sums, self._weights
+        return self.sums, self.weights
 
     @classmethod
     def _none(cls, plan: Plan) -> tuple[Any, Any]:
@@ -109,8 +107,8 @@ class MeanTally(BaseTally):
 
     def sums_to_bytes(self) -> bytes:
         """Write moments and weights: see :mod:`turnout.collecting.tally_encoding`."""
-        plain = [number.to_bytes(_PLAIN, "little") for row in self._sums for number in row]
-        wide = [number.to_bytes(_WIDE, "little") for row in self._weights or () for number in row]
+        plain = [number.to_bytes(_PLAIN, "little") for row in self.sums for number in row]
+        wide = [number.to_bytes(_WIDE, "little") for row in self.weights or () for number in row]
         return b"".join(plain + wide)
 
     @classmethod
@@ -122,14 +120,8 @@ class MeanTally(BaseTally):
     @property
     def moments(self) -> Rows:
         """For every coordinate: reports, sum of cells, sum of squared cells; exact."""
-        moments: Rows = self._sums
+        moments: Rows = self.sums
         return moments
-
-    @property
-    def weights(self) -> Rows | None:
-        """The six weighted sums of every coordinate, or None if all nodes share one rate."""
-        weights: Rows | None = self._weights
-        return weights
 
     def estimate(self, method: str = "hajek") -> MeanEstimate:
         """Estimate the mean over all nodes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -304,7 +304,7 @@ def _named(
         nodes = tuple(tally.received for tally in counted)
     designs = groups.designs or (None,) * len(nodes)
     for key, tally, number, design in zip(groups.keys, counted, nodes, designs, strict=True):
-        yield key, tally.under(plan, nodes=number, design=design)
+        yield key, replace(tally, plan=plan, nodes=number, design=design)
 
 
 def _merged(some: Sequence[BaseTally], others: Sequence[BaseTally]) -> list[BaseTally]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import turnout
@@ -175,7 +176,7 @@ def _with_nodes(counted: BaseTally, nodes: int | None) -> BaseTally:
                 "nodes must be given with a data set: how many persons could have taken part"
             )
         return counted
-    return counted.under(counted.plan, nodes=nodes)
+    return replace(counted, nodes=nodes)
 
 
 @contextlib.contextmanager

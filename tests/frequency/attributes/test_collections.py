@@ -226,7 +226,7 @@ def test_other_bad_arguments_are_refused() -> None:
 def test_pieces_that_do_not_belong_together_are_refused() -> None:
     both, one = COLLECTIONS["split"], COLLECTIONS["sampled"]
     tally, sampled = both.collect(TABLE, seed=1), one.collect(TABLE, seed=1)
-    sums, _ = tally.counts[:2]
+    sums = tally.sums
     with pytest.raises(InvalidValueError, match="sums must be of 2 parts, got 1"):
         AttributeTally(tally.plan, sums[:1], 200, 200)
     with pytest.raises(InvalidValueError, match="as many reports of each part as there are, 200"):
@@ -234,7 +234,7 @@ def test_pieces_that_do_not_belong_together_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="sums must have"):
         AttributeTally(tally.plan, (sums[0], sums[0]), 200, 200)
     with pytest.raises(InvalidValueError, match="add up to 200"):
-        AttributeTally(sampled.plan, (sampled.counts.sums[0],) * 2, 200, 200)
+        AttributeTally(sampled.plan, (sampled.sums[0],) * 2, 200, 200)
 
 
 def test_rows_are_as_good_as_columns_and_one_person_sends_one_message() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -391,7 +392,7 @@ def _under(plan: Plan, tally: T, what: str) -> T:
 
 
 def _rebuilt(plan: Plan, tally: T) -> T:
-    return tally if tally.plan is plan else tally.under(plan)
+    return tally if tally.plan is plan else replace(tally, plan=plan)
 
 
 def _merged(plan: Plan, tallies: list[T]) -> T:

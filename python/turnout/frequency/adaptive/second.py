@@ -139,14 +139,12 @@ class SecondTally(Tally):
     ``nodes`` are those that were asked, reporting or not.
     """
 
-    __slots__ = ()
-
     default_method: ClassVar[str] = "horvitz_thompson"
 
     @property
     def round(self) -> SecondRound:
         """The round."""
-        made: SecondRound = self._plan.oracle
+        made: SecondRound = self.plan.oracle
         return made
 
     def estimate(self, method: str = "horvitz_thompson") -> FrequencyEstimate:
@@ -182,7 +180,7 @@ class SecondTally(Tally):
             raise EstimatorError("nobody was asked in the second round")
         found = self.round.estimation(self)
         return FrequencyEstimate.from_estimation(
-            self._plan, method, self.nodes, self.received, found
+            self.plan, method, self.nodes, self.received, found
         )
 
 

@@ -232,8 +232,6 @@ class AttributeTally(PartedTally, Mapping[str, Tally]):
     ['a', 'b']
     """
 
-    __slots__ = ()
-
     def __getitem__(self, name: str) -> Tally:
         """Return the tally of one attribute."""
         places = {each: place for place, each in enumerate(self)}

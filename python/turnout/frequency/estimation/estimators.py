@@ -81,7 +81,7 @@ def with_pool(estimation: Estimation, oracle: Any, nodes: int) -> Estimation:
 
 
 def _support(tally: CountedTally) -> Floats:
-    result: Floats = tally.counts.sums.astype(np.float64)
+    result: Floats = tally.sums.astype(np.float64)
     return result
 
 
@@ -156,7 +156,7 @@ def _horvitz_thompson(tally: CountedTally) -> Estimation:
             '"horvitz_thompson" estimates its variance from the reports, and none were '
             'received: use "T" if participation does not depend on the values'
         )
-    sums: WeightedSums = tally.counts.weights
+    sums: WeightedSums = tally.weights
     n = tally.nodes
     counts = (sums.inverse - q * sums.total_inverse) / d
     # Unbiased: sum of z^2 / pi^2 over the reports estimates sum of E[z^2] / pi over all nodes.
@@ -207,7 +207,7 @@ def _hajek(tally: CountedTally) -> Estimation:
     n = tally.nodes
     if tally.participation.uniform_rate is not None:
         return _from_model(ratio_model(n, tally.received, scores), _support(tally))
-    sums: WeightedSums = tally.counts.weights
+    sums: WeightedSums = tally.weights
     total, total_of_squares = sums.total_inverse, sums.total_inverse_squared
     frequencies = (sums.inverse - q * total) / (d * total)
     cross = (sums.inverse_squared - q * total_of_squares) / d

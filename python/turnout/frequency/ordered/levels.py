@@ -47,8 +47,6 @@ class HierarchicalTally(PartedTally):
     (350, [350, 350])
     """
 
-    __slots__ = ()
-
     @property
     def levels(self) -> tuple[Tally, ...]:
         """The tally of each level, from the longest runs to single answers."""
