@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from turnout._arrow import from_numpy, to_numpy
+from turnout._arrays import from_numpy, to_numpy
 
 PROGRAM = """
 import sys

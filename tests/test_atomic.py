@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import turnout as tn
-from turnout._atomic import atomic_write
-from turnout._secret_files import write_secret_file
+from turnout._files import atomic_write
+from turnout._secrets import write_secret_file
 from turnout.collecting.report_files import ReportWriter, write_reports
 from turnout.pipeline.identity import RepeatFinder
 

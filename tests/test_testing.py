@@ -10,8 +10,8 @@ import pytest
 
 import turnout as tn
 from turnout import _kinds
-from turnout.collecting.drawing import Counts, Drawn
 from turnout.collecting.groups.counting import tally_by_group
+from turnout.collecting.randomizer import Counts, Drawn
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.choice import oracle_classes

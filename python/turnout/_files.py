@@ -1,12 +1,21 @@
-"""Files that are read: regular ones, and nothing that could keep a reader waiting."""
+"""Files: regular ones are read, new ones appear whole or not at all, and processes take turns."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
+
+#: What only writing meets, and what the system says of it without a name: a full disk, a quota, a
+#: limit of the size of files, a file system that can be read only.
+_NO_ROOM: Final = frozenset(
+    getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS") if hasattr(errno, name)
+)
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
@@ -87,3 +96,221 @@ def refuse_special(status: os.stat_result, path: str | os.PathLike[str]) -> None
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "Not a regular file", os.fspath(path))
+
+
+@contextlib.contextmanager
+def atomic_write(
+    path: str | os.PathLike[str], *, replace: bool = True, private: bool = False
+) -> Iterator[Path]:
+    """Write a file beside its final place and move it there once it is complete.
+
+    The block gets the path of an empty temporary file in the folder of ``path``. When the block
+    ends normally the file's bytes are forced to disk and it replaces ``path`` in one step; when
+    the block ends in any exception, ``KeyboardInterrupt`` included, the temporary file is removed
+    and whatever stood at ``path`` before is still there, unchanged. A reader therefore sees the
+    old file or the new one, never half of one. A file that is replaced passes its permissions on,
+    and a symbolic link is followed, not replaced.
+
+    Parameters
+    ----------
+    path
+        Where the file is to appear. Its folder must exist.
+    replace
+        Whether a file that stands at ``path`` when the block ends is replaced; otherwise it is an
+        error if there is anything, be it a link to nothing, and of several writers the first one's
+        file is kept.
+    private
+        Whether a new file can be read by its owner only, from its first moment on.
+
+    Yields
+    ------
+    pathlib.Path
+        The temporary file to write to. It exists already and is empty.
+
+    Raises
+    ------
+    FileExistsError
+        If there is something at ``path`` that is not to be replaced.
+    OSError
+        If the folder does not exist or cannot be written to, or if ``path`` is something other
+        than a regular file (a folder, a device), or if the disk is full. The error names ``path``,
+        not the temporary file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = pathlib.Path(folder, "answer.txt")
+    ...     with atomic_write(target) as temporary:
+    ...         _ = temporary.write_text("42")
+    ...         before = target.exists()
+    ...     (before, target.read_text())
+    (False, '42')
+    """
+    target = Path(os.path.realpath(path))
+    if not replace:
+        # Not where a link leads: the link is what is there.
+        target = Path(path).absolute()
+        if os.path.lexists(target):
+            raise _exists(path)
+    mode = _mode_of_existing(target, path)
+    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
+    try:
+        descriptor = os.open(
+            temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if private else 0o666
+        )
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    os.close(descriptor)
+    try:
+        with naming(path, temporary):
+            yield temporary
+            if mode is not None:
+                temporary.chmod(mode)
+            _synchronise_file(temporary)
+            if replace:
+                temporary.replace(target)
+            elif not _publish(temporary, target):
+                raise _exists(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    _synchronise_folder(target.parent)
+
+
+@contextlib.contextmanager
+def naming(
+    path: str | os.PathLike[str], temporary: str | os.PathLike[str] | None = None
+) -> Iterator[None]:
+    """Name the file in an error of writing it: "No space left on device" says not where.
+
+    Parameters
+    ----------
+    path
+        The file that is written.
+    temporary
+        Where it is written until it is whole; errors that name this file name ``path`` instead.
+
+    Raises
+    ------
+    OSError
+        What the block raised, with the name of the file.
+
+    Examples
+    --------
+    >>> with naming("answer.txt"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+        ...
+    OSError: [Errno 28] No space left on device: 'answer.txt'
+    """
+    try:
+        yield
+    except OSError as error:
+        nameless = error.filename is None and error.errno in _NO_ROOM
+        hidden = temporary is not None and error.filename in (temporary, os.fspath(temporary))
+        if not (nameless or hidden) or error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error
+
+
+def _publish(temporary: Path, target: Path) -> bool:
+    """Let a file appear unless there is one; say whether it did."""
+    appeared = True
+    try:
+        target.hardlink_to(temporary)
+    except FileExistsError:
+        appeared = False
+    except OSError:
+        # A file system without links: between the two steps another writer may come first.
+        appeared = not os.path.lexists(target)
+        if appeared:
+            temporary.replace(target)
+            return True
+    temporary.unlink()
+    return appeared
+
+
+def _exists(path: str | os.PathLike[str]) -> FileExistsError:
+    return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
+
+
+def _mode_of_existing(target: Path, path: str | os.PathLike[str]) -> int | None:
+    """Permissions of the file to be replaced, or None; refuse what is not a regular file."""
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return None
+    # os.replace would put a regular file in the place of a device or a pipe.
+    refuse_special(status, path)
+    return stat.S_IMODE(status.st_mode)
+
+
+def _synchronise_file(path: Path) -> None:
+    with path.open("r+b") as file:
+        try:
+            os.fsync(file.fileno())
+        except OSError as error:
+            # An error of the disk that the system met after the bytes were handed to it.
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _synchronise_folder(folder: Path) -> None:
+    """Make the rename itself durable where the system can; the bytes are safe already."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def turn(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Wait until nobody else uses a file; a process that dies gives its turn back.
+
+    Threads wait for each other as processes do. The lock is on an empty file beside it,
+    ``.lock``, which stays: the file itself is replaced whenever it is written. Where the system
+    has no such locks (Windows) nobody waits.
+
+    Parameters
+    ----------
+    path
+        The file, which need not exist. Links are followed, so that all who name it take turns.
+
+    Yields
+    ------
+    None
+        While it is this one's turn.
+
+    Raises
+    ------
+    OSError
+        If the folder does not exist or cannot be written to; the error names ``path``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "number")
+    ...     with turn(path):
+    ...         _ = path.write_text(str(int(path.read_text()) + 1) if path.exists() else "0")
+    ...     path.read_text()
+    '0'
+    """
+    try:
+        import fcntl  # noqa: PLC0415 (not on every system)
+    except ImportError:  # pragma: no cover
+        yield
+        return
+    target = Path(os.path.realpath(path))
+    try:
+        descriptor = os.open(target.with_name(target.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o666)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,6 +1,12 @@
-"""Bytes that no message shows."""
+"""Secrets: bytes that no message shows, and files for their owner's eyes only."""
 
 from __future__ import annotations
+
+import os
+import stat
+
+from turnout._files import atomic_write, open_regular
+from turnout.errors import InvalidValueError
 
 
 class HiddenBytes(bytes):
@@ -23,3 +29,54 @@ class HiddenBytes(bytes):
         return f"<{len(self)} hidden bytes>"
 
     __str__ = __repr__
+
+
+def write_secret_file(path: str | os.PathLike[str], text: str) -> None:
+    """Write a new file of mode 0600, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The file. An existing one is left as it is: a secret that is written over is lost.
+    text
+        What it holds, in ASCII.
+
+    Raises
+    ------
+    FileExistsError
+        If there is something at ``path``.
+    OSError
+        If the file cannot be written.
+    """
+    with atomic_write(path, replace=False, private=True) as temporary:
+        temporary.write_bytes(text.encode("ascii"))
+
+
+def read_secret_file(path: str | os.PathLike[str]) -> bytes:
+    """Read a file that :func:`write_secret_file` wrote.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    bytes
+        What it holds.
+
+    Raises
+    ------
+    InvalidValueError
+        If others than its owner can read or change the file.
+    OSError
+        If it cannot be read.
+    """
+    with open_regular(path) as file:
+        # Of the file that is open: at the path there may soon be another one.
+        if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+            raise InvalidValueError(
+                f"{os.fspath(path)}: others than its owner can read this key: chmod 600, and make "
+                "another if somebody may have read it"
+            )
+        return file.read()

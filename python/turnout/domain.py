@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import math
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any
@@ -13,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _columns
-from turnout._documents import object_schema
+from turnout._documents import digest, object_schema
 from turnout._label_texts import INTEGER, label_from_json, label_to_json
 from turnout._types import Integers
 from turnout.errors import (
@@ -58,7 +56,7 @@ class Domain:
     ['once', 'once']
     """
 
-    __slots__ = ("_fingerprint", "_index", "_integers", "_labels")
+    __slots__ = ("_index", "_labels")
 
     def __init__(self, labels: Iterable[Hashable]) -> None:
         if isinstance(labels, (set, frozenset)):
@@ -75,12 +73,9 @@ class Domain:
             # Anything can go wrong while a foreign object is iterated over.
             raise _arguments.mistyped("labels must be an iterable of labels", labels) from error
         index = _indexed(kept)
-        self._integers = all(type(label) is int for label in kept) and kept == tuple(
-            range(len(kept))
-        )
-        self._labels: tuple[Hashable, ...] | range = range(len(kept)) if self._integers else kept
-        self._index = None if self._integers else index
-        self._fingerprint: str | None = None
+        codes = all(type(label) is int for label in kept) and kept == tuple(range(len(kept)))
+        self._labels: tuple[Hashable, ...] | range = range(len(kept)) if codes else kept
+        self._index = None if codes else index
         if not 2 <= len(kept) <= _LARGEST:
             raise _arguments.invalid(f"labels must be at least 2 and at most {_LARGEST}", len(kept))
 
@@ -150,8 +145,6 @@ class Domain:
         domain = cls.__new__(cls)
         domain._labels = range(size)
         domain._index = None
-        domain._integers = True
-        domain._fingerprint = None
         return domain
 
     @property
@@ -162,7 +155,7 @@ class Domain:
     @property
     def are_codes(self) -> bool:
         """Whether the labels are the integers from 0 on, and so their own codes."""
-        return self._integers
+        return self._index is None
 
     @property
     def labels(self) -> tuple[Hashable, ...]:
@@ -184,7 +177,7 @@ class Domain:
     @property
     def listed(self) -> tuple[Hashable, ...]:
         """The labels that values are looked up among; none where each is its own code."""
-        return () if self._integers else self.labels
+        return () if self.are_codes else self.labels
 
     @property
     def words(self) -> str:
@@ -199,7 +192,7 @@ class Domain:
         >>> Domain.from_integers(5).written("3"), Domain(["no", "yes"]).written("yes")
         (3, 'yes')
         """
-        return int(text) if self._integers and INTEGER.fullmatch(text) else text
+        return int(text) if self.are_codes and INTEGER.fullmatch(text) else text
 
     def __len__(self) -> int:
         """Return the number of labels."""
@@ -209,8 +202,8 @@ class Domain:
         """Compare labels, their types and their order."""
         if not isinstance(other, Domain):
             return NotImplemented
-        if self._integers or other._integers:
-            return self._integers and other._integers and self.size == other.size
+        if self.are_codes or other.are_codes:
+            return self.are_codes and other.are_codes and self.size == other.size
         return self._labels == other._labels and _types(self._labels) == _types(other._labels)
 
     def __hash__(self) -> int:
@@ -219,7 +212,7 @@ class Domain:
 
     def __repr__(self) -> str:
         """Show the first labels."""
-        if self._integers:
+        if self.are_codes:
             return f"Domain.from_integers({self.size})"
         return f"Domain([{_arguments.listed(self._labels)}])"
 
@@ -256,7 +249,7 @@ class Domain:
         array([0, 2, 1])
         """
         codes = self.to_codes(values)
-        if self._integers:
+        if self.are_codes:
             self.check_codes("values", codes)
         return codes
 
@@ -331,10 +324,7 @@ class Domain:
 
         The same in every process and on every machine.
         """
-        if self._fingerprint is None:
-            text = json.dumps(self.to_dict(), separators=(",", ":"), sort_keys=True)
-            self._fingerprint = hashlib.sha256(text.encode()).hexdigest()
-        return self._fingerprint
+        return digest(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the domain in terms of JSON.
@@ -354,7 +344,7 @@ class Domain:
         >>> Domain(["a", ("b", 1)]).to_dict()
         {'labels': ['a', {'tuple': ['b', 1]}]}
         """
-        if self._integers:
+        if self.are_codes:
             return {"integers": self.size}
         if _all_text(self._labels):
             return {"labels": list(self._labels)}

@@ -14,8 +14,7 @@ from typing import Any, NoReturn
 
 from turnout import _arguments, _core
 from turnout._documents import parsed
-from turnout._secret_files import read_secret_file, write_secret_file
-from turnout._secrets import HiddenBytes
+from turnout._secrets import HiddenBytes, read_secret_file, write_secret_file
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 _FORMAT = "turnout-signing-key"

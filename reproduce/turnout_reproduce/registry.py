@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from turnout._atomic import atomic_write
 from turnout._extras import require
+from turnout._files import atomic_write
 from turnout.errors import InvalidValueError
 from turnout_reproduce import (
     fair,

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import turnout as tn
-from turnout import _atomic, errors, metrics
+from turnout import _files, errors, metrics
 from turnout.collecting.report_files import ReportFile, read_reports, write_reports
 from turnout.pipeline import Job, processing, running, scanning, sources
 from turnout.pipeline.processing import JobNoise
@@ -628,7 +628,7 @@ def test_a_kill_while_the_secret_is_erased_leaves_a_complete_job(
 
 def test_a_job_whose_end_cannot_be_written_keeps_its_secret(tmp_path, answers_file, monkeypatch):
     answers = tn.pipeline.scan(answers_file, "answer")
-    monkeypatch.setattr("turnout._atomic._synchronise_file", _failing_after(2))
+    monkeypatch.setattr("turnout._files._synchronise_file", _failing_after(2))
     with pytest.raises(OSError, match="No space left"):
         tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports")
     monkeypatch.undo()
@@ -638,7 +638,7 @@ def test_a_job_whose_end_cannot_be_written_keeps_its_secret(tmp_path, answers_fi
 
 def _failing_after(times):
     """Let files be written so many times, and then find the disk full."""
-    works = _atomic._synchronise_file
+    works = _files._synchronise_file
     calls = []
 
     def synchronise(path):

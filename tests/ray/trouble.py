@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from turnout import _atomic
+from turnout import _files
 from turnout.pipeline.sources import Block, Source
 
 
@@ -56,24 +56,24 @@ class TroubledBlock(Block):
 
 def before_publication(mark: str) -> None:
     """Die when the file is complete and has not appeared."""
-    publish = _atomic._publish
+    publish = _files._publish
 
     def dying(temporary: Path, target: Path) -> bool:
         die(mark)
         return publish(temporary, target)
 
-    _atomic._publish = dying
+    _files._publish = dying
 
 
 def after_publication(mark: str) -> None:
     """Die when the file has appeared, before anybody is told."""
-    synchronise = _atomic._synchronise_folder
+    synchronise = _files._synchronise_folder
 
     def dying(folder: Path) -> None:
         die(mark)
         synchronise(folder)
 
-    _atomic._synchronise_folder = dying
+    _files._synchronise_folder = dying
 
 
 class TroubledSource(Source):

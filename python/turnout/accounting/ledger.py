@@ -8,8 +8,7 @@ import threading
 from typing import Any
 
 from turnout import _arguments
-from turnout._atomic import atomic_write
-from turnout._files import read_bytes
+from turnout._files import atomic_write, read_bytes
 from turnout._tables import Tabular
 from turnout.accounting.composition import Composition
 from turnout.accounting.ledger_entries import (

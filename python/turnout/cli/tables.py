@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from turnout._atomic import atomic_write
 from turnout._extras import require
+from turnout._files import atomic_write
 from turnout._progress import doing
 from turnout._types import Floats, Integers
 from turnout.cli.running import output

@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from turnout import GroupedTally, Plan, metrics
-from turnout._atomic import atomic_write
-from turnout._files import open_regular
+from turnout._files import atomic_write, open_regular
 from turnout.cli import options
 from turnout.cli.running import note, refusing
 from turnout.cli.showing.shown import describe_participation

@@ -2,19 +2,71 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, Generic, Protocol
+
+import numpy as np
 
 from turnout import _arguments, _arrays
-from turnout._types import Array
-from turnout.collecting.drawing import Noise
-from turnout.collecting.elsewhere import AnswersElsewhere, ReportsElsewhere, answers_in
+from turnout._types import Array, Unsigned
 from turnout.collecting.plan import Plan
-from turnout.collecting.randomizer import Randomizer
+from turnout.collecting.randomizer import Counts, Drawn, Noise, Randomizer, rates_of
 from turnout.collecting.reports import Reports
-from turnout.collecting.sums import DesignSums
+from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.collecting.tally import T
 from turnout.errors import InvalidValueError
 from turnout.participation import Participation, Personalized, taking_part_in
+
+#: What makes answers of data and the name of a column: whoever reads tables adds itself here.
+READERS: Final[list[Callable[[Any, str], Any]]] = []
+
+#: Where that is, imported when a table is first given: it is above all kinds.
+_MODULE: Final = "turnout.pipeline.scanning"
+
+
+class AnswersElsewhere(ABC):
+    """Answers that are read block by block: they know how, and what to do with each block."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def randomized_by(self, oracle: Any, participation: Any, seed: int | None) -> Any:
+        """Give the :class:`turnout.Reports` of all answers."""
+
+    @abstractmethod
+    def collected_by(self, oracle: Any, participation: Any, seed: int | None) -> Any:
+        """Give the :class:`turnout.Tally` of all answers, with no reports in memory."""
+
+
+class ReportsElsewhere(ABC):
+    """Reports that are read batch by batch."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def tallied_by(self, oracle: Any) -> Any:
+        """Give the :class:`turnout.Tally` of all reports, which the oracle must have made."""
+
+
+def answers_in(data: Any, column: str) -> Any:
+    """Give the answers in a column of a table, a query or files.
+
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        As :func:`turnout.pipeline.scan`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> answers_in(pa.table({"vote": ["yes", "no"]}), "vote").rows
+    2
+    """
+    if not READERS:
+        importlib.import_module(_MODULE)
+    return READERS[0](data, column)
 
 
 class Kind(Randomizer, Generic[T]):
@@ -293,3 +345,77 @@ def _design(participation: Participation) -> DesignSums | None:
     if isinstance(participation, Personalized):
         return DesignSums.of(participation.probabilities)
     return None
+
+
+#: Support, the number of reports, and the sums of weights and of their squares of nodes with rates
+#: of their own.
+Tallied = tuple[Array, int, tuple[Unsigned, Unsigned] | None]
+
+
+class Kernel(Protocol):
+    """What the compiled core offers for one kind."""
+
+    @property
+    def realized_epsilon(self) -> float:
+        """The logarithm of the largest likelihood ratio of a report, rounded up."""
+
+    @property
+    def support_probabilities(self) -> tuple[float, float]:
+        """How likely a report supports the own answer, and another."""
+
+    def randomize(
+        self, codes: Array, rate: float | Array, seed: Noise = None
+    ) -> tuple[Array, Array | None]:
+        """Draw the reports, and with rates of their own the probabilities of who reports."""
+
+    def check(self, reports: Array) -> None:
+        """Refuse reports that it cannot have made."""
+
+    def supports(self, reports: Array) -> Unsigned:
+        """List the codes that each report supports."""
+
+    def tally(self, reports: Array, probabilities: Array | None = None) -> Tallied:
+        """Count reports."""
+
+    def collect(self, codes: Array, rate: float | Array, seed: Noise = None) -> Tallied:
+        """Draw reports and count them."""
+
+    def simulate(self, true_counts: Unsigned, rate: float, seed: int | None = None) -> Tallied:
+        """Draw the counts of reports from those of answers."""
+
+
+class KernelKind(Kind[T]):
+    """Base class of the kinds that have a kernel, in ``_core`` by itself."""
+
+    #: The type of the support counts: signed where reports hold scores that may be negative.
+    support_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint64)
+
+    @property
+    def _kernel(self) -> Kernel:
+        """What the compiled core offers; an oracle of one's own has none and says the rest."""
+        kernel: Kernel | None = getattr(self, "_core", None)
+        if kernel is None:
+            raise NotImplementedError(f"{type(self).__name__} has no compiled kernel")
+        return kernel
+
+    @property
+    def realized_epsilon(self) -> float:
+        """The logarithm of :attr:`realized_ratio`, rounded up; never above :attr:`epsilon`."""
+        return self._kernel.realized_epsilon
+
+    def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
+        """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
+        return Drawn(*self._kernel.randomize(answers, rates_of(participation), noise))
+
+    def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:
+        """Count the support: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
+        return self._counted(self._kernel.tally(reports, probabilities))
+
+    def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
+        """Randomize and count: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
+        return self._counted(self._kernel.collect(answers, rates_of(participation), noise))
+
+    def _counted(self, tallied: Tallied) -> Counts:
+        support, received, sums = tallied
+        weights = None if sums is None else WeightedSums(*sums)
+        return Counts(support.view(self.support_dtype), received, weights)

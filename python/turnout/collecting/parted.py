@@ -14,9 +14,9 @@ from turnout import _arguments, _core
 from turnout._seeds import derived
 from turnout._types import Array, Floats, Integers, Truths
 from turnout._values import settle
-from turnout.collecting.drawing import Counts, Drawn, Noise, common_rate
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
+from turnout.collecting.randomizer import Counts, Drawn, Noise, common_rate
 from turnout.collecting.tally import BaseTally
 from turnout.errors import CodeOutsideDomainError, InvalidValueError
 from turnout.participation import Bernoulli, Everyone, Participation, Personalized

@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import Any, Generic, Literal
 
 from turnout import _arguments, _kinds, participation
-from turnout._atomic import atomic_write
 from turnout._documents import check_version, parsed
-from turnout._files import read_bytes
+from turnout._files import atomic_write, read_bytes
 from turnout.collecting.plan_file import (
     MOST_EXPIRES,
     MOST_SERIAL,

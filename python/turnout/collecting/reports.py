@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic
 
@@ -10,15 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._types import Array, Floats
-from turnout.collecting.drawing import Drawn
+from turnout._types import Array
+from turnout._values import settle
 from turnout.collecting.plan import Plan
-from turnout.collecting.randomizer import R_co, Randomizer
+from turnout.collecting.randomizer import Drawn, R_co, Randomizer
 from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized, stated_participation
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Reports(Generic[R_co]):
     """The reports of the nodes that took part, with the plan they were made under.
 
@@ -60,40 +62,38 @@ class Reports(Generic[R_co]):
     (3, array([1, 2], dtype=uint64))
     """
 
-    __slots__ = ("_codes", "_design", "_nodes", "_plan", "_probabilities")
+    oracle: R_co
+    participation: Participation
+    codes: Any
+    nodes: int
+    probabilities: Any = field(default=None, kw_only=True)
+    design: DesignSums | None = field(default=None, kw_only=True)
+    plan: Plan[R_co] = field(init=False)
 
-    def __init__(
-        self,
-        oracle: R_co,
-        participation: Participation,
-        codes: npt.ArrayLike,
-        nodes: int,
-        *,
-        probabilities: npt.ArrayLike | None = None,
-        design: DesignSums | None = None,
-    ) -> None:
-        participation = stated_participation(participation)
-        self._plan = Plan(oracle, participation)
-        self._codes = _checked(oracle, codes)
-        self._nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
-        _check_number(self._plan, len(self._codes), self._nodes)
-        self._probabilities: Floats | None = None
-        self._design: DesignSums | None = None
+    def __post_init__(self) -> None:
+        """Check the fields, and take over arrays that nobody can write to."""
+        participation = stated_participation(self.participation)
+        plan = Plan(self.oracle, participation)
+        codes = _checked(self.oracle, self.codes)
+        nodes = _arguments.integer("nodes", self.nodes, least=0, most=2**64 - 1)
+        _check_number(plan, len(codes), nodes)
+        settle(self, plan=plan, participation=plan.participation, codes=codes, nodes=nodes)
         if participation.uniform_rate is None:
-            if probabilities is None or design is None:
+            if self.probabilities is None or self.design is None:
                 raise InvalidValueError(
                     "probabilities and design are needed with personal participation: without the "
                     "probability of each report nothing can be estimated"
                 )
-            self._probabilities = Personalized(probabilities).probabilities
-            self._design = _arguments.instance("design", design, DesignSums, "a DesignSums object")
-            self._design.check_nodes(self._nodes)
-            if self._probabilities.size != len(self._codes):
+            probabilities = Personalized(self.probabilities).probabilities
+            settle(self, probabilities=probabilities)
+            _arguments.instance("design", self.design, DesignSums, "a DesignSums object")
+            self.design.check_nodes(nodes)
+            if probabilities.size != len(codes):
                 raise InvalidValueError(
-                    f"probabilities must have one entry for each of the {len(self._codes)} "
-                    f"reports, got {self._probabilities.size}"
+                    f"probabilities must have one entry for each of the {len(codes)} "
+                    f"reports, got {probabilities.size}"
                 )
-        elif probabilities is not None or design is not None:
+        elif self.probabilities is not None or self.design is not None:
             raise InvalidValueError(
                 f"probabilities and design belong to Personalized(...), not to {participation!r}"
             )
@@ -108,80 +108,49 @@ class Reports(Generic[R_co]):
         design: DesignSums | None = None,
     ) -> Reports:
         """Take over what a kernel has just made, or a file has checked: it needs no check."""
-        made = cls.__new__(cls)
-        made._plan = Plan(oracle, participation)
+        plan, made = Plan(oracle, participation), cls.__new__(cls)
         for array in drawn:
             if array is not None:
                 array.flags.writeable = False
-        made._codes, made._probabilities = drawn
-        made._nodes, made._design = nodes, design
+        settle(
+            made,
+            oracle=oracle,
+            participation=plan.participation,
+            codes=drawn.reports,
+            nodes=nodes,
+            probabilities=drawn.probabilities,
+            design=design,
+            plan=plan,
+        )
         return made
-
-    @property
-    def plan(self) -> Plan[R_co]:
-        """The oracle and the participation."""
-        return self._plan
-
-    @property
-    def oracle(self) -> R_co:
-        """The randomizer that made the reports."""
-        return self._plan.oracle
-
-    @property
-    def participation(self) -> Participation:
-        """How the nodes took part."""
-        return self._plan.participation
-
-    @property
-    def codes(self) -> npt.NDArray[np.integer[Any]]:
-        """What was reported, in the order of the nodes; read-only.
-
-        One code for each report, or a row of integers: see the oracle's ``report_shape``.
-        """
-        return self._codes
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes there are, reporting or not."""
-        return self._nodes
-
-    @property
-    def probabilities(self) -> Floats | None:
-        """The participation probability of each reporting node, or None if all share one rate."""
-        return self._probabilities
-
-    @property
-    def design(self) -> DesignSums | None:
-        """The sums of the probabilities over all nodes, or None if all share one rate."""
-        return self._design
 
     def __len__(self) -> int:
         """Return the number of reports."""
-        return len(self._codes)
+        return len(self.codes)
 
     def __eq__(self, other: object) -> bool:
         """Compare plans, codes, nodes and probabilities."""
         if not isinstance(other, Reports):
             return NotImplemented
         return (
-            self._plan == other._plan
-            and self._nodes == other._nodes
-            and self._design == other._design
-            and np.array_equal(self._codes, other._codes)
-            and np.array_equal(self._probabilities, other._probabilities)  # type: ignore[arg-type]
+            self.plan == other.plan
+            and self.nodes == other.nodes
+            and self.design == other.design
+            and np.array_equal(self.codes, other.codes)
+            and np.array_equal(self.probabilities, other.probabilities)
         )
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         """Copy and pickle what the constructor takes; the copy is read-only too."""
-        made = partial(Reports, probabilities=self._probabilities, design=self._design)
-        return made, (self.oracle, self.participation, self._codes, self._nodes)
+        made = partial(Reports, probabilities=self.probabilities, design=self.design)
+        return made, (self.oracle, self.participation, self.codes, self.nodes)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         """Show how many reports there are and their plan."""
         return (
-            f"Reports({len(self)} of {self._nodes} nodes, {self.oracle!r}, {self.participation!r})"
+            f"Reports({len(self)} of {self.nodes} nodes, {self.oracle!r}, {self.participation!r})"
         )
 
     @classmethod

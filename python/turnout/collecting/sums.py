@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -135,8 +136,6 @@ class WeightedSums:
     2.0
     """
 
-    __slots__ = ("_inverse", "_inverse_squared")
-
     def __init__(self, inverse: Unsigned, inverse_squared: Unsigned) -> None:
         for array in (inverse, inverse_squared):
             if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1:] != (2,):
@@ -144,29 +143,31 @@ class WeightedSums:
                     f"weighted sums must be (k + 1, 2) arrays of uint64, got {array.dtype} of "
                     f"shape {array.shape}"
                 )
-            array.flags.writeable = False
-        self._inverse = inverse
-        self._inverse_squared = inverse_squared
+        self._words = np.stack([inverse, inverse_squared])
+
+    @cached_property
+    def _sums(self) -> Floats:
+        return _to_float(self._words)
 
     @property
     def inverse(self) -> Floats:
         """The sums of 1/pi over the reports that support each code."""
-        return _to_float(self._inverse[:-1])
+        return self._sums[0, :-1]
 
     @property
     def inverse_squared(self) -> Floats:
         """The sums of 1/pi^2 over the reports that support each code."""
-        return _to_float(self._inverse_squared[:-1])
+        return self._sums[1, :-1]
 
     @property
     def total_inverse(self) -> float:
         """The sum of 1/pi over all reports."""
-        return float(_to_float(self._inverse[-1:])[0])
+        return float(self._sums[0, -1])
 
     @property
     def total_inverse_squared(self) -> float:
         """The sum of 1/pi^2 over all reports."""
-        return float(_to_float(self._inverse_squared[-1:])[0])
+        return float(self._sums[1, -1])
 
     def check_support(self, support: Array, received: int) -> None:
         """Refuse sums that so many reports cannot have.
@@ -176,7 +177,7 @@ class WeightedSums:
         InvalidValueError
             If they cannot: every weight is at least 1.
         """
-        first, second = _to_float(self._inverse), _to_float(self._inverse_squared)
+        first, second = self._sums
         reports = np.append(support, [received]).astype(np.float64)
         fits = (reports <= first * (1 + 1e-12)) & (first <= second * (1 + 1e-9))
         fits &= (reports > 0) | (second == 0)
@@ -194,37 +195,28 @@ class WeightedSums:
                 f"over all {received} reports to {first[-1]:g} and {second[-1]:g}"
             )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle the arrays; the copy is read-only too."""
-        return WeightedSums, (self._inverse, self._inverse_squared)
-
     @property
     def size(self) -> int:
         """The number of codes."""
-        return len(self._inverse) - 1
+        return len(self._words[0]) - 1
 
     def __add__(self, other: WeightedSums) -> WeightedSums:
         """Add the sums of other reports."""
-        return WeightedSums(
-            _add(self._inverse, other._inverse),
-            _add(self._inverse_squared, other._inverse_squared),
-        )
+        total = self._words + other._words
+        total[..., 1] += total[..., 0] < self._words[..., 0]
+        return WeightedSums(*total)
 
     def __eq__(self, other: object) -> bool:
         """Compare the exact integers."""
-        if not isinstance(other, WeightedSums):
-            return NotImplemented
-        return np.array_equal(self._inverse, other._inverse) and np.array_equal(
-            self._inverse_squared, other._inverse_squared
-        )
+        return isinstance(other, WeightedSums) and np.array_equal(self._words, other._words)
 
     def __hash__(self) -> int:
         """Hash of the exact integers."""
-        return hash((self._inverse.tobytes(), self._inverse_squared.tobytes()))
+        return hash(self._words.tobytes())
 
     def to_bytes(self) -> bytes:
         """Write both arrays, little-endian."""
-        return self._inverse.astype("<u8").tobytes() + self._inverse_squared.astype("<u8").tobytes()
+        return self._words.astype("<u8").tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes, size: int) -> WeightedSums:
@@ -238,21 +230,14 @@ class WeightedSums:
         length = 32 * (size + 1)
         if len(data) != length:
             raise CorruptDataError(f"expected {length} bytes of weights, got {len(data)}")
-        both = np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(2, size + 1, 2)
-        return cls(both[0].copy(), both[1].copy())
+        return cls(*np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(2, size + 1, 2))
 
 
 def _to_float(halves: Unsigned) -> Floats:
-    low, high = halves[:, 0], halves[:, 1]
+    low, high = halves[..., 0], halves[..., 1]
     # Two's complement: sums of scores may be negative.
     negative = (high >> np.uint64(63)) == 1
     high = np.where(negative, ~high + (low == 0), high)
     low = np.where(negative, ~low + np.uint64(1), low)
     wide = high.astype(np.float64) * 2.0**64 + low.astype(np.float64)
     return np.where(negative, -wide, wide) * _WEIGHT_UNIT
-
-
-def _add(one: Unsigned, other: Unsigned) -> Unsigned:
-    total = one + other
-    total[:, 1] += total[:, 0] < one[:, 0]
-    return total

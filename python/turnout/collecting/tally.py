@@ -13,8 +13,8 @@ from turnout import _arguments
 from turnout._types import Array
 from turnout._values import settle
 from turnout.collecting import tally_encoding
-from turnout.collecting.drawing import Counts
 from turnout.collecting.plan import Plan
+from turnout.collecting.randomizer import Counts
 from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.participation import Participation

@@ -10,9 +10,9 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._types import Array, Unsigned
-from turnout.collecting.drawing import Counts, Drawn, Noise
-from turnout.collecting.kernel import KernelKind
+from turnout.collecting.kind import KernelKind
 from turnout.collecting.plan import Plan
+from turnout.collecting.randomizer import Counts, Drawn, Noise
 from turnout.collecting.tally import CountedTally
 from turnout.distribution.estimate import DistributionEstimate
 from turnout.distribution.groups import GroupedDistributionEstimate

@@ -33,9 +33,8 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._arrays import read_archive, read_array
-from turnout._atomic import atomic_write
 from turnout._documents import canonical, check_version, parsed
-from turnout._files import read_bytes
+from turnout._files import atomic_write, read_bytes
 from turnout._seal import new_placeholder, seal_file, verify_seal
 from turnout._types import Array, Floats
 from turnout._values import settle

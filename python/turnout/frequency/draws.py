@@ -11,7 +11,7 @@ import numpy as np
 
 from turnout import _core
 from turnout._types import Floats, Integers
-from turnout.collecting.drawing import Noise
+from turnout.collecting.randomizer import Noise
 from turnout.errors import InvalidValueError
 from turnout.participation import Participation, Personalized
 

@@ -11,8 +11,8 @@ import numpy as np
 from turnout import _arguments, _kinds
 from turnout._types import Array, Unsigned
 from turnout.accounting.variation import ToldApart, VariationRatio, difference_up
-from turnout.collecting.drawing import Counts
-from turnout.collecting.kernel import KernelKind
+from turnout.collecting.kind import KernelKind
+from turnout.collecting.randomizer import Counts
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments

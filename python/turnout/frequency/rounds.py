@@ -20,9 +20,8 @@ from dataclasses import fields
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from turnout import _arguments
-from turnout._atomic import atomic_write
 from turnout._documents import SealedDocument
-from turnout._files import read_bytes
+from turnout._files import atomic_write, read_bytes
 from turnout._types import Integers, Self
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan

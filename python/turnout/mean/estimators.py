@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._types import Floats
-from turnout.collecting.drawing import rates_of
 from turnout.collecting.intervals import StatisticModel, mean_inverse
+from turnout.collecting.randomizer import rates_of
 from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.law import MeanLaw

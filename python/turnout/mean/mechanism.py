@@ -12,8 +12,8 @@ import numpy as np
 
 from turnout._types import Array, Floats
 from turnout.bounds import Bounds
-from turnout.collecting.drawing import Counts, Drawn, Noise, rates_of
 from turnout.collecting.kind import Kind
+from turnout.collecting.randomizer import Counts, Drawn, Noise, rates_of
 from turnout.errors import CodeOutsideDomainError, InvalidValueError
 from turnout.mean.groups import GroupedMeanEstimate
 from turnout.mean.law import MeanLaw, SecondMoment

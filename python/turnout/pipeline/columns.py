@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._arrow import to_numpy
+from turnout._arrays import to_numpy
 from turnout._extras import require
 from turnout._types import Array
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError

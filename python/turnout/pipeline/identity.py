@@ -22,8 +22,8 @@ from typing import Any, Final
 import numpy as np
 
 from turnout import _core
-from turnout._atomic import naming
 from turnout._extras import require
+from turnout._files import naming
 from turnout._progress import track
 from turnout._types import Array, Bytes, Integers, Truths, Unsigned
 from turnout.errors import InvalidTypeError, InvalidValueError

@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from turnout import _arguments
-from turnout._atomic import atomic_write
 from turnout._documents import check_version, parsed
-from turnout._files import read_bytes
+from turnout._files import atomic_write, read_bytes
 from turnout._secrets import HiddenBytes
 from turnout.collecting.plan import Plan
 from turnout.errors import (

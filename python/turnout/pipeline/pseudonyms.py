@@ -9,8 +9,7 @@ import secrets
 from typing import Any, Final, NoReturn
 
 from turnout._documents import check_version, parsed
-from turnout._secret_files import read_secret_file, write_secret_file
-from turnout._secrets import HiddenBytes
+from turnout._secrets import HiddenBytes, read_secret_file, write_secret_file
 from turnout._types import Array, Bytes
 from turnout.errors import (
     CorruptDataError,

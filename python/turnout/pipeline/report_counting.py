@@ -11,12 +11,11 @@ from typing import Any, Final
 import numpy as np
 
 from turnout._types import Integers
-from turnout.collecting.drawing import Drawn
 from turnout.collecting.groups.counting import counts_by_group
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import Key, Part
 from turnout.collecting.plan import Plan
-from turnout.collecting.randomizer import say_improbable
+from turnout.collecting.randomizer import Drawn, say_improbable
 from turnout.collecting.report_files import (
     MAX_MEMORY,
     Groups,

@@ -15,8 +15,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._progress import track
 from turnout._types import Integers
-from turnout.collecting.elsewhere import ReportsElsewhere
-from turnout.collecting.kind import Kind
+from turnout.collecting.kind import Kind, ReportsElsewhere
 from turnout.collecting.plan import Plan
 from turnout.collecting.plan_file import differences
 from turnout.collecting.report_files import MAX_MEMORY, ReportBatch, ReportFile

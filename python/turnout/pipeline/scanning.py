@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from turnout import _arguments
-from turnout.collecting.elsewhere import READERS, AnswersElsewhere
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.kind import Kind
+from turnout.collecting.kind import READERS, AnswersElsewhere, Kind
 from turnout.collecting.reports import Reports
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError

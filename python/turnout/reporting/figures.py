@@ -12,9 +12,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from turnout._atomic import atomic_write
 from turnout._drawing import answered
 from turnout._extras import require
+from turnout._files import atomic_write
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.tally import BaseTally
 from turnout.reporting.contents import Contents, Part

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout._atomic import atomic_write
+from turnout._files import atomic_write
 from turnout._version import __version__
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import shown_part

@@ -14,9 +14,9 @@ from turnout._rounding import rounded_down
 from turnout._seeds import derived
 from turnout._types import Array, Integers
 from turnout.bounds import Bounds
-from turnout.collecting.drawing import common_rate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.plan import Plan
+from turnout.collecting.randomizer import common_rate
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.frequency.draws import participants, weighted_choices

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from turnout import _arguments
-from turnout._atomic import atomic_write
 from turnout._extras import require
+from turnout._files import atomic_write
 from turnout._progress import bar_of
 from turnout.errors import CorruptDataError, InvalidValueError, TurnoutError
 

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout._atomic import naming
 from turnout._documents import parsed
 from turnout._extras import require
-from turnout._files import read_bytes
+from turnout._files import naming, read_bytes
 from turnout._progress import track
 from turnout._seeds import derived
 from turnout.errors import CorruptDataError, InvalidTypeError

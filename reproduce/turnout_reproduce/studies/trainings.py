@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from turnout import _arguments, _seeds
-from turnout._atomic import atomic_write
 from turnout._documents import parsed
-from turnout._files import read_bytes
+from turnout._files import atomic_write, read_bytes
 from turnout._progress import track
 from turnout._types import Array, Integers
 from turnout.errors import CorruptDataError, PlanMismatchError

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import turnout as tn
-from turnout import _atomic
+from turnout import _files
 from turnout.errors import (
     BudgetExceededError,
     CodeOutsideDomainError,
@@ -223,7 +223,7 @@ def test_clients_with_one_state_do_not_answer_differently(
     if there:
         path.write_bytes(first.to_bytes())
     clients = [MemoizedClient.from_bytes(DIRECT, first.to_bytes()) for _ in range(4)]
-    synchronise, together = _atomic._synchronise_file, threading.Barrier(4)
+    synchronise, together = _files._synchronise_file, threading.Barrier(4)
 
     def slowly(file: pathlib.Path) -> None:
         time.sleep(0.02)
@@ -236,7 +236,7 @@ def test_clients_with_one_state_do_not_answer_differently(
         except InvalidValueError:
             return None
 
-    monkeypatch.setattr(_atomic, "_synchronise_file", slowly)
+    monkeypatch.setattr(_files, "_synchronise_file", slowly)
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
         messages = list(threads.map(send, range(4)))
     assert sum(each is not None for each in messages) == 1

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._types import Array, Floats, Integers
 from turnout.collecting import keys as group_keys
-from turnout.collecting.drawing import Counts
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import Key
+from turnout.collecting.randomizer import Counts
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.errors import InvalidValueError

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from turnout import _arguments
-from turnout._arrow import to_numpy
+from turnout._arrays import to_numpy
 from turnout._extras import require
 from turnout._files import open_regular
 from turnout._seal import verify_seal

@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from turnout._arrow import from_numpy
-from turnout._atomic import atomic_write
+from turnout._arrays import from_numpy
 from turnout._extras import require
+from turnout._files import atomic_write
 from turnout._seal import new_placeholder, seal_file
 from turnout._types import Array, Bytes, Floats, Self
 from turnout.collecting.plan import Plan

@@ -19,10 +19,8 @@ from typing import Any, TypeVar
 from flwr.app import ConfigRecord, Context
 
 from turnout import Plan, _arguments
-from turnout._atomic import atomic_write
 from turnout._documents import parsed
-from turnout._files import read_bytes
-from turnout._turns import turn
+from turnout._files import atomic_write, read_bytes, turn
 from turnout.accounting import PrivacyLedger
 from turnout.errors import (
     BudgetExceededError,

@@ -14,7 +14,7 @@ from turnout._rounding import logarithm_up
 from turnout._seeds import derived
 from turnout._types import Array, Floats, Integers
 from turnout.accounting.variation import ToldApart, VariationRatio
-from turnout.collecting.drawing import Counts, Drawn, Noise, common_rate
+from turnout.collecting.randomizer import Counts, Drawn, Noise, common_rate
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate

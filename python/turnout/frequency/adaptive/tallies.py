@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -165,7 +165,7 @@ class TwoRoundTallies:
         if first.participation.uniform_rate != 1.0:
             return first
         nodes = first.nodes + asked
-        return first.under(Plan(first.oracle, Bernoulli(first.nodes / nodes)), nodes=nodes)
+        return replace(first, plan=Plan(first.oracle, Bernoulli(first.nodes / nodes)), nodes=nodes)
 
     def _moments(
         self, frequencies: Floats, first: Tally, second: SecondTally

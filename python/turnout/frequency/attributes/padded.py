@@ -12,7 +12,7 @@ from turnout import _arguments, _core
 from turnout._seeds import derived
 from turnout._types import Array
 from turnout.accounting.variation import ToldApart, VariationRatio
-from turnout.collecting.drawing import Counts, Drawn, Noise
+from turnout.collecting.randomizer import Counts, Drawn, Noise
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.draws import weighted_choices

@@ -15,8 +15,8 @@ from turnout._rounding import rounded_down, rounded_up
 from turnout._seeds import derived
 from turnout._types import Array, Floats
 from turnout.accounting.values import positive
-from turnout.collecting.drawing import Noise
 from turnout.collecting.parted import PartedKind, PartReports
+from turnout.collecting.randomizer import Noise
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.frequency.attributes.estimate import AttributeTally, GroupedAttributeEstimate

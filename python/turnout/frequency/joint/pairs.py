@@ -258,8 +258,6 @@ class PairTally(AttributeTally):
     A mapping from names of tables, such as ``"sex × vote"``, to their :class:`JointTally`.
     """
 
-    __slots__ = ()
-
     def estimate(self, method: str = "hajek") -> PairEstimate:
         """Estimate the shares in each table: see :meth:`turnout.Tally.estimate`.
 

@@ -253,8 +253,6 @@ class JointEstimate(FrequencyEstimate):
 class JointTally(Tally):
     """How many reports support each combination of answers: see :class:`turnout.Tally`."""
 
-    __slots__ = ()
-
     def estimate(self, method: str = "hajek") -> JointEstimate:
         """Estimate the shares of all combinations.
 

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import numpy as np
 
 from turnout import _arguments
-from turnout._atomic import atomic_write
 from turnout._documents import SealedDocument
-from turnout._files import read_bytes
+from turnout._files import atomic_write, read_bytes, turn
 from turnout._secrets import HiddenBytes
-from turnout._turns import turn
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_messages import message_of, refuse_personal
 from turnout.errors import (

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from turnout._rounding import logarithm_up, rounded_up
 from turnout._types import Array, Integers, Truths
 from turnout.accounting.values import positive
 from turnout.accounting.variation import VariationRatio
-from turnout.collecting.drawing import rates_of
+from turnout.collecting.randomizer import rates_of
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.domain import Domain
@@ -283,7 +284,7 @@ class PermanentAnswers(FrequencyOracle):
             return super().improbable(reports)
         return rows_of_bits(reports, self._domain.size, float(self._through()[1]))
 
-    @property
+    @cached_property
     def context(self) -> bytes:
         """32 bytes that permanent answers depend on, beside secret and answer.
 

@@ -10,7 +10,7 @@ import numpy as np
 from turnout import _arrays, _core
 from turnout._types import Array, Integers
 from turnout.accounting.variation import ToldApart, VariationRatio
-from turnout.collecting.drawing import Counts
+from turnout.collecting.randomizer import Counts
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
 

@@ -13,8 +13,8 @@ from turnout import _arguments
 from turnout._seeds import derived
 from turnout._types import Array, Floats
 from turnout._values import settle
-from turnout.collecting.drawing import Counts
 from turnout.collecting.parted import PartedKind, PartedTally
+from turnout.collecting.randomizer import Counts
 from turnout.domain import Domain, domain_of
 from turnout.errors import EstimatorError
 from turnout.frequency.choice import Factory, make_oracle, one_each
