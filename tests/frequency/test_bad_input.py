@@ -455,7 +455,7 @@ VARIANCES = [
         ),
         (
             "variance(participation=tn.Personalized([0.5]), true_counts=None, values=[0, 1])",
-            "probabilities and values must have the same length, got 1 and 2",
+            "participation must have one probability for each of the 2 values, got 1",
         ),
         (
             "variance(participation=ONE, true_counts=None, values=[0], method='g')",

@@ -300,7 +300,7 @@ def test_the_plug_in_variance_of_personal_horvitz_thompson_is_exactly_unbiased(
 ) -> None:
     plug_in, _ = moments(
         [
-            (weight, (estimate.count_standard_errors**2).tolist())
+            (weight, ((estimate.nodes * estimate.standard_errors) ** 2).tolist())
             for weight, _, estimate in estimates(population, "horvitz_thompson")
         ]
     )
@@ -339,7 +339,7 @@ def test_a_standard_error_is_the_exact_one_where_the_estimate_hits_the_truth(met
         oracle, tn.Bernoulli(rate), method=method, true_counts=(truth * nodes).astype(np.int64)
     )
     np.testing.assert_allclose(
-        tally.estimate(method).count_standard_errors, np.sqrt(exact), rtol=1e-6
+        nodes * tally.estimate(method).standard_errors, np.sqrt(exact), rtol=1e-6
     )
 
 

@@ -122,19 +122,16 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         return np.sqrt(self.estimation.variances)
 
     @property
-    def count_standard_errors(self) -> Floats:
-        """The standard errors of the counts before post-processing."""
-        return self.standard_errors * self.nodes
-
-    @property
     def unprojected(self) -> FrequencyEstimate:
         """The estimate before post-processing."""
-        return replace(
-            self,
-            frequencies=_read_only(self.estimation.frequencies),
-            postprocessing="none",
-            shrinkage=None,
-        )
+        return self._made(self.estimation.frequencies)
+
+    def _made(
+        self, frequencies: Floats, postprocessing: str = "none", how: Shrinkage | None = None
+    ) -> FrequencyEstimate:
+        """Give the same estimate other frequencies, and say how they came about."""
+        made = _read_only(frequencies)
+        return replace(self, frequencies=made, postprocessing=postprocessing, shrinkage=how)
 
     def interval(
         self, level: float = 0.95, *, method: str = "auto", simultaneous: str | None = None
@@ -259,10 +256,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         _arguments.choice("method", method, ("none", *PROJECTIONS))
         if method == "none":
             return self.unprojected
-        projected = PROJECTIONS[method](self.estimation.frequencies)
-        return replace(
-            self, frequencies=_read_only(projected), postprocessing=method, shrinkage=None
-        )
+        return self._made(PROJECTIONS[method](self.estimation.frequencies), method)
 
     def shrink(self) -> FrequencyEstimate:
         """Draw the answers towards each other as much as they are alike: empirical Bayes.
@@ -300,8 +294,8 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         'one atom'
         """
         self._check_shrinkable()
-        estimation = self.estimation
-        return self._shrunken(SHRUNK, *shrunk(estimation.frequencies, estimation.variances))
+        found, how = shrunk(self.estimation.frequencies, self.estimation.variances)
+        return self._made(found, SHRUNK, how)
 
     def _check_shrinkable(self) -> None:
         estimation = self.estimation
@@ -312,10 +306,6 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
                 f"{self.method!r} cannot be shrunk: standard errors are needed of all answers, and "
                 f"{int((~np.isfinite(estimation.variances)).sum())} are not known; project it"
             )
-
-    def _shrunken(self, name: str, frequencies: Floats, how: Shrinkage) -> FrequencyEstimate:
-        made = _read_only(frequencies)
-        return replace(self, frequencies=made, postprocessing=name, shrinkage=how)
 
     def columns(
         self,
@@ -348,10 +338,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         if self.estimation.bias is None:
             interval = self._interval(level, "auto", simultaneous, codes)
             known = np.isfinite(interval.low) & np.isfinite(interval.high)
-            low, high = (
-                np.where(known, interval.low, np.nan),
-                np.where(known, interval.high, np.nan),
-            )
+            low, high = (np.where(known, each, np.nan) for each in (interval.low, interval.high))
         if isinstance(codes, slice):
             labels: Sequence[Any] = self.domain.sequence[codes]
         else:
@@ -425,7 +412,9 @@ def shrunk_across(estimates: Sequence[FrequencyEstimate]) -> list[FrequencyEstim
         np.array([each.estimation.frequencies for each in estimates]),
         np.array([each.estimation.variances for each in estimates]),
     )
-    return [each._shrunken(ACROSS, *made) for each, made in zip(estimates, found, strict=True)]
+    return [
+        each._made(made, ACROSS, how) for each, (made, how) in zip(estimates, found, strict=True)
+    ]
 
 
 def _read_only(array: Floats) -> Floats:

@@ -14,23 +14,22 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._types import Floats
+from turnout._types import Floats, Integers
 from turnout.collecting.intervals import StatisticModel, mean_inverse
 from turnout.collecting.sums import WeightedSums
 from turnout.collecting.tally import CountedTally
 from turnout.errors import EstimatorError, InvalidValueError
+from turnout.frequency.draws import personal_probabilities
 from turnout.frequency.estimation.models import (
     ScoreMoments,
-    check_law,
     excess_model,
     personal_support_model,
     ratio_model,
     support_model,
 )
-from turnout.participation import Participation, Personalized, stated_participation
+from turnout.participation import Participation, stated_participation
 
 
 @dataclass(frozen=True)
@@ -149,8 +148,7 @@ def _horvitz_thompson(tally: CountedTally) -> Estimation:
     q, d = scores.other, scores.difference
     rate = tally.participation.uniform_rate
     if rate is not None:
-        model = excess_model(tally.nodes, rate, scores)
-        return _from_model(model, _support(tally) - tally.received * q)
+        return _received(tally)
     if tally.received == 0:
         raise EstimatorError(
             '"horvitz_thompson" estimates its variance from the reports, and none were '
@@ -309,39 +307,41 @@ def estimator_variance(
     >>> bool(variance("c_hat") < variance("g"))
     True
     """
-    check_law("oracle", oracle)
+    if not hasattr(type(oracle), "score_moments"):
+        raise _arguments.mistyped("oracle must be an oracle", oracle)
     participation = stated_participation(participation)
     _arguments.choice("method", method, tuple(ESTIMATORS))
     if (true_counts is None) == (values is None):
         raise InvalidValueError("exactly one of true_counts and values must be given")
-    scores = oracle.score_moments
-    size = oracle.domain.size
-    rate = participation.uniform_rate
-    if rate is None:
-        if values is None or not isinstance(participation, Personalized):
-            raise _arguments.invalid(
-                "values and the probabilities of all nodes are needed for personal participation",
-                participation,
-            )
-        codes = oracle.domain.encode(values)
-        probabilities = participation.probabilities
-        if probabilities.size != codes.size:
-            raise InvalidValueError(
-                f"probabilities and values must have the same length, got {probabilities.size} and "
-                f"{codes.size}"
-            )
-        _check_nodes(codes.size)
-        held = np.bincount(codes.astype(np.int64), minlength=size).astype(np.float64)
-        return _personal_variance(codes, probabilities, oracle, method) + _pool(oracle, held)
+    scores, size, rate = oracle.score_moments, oracle.domain.size, participation.uniform_rate
     if values is not None:
-        true_counts = np.bincount(oracle.domain.encode(values).astype(np.int64), minlength=size)
+        codes = oracle.domain.encode(values).astype(np.int64)
+        true_counts = np.bincount(codes, minlength=size)
+    elif rate is None:
+        raise _arguments.invalid(
+            "values and the probabilities of all nodes are needed for personal participation",
+            participation,
+        )
     counts = _arguments.counts("true_counts", true_counts, size)
     nodes = sum(counts.tolist())
-    _check_nodes(nodes)
-    frequencies = counts.astype(np.float64) / nodes
-    pool = _pool(oracle, counts.astype(np.float64))
+    if nodes == 0:
+        raise InvalidValueError("there must be at least one node, got none")
+    held = counts.astype(np.float64)
+    # What comes from hash functions which all reports share.
+    pool: Floats = oracle.shared_variance(held.sum() - held, (held * held).sum() - held * held)
+    if rate is None:
+        probabilities = personal_probabilities(participation, nodes)
+        return _personal_variance(codes, probabilities, held, scores, method) + pool
+    frequencies = held / nodes
     if method == "hajek":
-        return _hajek_variance(nodes, rate, frequencies, scores) + pool
+        # The variance given S, averaged over the binomial number S of reports, given one.
+        inverse = mean_inverse(nodes, rate)
+        noise = frequencies * scores.own_variance + (1 - frequencies) * scores.other_variance
+        sampling = (nodes * inverse - 1) / (nodes - 1) if nodes > 1 else 0.0
+        variance = noise * inverse / scores.difference**2
+        variance = variance + frequencies * (1 - frequencies) * sampling
+        result: Floats = float(nodes) ** 2 * variance + pool
+        return result
     if method in {"c_hat", "horvitz_thompson"}:
         model = excess_model(nodes, rate, scores)
     else:
@@ -349,45 +349,18 @@ def estimator_variance(
     scale = 1 / scores.difference if method == "c" else nodes / model.b
     # What the functions of a pool shift, "c" shrinks like everything else.
     pool = pool * rate**2 if method == "c" else pool
-    result: Floats = scale**2 * model.statistic_variance(frequencies) + pool
-    return result
-
-
-def _pool(oracle: Any, held: Floats) -> Floats:
-    """Give the variance that comes from hash functions which all reports share."""
-    result: Floats = oracle.shared_variance(held.sum() - held, (held * held).sum() - held * held)
-    return result
-
-
-def _check_nodes(nodes: int) -> None:
-    if nodes == 0:
-        raise InvalidValueError("there must be at least one node, got none")
-
-
-def _hajek_variance(nodes: int, rate: float, frequencies: Floats, scores: ScoreMoments) -> Floats:
-    """Average the variance given S over the binomial number S of reports, given one."""
-    d = scores.difference
-    inverse = mean_inverse(nodes, rate)
-    perturbation = frequencies * scores.own_variance + (1 - frequencies) * scores.other_variance
-    sampling = (nodes * inverse - 1) / (nodes - 1) if nodes > 1 else 0.0
-    variance = perturbation * inverse / d**2 + frequencies * (1 - frequencies) * sampling
-    result: Floats = float(nodes) ** 2 * variance
-    return result
+    return scale**2 * model.statistic_variance(frequencies) + pool
 
 
 def _personal_variance(
-    codes: npt.NDArray[np.integer[Any]], pi: Floats, oracle: Any, method: str
+    codes: Integers, pi: Floats, held: Floats, scores: ScoreMoments, method: str
 ) -> Floats:
-    scores = oracle.score_moments
     p, q, d = scores.own, scores.other, scores.difference
-    size = oracle.domain.size
+    size, nodes = held.size, codes.size
     result: Floats
-    nodes = codes.size
-    position = codes.astype(np.int64)
-    held = np.bincount(position, minlength=size).astype(np.float64)
     if method in {"c", "T"}:
-        first = np.bincount(position, weights=pi, minlength=size)
-        second = np.bincount(position, weights=pi * pi, minlength=size)
+        first = np.bincount(codes, weights=pi, minlength=size)
+        second = np.bincount(codes, weights=pi * pi, minlength=size)
         mean = scores.other_second * pi.sum()
         mean = mean + (scores.own_second - scores.other_second) * first
         squares = q * q * (pi * pi).sum() + (p * p - q * q) * second
@@ -395,16 +368,16 @@ def _personal_variance(
         result = scale**2 * (mean - squares)
         return result
     if method in {"horvitz_thompson", "hajek"}:
-        inverse = np.bincount(position, weights=1 / pi, minlength=size)
+        inverse = np.bincount(codes, weights=1 / pi, minlength=size)
         total = (1 / pi).sum()
         second_moment = scores.other_variance * total
         second_moment = second_moment + (scores.own_excess - scores.other_variance) * inverse
-        second_moment = second_moment / d**2
+        result = second_moment / d**2
         f = held / nodes
-        if method == "horvitz_thompson":
-            result = second_moment - held
+        if method == "hajek":
+            result += f * f * total - 2 * f * inverse - nodes * f * (1 - f)
         else:
-            result = second_moment - 2 * f * inverse + f * f * total - nodes * f * (1 - f)
+            result -= held
         return result
     raise _arguments.invalid(
         "method must be one that takes personal probabilities (T, horvitz_thompson, hajek, c)",

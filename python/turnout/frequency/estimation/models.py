@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from turnout import _arguments
 from turnout.collecting.intervals import StatisticModel
 
 
@@ -87,16 +86,7 @@ def support_model(nodes: int, rate: float, scores: ScoreMoments) -> StatisticMod
     independent Bernoulli variables. The sampling paper's Theorem 3.2 has this in the limit f -> 0;
     its full variance takes the square of the mean of ``r`` for the mean of the squares.
     """
-    p, q = scores.own, scores.other
-    reports = nodes * rate
-    other = scores.other_second - rate * q * q
-    return StatisticModel(
-        a=reports * q,
-        b=reports * (p - q),
-        v0=reports * other,
-        v1=reports * (scores.own_second - rate * p * p - other),
-        trials=nodes if scores.is_pure else None,
-    )
+    return personal_support_model(nodes, nodes * rate, nodes * rate * rate, scores)
 
 
 def personal_support_model(
@@ -154,20 +144,3 @@ def ratio_model(nodes: int, received: int, scores: ScoreMoments) -> StatisticMod
         v2=-sampling,
         trials=received if scores.is_pure else None,
     )
-
-
-def check_law(argument: str, value: object) -> None:
-    """Refuse what is no frequency oracle.
-
-    Raises
-    ------
-    InvalidTypeError
-        If it says nothing of its scores.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> check_law("oracle", tn.DirectEncoding(1.0, 3))
-    """
-    if not hasattr(type(value), "score_moments"):
-        raise _arguments.mistyped(f"{argument} must be an oracle", value)
