@@ -87,13 +87,22 @@ class _Columns:
         >>> ProductDomain.from_dict(domain.to_dict()) == domain
         True
         """
-        kind: Any = cls
+        found: dict[str, Domain] = {}
         try:
-            made: Self = kind(_columns_of(description))
+            match description:
+                case {"columns": list(columns), **rest} if not rest:
+                    for column in columns:
+                        match column:
+                            case {"name": str(name), "domain": domain, **more} if not more:
+                                found[name] = Domain.from_dict(domain)
+                    if len(found) == len(columns):
+                        return cls(found)  # type: ignore[call-arg]
         except (InvalidTypeError, InvalidValueError) as error:
             message = f"not the description of a domain of columns: {error}"
             raise CorruptDataError(message) from error
-        return made
+        raise CorruptDataError(
+            f"not the description of a domain of columns: {_arguments.shown(description)}"
+        )
 
     @staticmethod
     def schema() -> dict[str, Any]:
@@ -274,26 +283,6 @@ def questions_of(domain: Any) -> tuple[str, ...]:
     (('a', 'b'), ())
     """
     return tuple(domain.columns) if isinstance(domain, ProductDomain) else ()
-
-
-def _columns_of(description: Any) -> dict[str, Domain]:
-    """Read what :meth:`_Columns.to_dict` wrote: at least two columns."""
-    found: dict[str, Domain] = {}
-    match description:
-        case {"columns": list(columns), **rest} if not rest and len(columns) >= 2:
-            for column in columns:
-                match column:
-                    case {"name": str(name), "domain": domain, **more} if (
-                        not more and name not in found
-                    ):
-                        found[name] = Domain.from_dict(domain)
-                    case _:
-                        break
-            else:
-                return found
-    raise CorruptDataError(
-        f"not the description of a domain of columns: {_arguments.shown(description)}"
-    )
 
 
 def domains_of(argument: str, columns: Any) -> dict[str, Domain]:

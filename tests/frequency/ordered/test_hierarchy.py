@@ -17,7 +17,7 @@ from turnout.errors import (
 )
 from turnout.frequency.ordered import HierarchicalTally, ordered
 from turnout.frequency.ordered.levels import HierarchicalCollection
-from turnout.frequency.ordered.tree import Tree
+from turnout.frequency.ordered.tree import ConsistentTree, Tree
 
 SHAPES = [(2, 2), (5, 4), (16, 4), (10, 3), (17, 4), (33, 2), (9, 20)]
 
@@ -45,7 +45,7 @@ def test_consistent_values_solve_the_normal_equations(size: int, fanout: int) ->
     generator = np.random.default_rng(2)
     variances = generator.uniform(0.5, 3.0, size=len(tree.sizes))
     observed = [generator.normal(1 / runs, 0.1, size=runs) for runs in tree.sizes]
-    consistent = tree.consistent(variances)
+    consistent = ConsistentTree(tree, variances)
     # Minimise the weighted squares over codes that add up to one.
     normal, right = np.zeros((size + 1, size + 1)), np.zeros(size + 1)
     for level, values in enumerate(observed):

@@ -330,19 +330,14 @@ class SecondRound(WrappedOracle):
 
     def reporting(self, answers: Array, participation: Participation, noise: Noise) -> Integers:
         """Tell which nodes send the reports: see :class:`turnout.collecting.kind.Kind`."""
-        positions = _core.participants(len(answers), common_rate(participation), noise)
-        return positions[self._present(answers[positions], noise)]
-
-    def _present(self, answers: Array, noise: Noise) -> Integers:
-        """Draw who takes part by what they hold."""
-        return _core.participants(len(answers), self._rates[answers], derived(noise, 2))
+        asked = _core.participants(len(answers), common_rate(participation), noise)
+        rates = self._rates[answers[asked]]
+        return asked[_core.participants(len(asked), rates, derived(noise, 2))]
 
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
         """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
         self._domain.check_codes("values", answers)
-        positions = _core.participants(len(answers), common_rate(participation), noise)
-        codes = answers[positions]
-        kept = codes[self._present(codes, noise)]
+        kept = answers[self.reporting(answers, participation, noise)]
         # How likely each of them took part would tell the answer: reports come without it.
         return self._inner.draw_reports(kept, Everyone(), derived(noise, 3))
 
@@ -372,13 +367,17 @@ class SecondRound(WrappedOracle):
         result: Floats = (tally.support - tally.received * q) / ((p - q) * rates)
         return result
 
-    def variance(self, true_counts: Any) -> Floats:
-        """Compute the exact variance of :meth:`counts` for the given nodes, if all are asked.
+    def variance_of(self, held: Floats, present: float, rate: float = 1.0) -> Floats:
+        """Give the exact variance of :meth:`counts`.
 
         Parameters
         ----------
-        true_counts
+        held
             How many of the nodes asked hold each answer.
+        present
+            How many of them would take part by their answers: ``held @ rates`` in the mean.
+        rate
+            How many of those who would do take part.
 
         Returns
         -------
@@ -389,20 +388,6 @@ class SecondRound(WrappedOracle):
         -----
         A node that holds x contributes to ``C(i) - q S`` a term with mean ``pi_x (r - q)`` and mean
         square ``pi_x (r (1 - 2q) + q^2)``, where ``r`` is p if x = i and q otherwise.
-
-        Raises
-        ------
-        InvalidValueError, InvalidTypeError
-            If the counts are no counts.
-        """
-        counts = _arguments.counts("true_counts", true_counts, self._domain.size)
-        held = counts.astype(np.float64)
-        return self.variance_of(held, float(held @ self._rates))
-
-    def variance_of(self, held: Floats, present: float, rate: float = 1.0) -> Floats:
-        """Give the variance where ``held`` nodes hold an answer and ``present`` would take part.
-
-        Everything counts those who are asked; of whom all take part, or a rate.
         """
         p, q = self._inner.support_probabilities
         d, pi = p - q, self._rates

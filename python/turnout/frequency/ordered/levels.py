@@ -24,12 +24,9 @@ from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.estimation.projection import simplex
 from turnout.frequency.groups.estimate import GroupedEstimate
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.ordered.statistics import OrderedStatistics
+from turnout.frequency.ordered.statistics import OrderedStatistics, variances_of_all
 from turnout.frequency.ordered.tree import ConsistentTree, Tree
 from turnout.frequency.tally import Tally
-
-#: Numbers of a block of coefficients.
-_BLOCK = 2**22
 
 #: What ``"auto"`` chooses from.
 _CANDIDATES = ("direct_encoding", "optimized_unary_encoding")
@@ -81,13 +78,13 @@ class HierarchicalTally(PartedTally):
             _covariance(level, np.full(size, 1.0 / size)).variances[0]
             for level, size in zip(self.levels, tree.sizes, strict=True)
         ]
-        consistent = tree.consistent(np.array(noise))
+        consistent = ConsistentTree(tree, np.array(noise))
         frequencies = consistent.leaves(observed)
         held = simplex(frequencies)
         covariances = tuple(
             _covariance(level, tree.sums(held, place)) for place, level in enumerate(self.levels)
         )
-        law = _Law(consistent, covariances, held, self.nodes)
+        law = _Law(self.domain, consistent, covariances, held, self.nodes)
         return HierarchicalEstimate.from_estimation(
             self.plan, method, self.nodes, self.received, _Estimation(frequencies, law)
         )
@@ -97,6 +94,7 @@ class HierarchicalTally(PartedTally):
 class _Law:
     """What is known of the errors of a consistent estimate."""
 
+    domain: Domain
     consistent: ConsistentTree
     covariances: tuple[Covariance, ...]
     held: Floats
@@ -113,15 +111,6 @@ class _Law:
         spread = (coefficients - mean[:, None]) ** 2 @ self.held
         return np.maximum(total - spread / max(self.nodes - 1, 1), 0.0)
 
-    def single_variances(self) -> Floats:
-        """Variances of the frequencies of single answers."""
-        size = self.held.size
-        rows, single = max(1, _BLOCK // size), np.empty(size)
-        for start in range(0, size, rows):
-            chosen = np.eye(min(rows, size - start), size, start)
-            single[start : start + rows] = self.variances(chosen)
-        return single
-
 
 class _Estimation(Estimation):
     """Frequencies whose variances are computed when they are asked for: a long time of many."""
@@ -134,7 +123,7 @@ class _Estimation(Estimation):
     @cached_property
     def variances(self) -> Floats:
         """The variances of the frequencies of single answers."""
-        return self.law.single_variances()
+        return variances_of_all(self.law.variances, np.equal, self.law.domain)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -89,6 +89,16 @@ class Quantile:
     level: float
 
 
+def variances_of_all(
+    variances: Callable[[Floats], Floats], holds: np.ufunc, domain: Domain
+) -> Floats:
+    """Compute the variances of one sum for each answer, of those whose codes it holds with."""
+    codes = np.arange(domain.size)
+    step = max(1, _BLOCK // domain.size)
+    rows = (codes[start : start + step, None] for start in range(0, domain.size, step))
+    return np.concatenate([variances(holds(row, codes).astype(np.float64)) for row in rows])
+
+
 class OrderedStatistics(ABC):
     """What can be said of answers with an order; the order is that of the codes of the domain.
 
@@ -117,14 +127,7 @@ class OrderedStatistics(ABC):
     @cached_property
     def cumulative_standard_errors(self) -> Floats:
         """The standard errors of :attr:`cumulative`; read-only, computed once."""
-        size = self.domain.size
-        rows = max(1, _BLOCK // size)
-        codes = np.arange(size)
-        variances = np.empty(size)
-        for start in range(0, size, rows):
-            last = codes[start : start + rows, None]
-            variances[start : start + rows] = self._variances((codes <= last).astype(np.float64))
-        errors: Floats = np.sqrt(variances)
+        errors: Floats = np.sqrt(variances_of_all(self._variances, np.greater_equal, self.domain))
         errors.flags.writeable = False
         return errors
 

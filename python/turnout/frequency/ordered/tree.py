@@ -53,10 +53,6 @@ class Tree:
         """Add up one value for each code over the runs of a level."""
         return np.add.reduceat(values, np.arange(0, self.size, self._lengths[level]))
 
-    def consistent(self, variances: Floats) -> ConsistentTree:
-        """Weigh the levels by the inverse variances of what is observed of a run of each."""
-        return ConsistentTree(self, variances)
-
 
 class ConsistentTree:
     """The least-squares estimate of the codes from noisy values of all runs of all levels.
