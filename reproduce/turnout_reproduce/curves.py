@@ -9,7 +9,9 @@ from typing import Any
 from turnout._extras import require
 from turnout.errors import InvalidValueError
 
-#: After the ten colours curves get another line.
+#: Of more curves than there are colours each has a place on a scale of them, and neighbours differ
+#: by their line.
+_COLOURS = 10
 _EXACT, _MEASURED = ("--", "-.", ":"), ("o-", "s--", "^:")
 
 
@@ -74,8 +76,9 @@ def draw(
         Whether curves without an error are filled steps, as for a histogram.
     """
     for name, ax in zip(panels_of(curves), axes, strict=True):
-        for place, curve in enumerate(each for each in curves if each.panel == name):
-            _draw(ax, curve, place, steps)
+        here = [curve for curve in curves if curve.panel == name]
+        for place, curve in enumerate(here):
+            _draw(ax, curve, place, len(here), steps)
         if name:
             ax.set_title(name, loc="left", fontsize="medium")
         ax.set_xlabel(x)
@@ -107,18 +110,22 @@ def count_on_top(ax: Any, words: str, whole: float) -> None:
         "top", functions=(lambda share: share * whole, lambda count: count / whole)
     )
     top.set_xlabel(words)
+    if ax.get_xscale() == "linear":
+        top.xaxis.set_major_formatter("{x:,.0f}")
 
 
-def _draw(ax: Any, curve: Curve, place: int, steps: bool) -> None:
-    color = f"C{place % 10}"
+def _draw(ax: Any, curve: Curve, place: int, number: int, steps: bool) -> None:
+    color, style = f"C{place}", 0
+    if number > _COLOURS:
+        scale = require("matplotlib.pyplot", "plot").get_cmap("turbo")
+        color, style = scale(0.05 + 0.9 * place / (number - 1)), place % 3
     if curve.error is not None:
         bars = [2.0 * error for error in curve.error]
         ax.errorbar(
-            curve.x, curve.y, bars, fmt=_MEASURED[place // 10 % 3], color=color, markersize=3,
+            curve.x, curve.y, bars, fmt=_MEASURED[style], color=color, markersize=3,
             linewidth=1, capsize=2, label=curve.label,
         )  # fmt: skip
     elif steps:
         ax.fill_between(curve.x, curve.y, step="mid", color="0.8", linewidth=0, label=curve.label)
     else:
-        style = _EXACT[place // 10 % 3]
-        ax.plot(curve.x, curve.y, style, color=color, linewidth=1.2, label=curve.label)
+        ax.plot(curve.x, curve.y, _EXACT[style], color=color, linewidth=1.2, label=curve.label)
