@@ -21,7 +21,7 @@ from turnout.reporting.telling import Row, Told, json_group, json_record
 from turnout.reporting.words import decimals, limits, percent, rounded
 from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
 from turnout.surveying.asking import QUANTILES, survey_columns
-from turnout.surveying.columns import Column
+from turnout.surveying.local import question_of
 
 #: So many labels are shown.
 _TOP: Final = 20
@@ -134,17 +134,19 @@ def survey(
     answers = scanned(sources, column, missing=missing, missing_values=missing_value, group_by=by)
     answers, domains = settled(answers, asked, say=False)
     quantiles = quantiles or QUANTILES
-    columns = {
-        name: Column(
+    questions = {
+        name: question_of(
+            answers,
+            name,
             domain,
-            labels_of_data=name not in asked,
-            quantiles=quantiles if name in given["--bounds"] else (),
+            quantiles if name in given["--bounds"] else (),
+            stated=name in asked,
         )
         for name, domain in domains.items()
     }
     result = survey_columns(
         answers,
-        columns,
+        questions,
         epsilon=epsilon,
         participation=participation,
         trust=trust,

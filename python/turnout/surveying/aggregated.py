@@ -11,8 +11,7 @@ from turnout.distributed.recommendation import recommend
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers
-from turnout.surveying.columns import Column, read
-from turnout.surveying.local import part_of
+from turnout.surveying.local import Question, part_of, read
 from turnout.surveying.results import ShareGroups, SurveyResult, SurveyResults, together
 from turnout.surveying.words import about_labels, about_left_out, about_seed
 
@@ -25,7 +24,7 @@ _LEAST_DELTA: Final = 1e-300
 
 def aggregated(
     answers: Answers,
-    columns: Mapping[str, Column],
+    questions: Mapping[str, Question],
     *,
     epsilon: float,
     delta: float | None,
@@ -42,13 +41,13 @@ def aggregated(
         If a column has numbers.
     """
     domains = {}
-    for name, column in columns.items():
-        if not isinstance(column.domain, Domain):
+    for name, question in questions.items():
+        if not isinstance(question.domain, Domain):
             raise InvalidValueError(f"bounds: aggregators count answers, and {name!r} has numbers")
-        domains[name] = column.domain
-    found, by = read(answers, columns), answers.group_by
-    part = part_of(epsilon, len(columns))
-    share = part_of(delta or 0.0, len(columns))
+        domains[name] = question.domain
+    found, by = read(answers, questions), answers.group_by
+    part = part_of(epsilon, len(questions))
+    share = part_of(delta or 0.0, len(questions))
     share_of_delta = share if share >= _LEAST_DELTA else None
     order = {key: place for place, key in enumerate(in_order(found.keys))}
     results: dict[str, SurveyResult] = {}
@@ -59,11 +58,11 @@ def aggregated(
             best = recommend(mine.size, domain, part, share_of_delta, parties=parties).best
             mechanisms[key] = best
             rounds[key] = best.run(domain.decode(mine), derived(seed, len(results), group))
-        notes = about_labels(domain.size, of_data=columns[name].labels_of_data)
+        notes = about_labels(questions[name])
         results[name] = _result(name, by, rounds, mechanisms, tuple(notes))
     statement = (
-        f"{found.groups.size:,} people were asked {', '.join(map(repr, columns))}, and each answer "
-        f"was counted under secret sharing by {parties} parties at epsilon {part!r}.",
+        f"{found.groups.size:,} people were asked {', '.join(map(repr, questions))}, and each "
+        f"answer was counted under secret sharing by {parties} parties at epsilon {part!r}.",
         f"All that is published of a person together has epsilon {epsilon!r}"
         + ("." if not delta else f" and delta {delta!r}."),
         *_guarantees(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 from turnout import _arguments
 from turnout.accounting.values import positive, unit_interval
 from turnout.bounds import Bounds
-from turnout.domain import domain_of
+from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
@@ -16,17 +16,16 @@ from turnout.participation import Participation, taking_part_in
 from turnout.pipeline import Answers, collect, open_source, scan
 from turnout.pipeline.scanning import asked_columns, by_column, group_columns
 from turnout.surveying.aggregated import aggregated
-from turnout.surveying.columns import Column, read, refuse_no_rows
 from turnout.surveying.local import (
-    MeanOf,
     Question,
-    SharesOf,
     SpreadOf,
     best_scheme,
     counted,
     part_of,
+    question_of,
+    read,
+    refuse_no_rows,
 )
-from turnout.surveying.numbers import Grid
 from turnout.surveying.results import SurveyResult, SurveyResults, together
 from turnout.surveying.words import (
     about_aggregators,
@@ -185,7 +184,10 @@ def survey(
     """
     _arguments.choice("trust", trust, ("local", "aggregators"))
     _arguments.seed(seed)
-    epsilon, delta = _checked_target(epsilon, delta)
+    # What is asked of all columns together, before it is shared out.
+    epsilon = positive("epsilon", epsilon)
+    if delta is not None:
+        delta = float(unit_interval("delta", _arguments.number("delta", delta)))
     columns = asked_columns(column)
     groups = group_columns("by", by, columns)
     given_labels = by_column("labels", labels, columns)
@@ -198,21 +200,22 @@ def survey(
     answers = scan(
         open_source(data), columns, missing=missing, missing_values=missing_values, group_by=groups
     )
-    settled = {}
+    questions = {}
     for name in columns:
         if name in given_labels and name in given_bounds:
             raise InvalidValueError("labels are of answers and bounds of numbers: give one of them")
+        domain: Domain | Bounds
         if name in given_bounds:
-            limits = Bounds.from_pair(given_bounds[name])
-            settled[name] = Column(limits, quantiles=probabilities)
+            domain = Bounds.from_pair(given_bounds[name])
         elif name in given_labels:
-            settled[name] = Column(domain_of("labels", given_labels[name]))
+            domain = domain_of("labels", given_labels[name])
         else:
             answers, domain = answers.settled(name)
-            settled[name] = Column(domain, labels_of_data=True)
+        stated = name in given_bounds or name in given_labels
+        questions[name] = question_of(answers, name, domain, probabilities, stated=stated)
     result = survey_columns(
         answers,
-        settled,
+        questions,
         epsilon=epsilon,
         participation=participation,
         method=method,
@@ -228,7 +231,7 @@ def survey(
 
 def survey_columns(
     answers: Answers,
-    columns: Mapping[str, Column],
+    questions: Mapping[str, Question],
     *,
     epsilon: float,
     participation: Participation | float | None = None,
@@ -244,7 +247,7 @@ def survey_columns(
     ----------
     answers
         What :func:`turnout.pipeline.scan` made.
-    columns
+    questions
         What is asked in each of its columns.
     epsilon, participation, method, trust, delta, parties, seed
         As for :func:`survey`.
@@ -259,7 +262,7 @@ def survey_columns(
     TurnoutError
         As :func:`survey`.
     """
-    if method != "hajek" and any(column.quantiles for column in columns.values()):
+    if method != "hajek" and any(isinstance(each, SpreadOf) for each in questions.values()):
         raise _arguments.invalid("method must be 'hajek' for quantiles", method)
     rate = taking_part_in(participation).uniform_rate
     if trust == "aggregators":
@@ -271,7 +274,7 @@ def survey_columns(
             raise InvalidValueError(f"method is of local reports, got {method!r} for aggregators")
         parties = 3 if parties is None else parties
         return aggregated(
-            answers, columns, epsilon=epsilon, delta=delta, parties=parties, seed=seed
+            answers, questions, epsilon=epsilon, delta=delta, parties=parties, seed=seed
         )
     for argument, value in (("delta", delta), ("parties", parties)):
         if value is not None:
@@ -283,12 +286,12 @@ def survey_columns(
             f"participation must be one rate for all, got {participation!r}: with probabilities of "
             "their own, answers of turnout.pipeline.scan are counted by turnout.pipeline.collect"
         )
-    return _local(answers, columns, epsilon, rate, method=method, seed=seed)
+    return _local(answers, questions, epsilon, rate, method=method, seed=seed)
 
 
 def _local(
     answers: Answers,
-    columns: Mapping[str, Column],
+    questions: Mapping[str, Question],
     epsilon: float,
     rate: float,
     *,
@@ -296,28 +299,26 @@ def _local(
     seed: int | None,
 ) -> SurveyResult | SurveyResults:
     """Randomize each answer by itself: those of one question block by block, however many."""
-    questions = [_question(answers, name, column) for name, column in columns.items()]
+    asked = list(questions.values())
     dropped: int | None
-    if len(questions) > 1 or isinstance(questions[0], SpreadOf):
-        found = read(answers, columns)
+    if len(asked) > 1 or isinstance(asked[0], SpreadOf):
+        found = read(answers, questions)
         nodes, dropped = found.groups.size, found.dropped
-        scheme = best_scheme(questions, epsilon, nodes, rate)
-        tallies = list(counted(questions, found, scheme, answers.group_by, seed))
+        scheme = best_scheme(asked, epsilon, nodes, rate)
+        tallies = list(counted(asked, found, scheme, answers.group_by, seed))
     else:
-        scheme = best_scheme(questions, epsilon, 0, rate)
-        oracle = questions[0].randomizer(epsilon)
+        scheme = best_scheme(asked, epsilon, 0, rate)
+        oracle = asked[0].randomizer(epsilon)
         tally = collect(answers, oracle, participation=scheme.within, seed=seed)
         nodes, dropped = tally.nodes, None if answers.rows is None else answers.rows - tally.nodes
         refuse_no_rows(nodes, dropped)
         tallies = [(oracle, tally)]
     results = {}
-    for (name, column), question, (oracle, tally) in zip(
-        columns.items(), questions, tallies, strict=True
-    ):
+    for (name, question), (oracle, tally) in zip(questions.items(), tallies, strict=True):
         estimate = question.estimate(tally, method)
         notes = (
-            *about_labels(column.domain.size, of_data=column.labels_of_data),
-            *about_aggregators(estimate, tally, part_of(epsilon, len(columns))),
+            *about_labels(question),
+            *about_aggregators(estimate, tally, part_of(epsilon, len(questions))),
             *about_histogram(estimate, question, scheme),
         )
         lines = statement(name, oracle, scheme.epsilon, nodes=nodes, received=tally.received)
@@ -326,12 +327,9 @@ def _local(
     ratios = [oracle.realized_ratio for oracle, _ in tallies]
     return together(
         results,
-        statement_of_all(list(columns), nodes, received, scheme, ratios),
+        statement_of_all(list(questions), nodes, received, scheme, ratios),
         (*about_seed(seed), *about_left_out(answers, dropped)),
     )
-
-
-# What is asked ------------------------------------------------------------------------------------
 
 
 def _quantiles(quantiles: Sequence[float] | None, method: str) -> tuple[float, ...]:
@@ -340,20 +338,3 @@ def _quantiles(quantiles: Sequence[float] | None, method: str) -> tuple[float, .
         given = _arguments.items("quantiles", quantiles, "a sequence of shares")
         return tuple(_arguments.confidence("quantiles", each) for each in given)
     return QUANTILES if method == "hajek" else ()
-
-
-def _checked_target(epsilon: Any, delta: Any) -> tuple[float, float | None]:
-    """Check what is asked of all columns together, before it is shared out."""
-    whole = positive("epsilon", epsilon)
-    if delta is None:
-        return whole, None
-    return whole, float(unit_interval("delta", _arguments.number("delta", delta)))
-
-
-def _question(answers: Answers, name: str, column: Column) -> Question:
-    if not isinstance(column.domain, Bounds):
-        return SharesOf(column.domain)
-    if not column.quantiles:
-        return MeanOf(column.domain)
-    grid = Grid.of(column.domain, integers=answers.holds_integers(name))
-    return SpreadOf(column.domain, grid, column.quantiles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,20 +19,31 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import common_rate
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
+from turnout.errors import EstimatorError
 from turnout.frequency.draws import participants, weighted_choices
 from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.mean.mechanism import Duchi, Hybrid, Piecewise
 from turnout.participation import Bernoulli, Everyone, Participation
-from turnout.pipeline.in_memory import Columns
+from turnout.pipeline import Answers
+from turnout.pipeline.in_memory import Columns, read_columns
 from turnout.planning.choice import choose_oracle
 from turnout.surveying.numbers import Grid, NumberEstimate, NumberGroups
 
 
+@dataclass(frozen=True, kw_only=True)
 class Question(ABC):
-    """What a column is asked for."""
+    """What a column is asked for.
 
-    #: What can be answered, as the column is read.
-    domain: Domain | Bounds
+    Attributes
+    ----------
+    domain
+        What can be answered, as the column is read.
+    labels_of_data
+        Whether the labels are those of the data: then the result says so.
+    """
+
+    domain: Any
+    labels_of_data: bool = False
 
     @abstractmethod
     def randomizer(self, epsilon: float) -> Any:
@@ -58,7 +69,7 @@ class Question(ABC):
         return tally.estimate(method)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SharesOf(Question):
     """How often each answer is given."""
 
@@ -75,7 +86,7 @@ class SharesOf(Question):
         return float(variances.mean()) / int(counts.sum()) ** 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MeanOf(Question):
     """The mean of a number."""
 
@@ -86,37 +97,30 @@ class MeanOf(Question):
         return mean_mechanism(epsilon, self.domain)
 
     def variance(self, epsilon: float, nodes: int, overall: Participation) -> float:
-        """Say the worst of a range of one."""
+        """Say the worst of a range of one, of the mean: others follow it, whatever epsilon is."""
         reports = max(nodes * common_rate(overall), 1.0)
-        worst: float = self.randomizer(epsilon).worst_variance
+        worst: float = mean_mechanism(epsilon, self.domain).worst_variance
         return worst / (2 * self.domain.half) ** 2 / reports
 
 
-@dataclass(frozen=True)
-class SpreadOf(Question):
+@dataclass(frozen=True, kw_only=True)
+class SpreadOf(MeanOf):
     """Mean and quantiles of a number, from one histogram.
 
     Attributes
     ----------
-    domain
-        The numbers that can be given.
     grid
         The points of the histogram.
     probabilities
         The quantiles that are listed.
     """
 
-    domain: Bounds
     grid: Grid
     probabilities: tuple[float, ...]
 
     def randomizer(self, epsilon: float) -> Any:
         """Make the histogram."""
         return self.grid.collection(epsilon)
-
-    def variance(self, epsilon: float, nodes: int, overall: Participation) -> float:
-        """Say that of the mean alone, which differs by a factor that hardly depends on epsilon."""
-        return MeanOf(self.domain).variance(epsilon, nodes, overall)
 
     def prepared(self, codes: Array, seed: int | None) -> Array:
         """Move numbers to points."""
@@ -127,6 +131,52 @@ class SpreadOf(Question):
         if isinstance(tally, GroupedTally):
             return NumberGroups(tally, self.grid, self.probabilities)
         return NumberEstimate(tally, self.grid, self.probabilities)
+
+
+def question_of(
+    answers: Answers,
+    name: str,
+    domain: Domain | Bounds,
+    quantiles: tuple[float, ...],
+    *,
+    stated: bool,
+) -> Question:
+    """Say what a column is asked for: shares, a mean, or with quantiles a histogram of numbers.
+
+    Where the labels were not stated they are those of the data.
+    """
+    if not isinstance(domain, Bounds):
+        return SharesOf(domain=domain, labels_of_data=not stated)
+    if not quantiles:
+        return MeanOf(domain=domain)
+    grid = Grid.of(domain, integers=answers.holds_integers(name))
+    return SpreadOf(domain=domain, grid=grid, probabilities=quantiles)
+
+
+def read(answers: Answers, questions: Mapping[str, Question]) -> Columns:
+    """Read the answers of all columns.
+
+    Raises
+    ------
+    EstimatorError
+        If there are none.
+    """
+    found = read_columns(answers, {name: each.domain for name, each in questions.items()})
+    refuse_no_rows(found.groups.size, found.dropped)
+    return found
+
+
+def refuse_no_rows(nodes: int, dropped: int | None) -> None:
+    """Refuse to estimate anything of nobody.
+
+    Raises
+    ------
+    EstimatorError
+        If there is nobody.
+    """
+    if not nodes:
+        why = "" if not dropped else f", but {dropped:,} that were left out"
+        raise EstimatorError(f"nothing can be estimated: there are no rows{why}")
 
 
 def mean_mechanism(epsilon: float, bounds: Bounds) -> Any:
@@ -176,7 +226,7 @@ def best_scheme(questions: Sequence[Question], epsilon: float, nodes: int, rate:
     --------
     >>> import turnout as tn
     >>> from turnout.surveying.local import SharesOf
-    >>> both = [SharesOf(tn.Domain(["no", "yes"])), SharesOf(tn.Domain(range(50)))]
+    >>> both = [SharesOf(domain=tn.Domain(labels)) for labels in (["no", "yes"], range(50))]
     >>> best_scheme(both, 1.0, 10_000, 1.0).sampled, best_scheme(both, 12.0, 10_000, 1.0).sampled
     (True, False)
     """

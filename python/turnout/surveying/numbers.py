@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -106,6 +107,7 @@ class Grid:
         return (below + up).astype(np.int64)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class NumberEstimate(Tabular):
     """Mean and quantiles of a column of numbers, estimated from one histogram of all reports.
 
@@ -113,7 +115,7 @@ class NumberEstimate(Tabular):
     it, at random so that the mean stays, and the point was reported through
     :class:`turnout.HierarchicalCollection`.
 
-    Parameters
+    Attributes
     ----------
     tally
         The reports, counted.
@@ -128,33 +130,30 @@ class NumberEstimate(Tabular):
         If too few people reported.
     """
 
+    tally: HierarchicalTally
+    grid: Grid
+    probabilities: tuple[float, ...]
+
     _columns = ("statistic", "value", "standard_error", "low", "high")
 
-    def __init__(
-        self, tally: HierarchicalTally, grid: Grid, probabilities: tuple[float, ...]
-    ) -> None:
-        self._tally, self._grid, self._probabilities = tally, grid, probabilities
-        self._histogram = tally.estimate()
+    def __post_init__(self) -> None:
+        """Refuse too few reports."""
+        _ = self.histogram
 
-    @property
-    def tally(self) -> HierarchicalTally:
-        """The reports, counted."""
-        return self._tally
-
-    @property
+    @cached_property
     def histogram(self) -> HierarchicalEstimate:
         """The shares of the points, with ranges and their intervals."""
-        return self._histogram
+        return self.tally.estimate()
 
     @property
     def points(self) -> Floats:
         """The points of the grid."""
-        return self._grid.points
+        return self.grid.points
 
     @property
     def mean(self) -> LinearEstimate:
         """The mean, with its standard error and ``interval``."""
-        return self._histogram.mean(self._grid.points)
+        return self.histogram.mean(self.grid.points)
 
     def quantile(self, probability: float, level: float = 0.95) -> DistributionQuantile:
         """Estimate the number up to which a share of the people lies.
@@ -177,14 +176,14 @@ class NumberEstimate(Tabular):
         InvalidValueError, InvalidTypeError
             If an argument is not between 0 and 1.
         """
-        found = self._histogram.quantile(probability, level)
-        low, high = self._grid.bounds.low, self._grid.bounds.high
-        points, step = self._grid.points, self._grid.step
-        if self._grid.whole:
+        found = self.histogram.quantile(probability, level)
+        low, high = self.grid.bounds.low, self.grid.bounds.high
+        points, step = self.grid.points, self.grid.step
+        if self.grid.whole:
             place, margin = points[found.label], 0.0  # type: ignore[call-overload]
         else:
             # Up to a point lie those whose number is at most half a step beyond it, on average.
-            shares = np.concatenate([[0.0], self._histogram.monotone])
+            shares = np.concatenate([[0.0], self.histogram.monotone])
             ends = np.concatenate([[low], np.clip(points + step / 2, low, high)])
             first = int(np.searchsorted(shares, found.probability))
             rise = shares[first] - shares[first - 1]
@@ -218,7 +217,7 @@ class NumberEstimate(Tabular):
         mean = self.mean
         low, high = mean.interval(level)
         rows: list[tuple[Any, ...]] = [("mean", mean.value, mean.standard_error, low, high)]
-        for probability in self._probabilities:
+        for probability in self.probabilities:
             found = self.quantile(probability, level)
             rows.append((_named(probability), found.value, None, found.low, found.high))
         return [dict(zip(self._columns, row, strict=True)) for row in rows]
@@ -245,14 +244,14 @@ class NumberEstimate(Tabular):
         """
         _arguments.confidence("level", level)
         ax = new_axes(ax)
-        histogram, points = self._histogram, self._grid.points
+        histogram, points = self.histogram, self.grid.points
         share = histogram.monotone
         reach = LinearEstimate(0.0, 1.0).interval(level)[1] * histogram.cumulative_standard_errors
         low, high = (np.clip(share + sign * reach, 0, 1) for sign in (-1, 1))
         ax.fill_between(points, low, high, step="post", alpha=0.25, linewidth=0)
         ax.step(points, share, where="post")
         ax.set(xlabel="number", ylabel="share of the people up to it", ylim=(0, 1))
-        people = answered(self._tally.received, self._tally.nodes)
+        people = answered(self.tally.received, self.tally.nodes)
         ax.set_title(f"{people}, {100 * level:.4g} % limits", fontsize=10, loc="left")
         ax.spines[["top", "right"]].set_visible(False)
         return ax
@@ -262,7 +261,7 @@ class NumberEstimate(Tabular):
         mean = self.mean
         return (
             f"NumberEstimate(mean {mean.value:.6g} ± {mean.standard_error:.2g}, "
-            f"{self._tally.received} reports of {self._tally.nodes} nodes)"
+            f"{self.tally.received} reports of {self.tally.nodes} nodes)"
         )
 
 

@@ -82,12 +82,12 @@ def about_seed(seed: int | None) -> list[str]:
     return ["Made with a seed: fit for tests only, the noise can be computed again."]
 
 
-def about_labels(size: int, *, of_data: bool) -> list[str]:
+def about_labels(question: Question) -> list[str]:
     """Say that labels were taken from the data."""
-    if not of_data:
+    if not question.labels_of_data:
         return []
     return [
-        f"The {size:,} labels are those of the data and are taken to be public; "
+        f"The {question.domain.size:,} labels are those of the data and are taken to be public; "
         "labels (--labels) states them."
     ]
 
