@@ -126,10 +126,10 @@ def test_a_job_that_failed_goes_on_without_drawing_anew(tmp_path, answers_file, 
     answers = tn.pipeline.scan(answers_file, "answer", group_by="country")
     write = processing.PartTask.write
 
-    def fail_at_one(self, number, blocks):
+    def fail_at_one(self, number, *given):
         if number == 1:
             raise OSError(28, "No space left on device")
-        return write(self, number, blocks)
+        return write(self, number, *given)
 
     monkeypatch.setattr(processing.PartTask, "write", fail_at_one)
     with pytest.raises(OSError, match="No space left"):
@@ -323,9 +323,13 @@ def test_rows_in_hand_are_written_before_more_are_read(tmp_path, monkeypatch):
                 writer.write_table(some, row_group_size=rows)
     events = []
     read, write = sources.columnar._Cursor.read, processing.PartTask.write
-    monkeypatch.setattr(
-        sources.columnar._Cursor, "read", lambda *args: events.append("read") or read(*args)
-    )
+
+    def noted(cursor, piece):
+        if piece.group_rows > size:
+            events.append("read")
+        return read(cursor, piece)
+
+    monkeypatch.setattr(sources.columnar._Cursor, "read", noted)
 
     def written(*args):
         header = write(*args)
@@ -480,10 +484,9 @@ def test_oracles_that_need_a_state_are_refused(answers_file):
         tn.pipeline.collect(answers, memoized)
 
 
-def test_noise_of_a_job_is_hidden_in_what_can_be_printed(tmp_path):
+def test_noise_of_a_job_is_hidden_in_what_can_be_printed():
     noise = JobNoise.made(None)
-    task = processing.PartTask(tmp_path, "job", tn.Plan(ORACLE, tn.Everyone()), noise)
-    for text in (repr(noise), repr(task), str(task)):
+    for text in (repr(noise), str(noise), repr(running.Secrets.of(noise, None))):
         assert noise.key.hex() not in text
         assert repr(noise.key)[2:-1] not in text
 
@@ -500,10 +503,10 @@ def test_a_part_that_two_make_at_once_is_one_file(tmp_path, answers_file):
         started.append(1)
         if len(started) == 1:
             # Somebody else makes the same part while this one is in work.
-            task.write(0, iter(encoded))
+            task.write(0, iter(encoded), job.noise)
         yield from encoded
 
-    header = task.write(0, slow())
+    header = task.write(0, slow(), job.noise)
     assert header.part.job == job.name
     assert len(list((tmp_path / "reports").glob("part-*"))) == 1
     assert not [path for path in (tmp_path / "reports").iterdir() if path.name.endswith(".tmp")]
@@ -519,19 +522,19 @@ def test_of_two_that_go_on_at_once_the_second_one_ends_well(tmp_path, answers_fi
 
     def slow():
         yield from encoded
-        header = task.write(0, iter(encoded))
+        header = task.write(0, iter(encoded), job.noise)
         assert len(list(folder.glob(".part-*.tmp"))) == 1
-        job.finished(1, running.totals_of(header))
+        job.finished(1, processing.Totals.of_part(header))
 
-    header = task.write(0, slow())
-    assert job.finished(1, running.totals_of(header)) == Job.read(folder)
+    header = task.write(0, slow(), job.noise)
+    assert job.finished(1, processing.Totals.of_part(header)) == Job.read(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["_turnout", "part-00000.parquet"]
     assert tn.pipeline.tally(folder).nodes == header.nodes
 
 
 def test_a_part_whose_file_is_taken_away_and_that_is_not_there_is_an_error(tmp_path, answers_file):
     answers = tn.pipeline.scan(answers_file, "answer")
-    _, task, answers = running.open_job(answers, ORACLE, tmp_path / "reports")
+    job, task, answers = running.open_job(answers, ORACLE, tmp_path / "reports")
     assert task is not None
 
     def removing():
@@ -540,7 +543,7 @@ def test_a_part_whose_file_is_taken_away_and_that_is_not_there_is_an_error(tmp_p
             path.unlink()
 
     with pytest.raises(FileNotFoundError, match=r"part-00000.parquet'"):
-        task.write(0, removing())
+        task.write(0, removing(), job.noise)
 
 
 def test_a_job_says_nothing_of_the_answers_when_files_are_others(tmp_path, monkeypatch):
@@ -551,12 +554,12 @@ def test_a_job_says_nothing_of_the_answers_when_files_are_others(tmp_path, monke
     )
     with pytest.raises(OSError, match="late"):
         tn.pipeline.randomize(tn.pipeline.scan(source, "answer"), ORACLE, folder)
-    before = tn.pipeline.scan(source, "answer").fingerprint
+    before = tn.pipeline.scan(source, "answer").source.fingerprint
     pq.write_table(table(1000, seed=1), source)
     answers = tn.pipeline.scan(source, "answer")
     with pytest.raises(errors.InvalidValueError, match="goes on as it began") as refused:
         tn.pipeline.randomize(answers, ORACLE, folder, resume=True)
-    for digest in (before, answers.fingerprint):
+    for digest in (before, answers.source.fingerprint):
         assert not any(
             digest[place:][:16] in str(refused.value) for place in range(len(digest) - 16)
         )
@@ -586,7 +589,7 @@ def test_a_change_that_keeps_size_and_time_is_seen_before_the_first_part(tmp_pat
     status = source.stat()
     changed_with_size_and_time_kept(source)
     other = tn.pipeline.scan(source, "answer")
-    assert other.fingerprint == answers.fingerprint
+    assert other.source.fingerprint == answers.source.fingerprint
     with pytest.raises(errors.InvalidValueError, match="does not hold what it held"):
         tn.pipeline.randomize(other, ORACLE, folder, resume=True)
     assert states(folder) == before

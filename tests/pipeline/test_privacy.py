@@ -49,10 +49,10 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, make: Callable[[], Any], after:
     """Stop a job after some of its parts."""
     write = processing.PartTask.write
 
-    def fail(self: processing.PartTask, number: int, blocks: Any) -> Any:
+    def fail(self: processing.PartTask, number: int, *given: Any) -> Any:
         if number >= after:
             raise KeyboardInterrupt
-        return write(self, number, blocks)
+        return write(self, number, *given)
 
     with monkeypatch.context() as patched:
         patched.setattr(processing.PartTask, "write", fail)
@@ -525,7 +525,8 @@ def test_a_job_that_somebody_else_went_on_with_is_not_withdrawn(tmp_path: Path) 
     answers = scan(pa.table({"a": ["no"] * 10}), "a")
     job, task, answers = running.open_job(answers, ORACLE, tmp_path / "reports")
     assert task is not None
-    task.write(0, [answers.encoded(block, DOMAIN) for block in answers.blocks()])
+    assert job.noise is not None
+    task.write(0, [answers.encoded(block, DOMAIN) for block in answers.blocks()], job.noise)
     job.withdraw()
     made = tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports", resume=True)
     assert made.tally().nodes == 10

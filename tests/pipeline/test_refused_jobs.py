@@ -81,8 +81,8 @@ def test_a_part_that_may_have_been_taken_away_keeps_the_job(tmp_path, monkeypatc
     folder = tmp_path / "reports"
     write = processing.PartTask.write
 
-    def written_and_moved(self, number, blocks):
-        write(self, number, blocks)
+    def written_and_moved(*given):
+        write(*given)
         (folder / "part-00000.parquet").rename(tmp_path / "sent.parquet")
         raise errors.InvalidValueError("late")
 
@@ -98,7 +98,7 @@ def test_a_job_that_goes_on_is_never_withdrawn(tmp_path, monkeypatch):
     folder = tmp_path / "reports"
     answers = tn.pipeline.scan(table, "answer")
 
-    def fail(error, self, number, blocks):
+    def fail(error, *_):
         raise error
 
     monkeypatch.setattr(

@@ -129,8 +129,8 @@ def test_a_block_is_written_while_the_next_one_is_read(
 
     monkeypatch.setattr(ReportWriter, "add", adding)
     plan = tn.Plan(ORACLE, tn.Everyone())
-    task = processing.PartTask(tmp_path, "a job", plan, JobNoise.made(1))
-    header = task.write_file(tmp_path / "reports.parquet", blocks())
+    task = processing.PartTask(tmp_path, "a job", plan)
+    header = task.write_file(tmp_path / "reports.parquet", blocks(), JobNoise.made(1))
     assert (header.reports, header.nodes) == (12, 12)
 
 

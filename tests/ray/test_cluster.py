@@ -12,7 +12,7 @@ import pytest
 
 import turnout
 from turnout.errors import InvalidTypeError, InvalidValueError, MissingExtraError
-from turnout.ray.tasks import _check_release, connected, cpus
+from turnout.ray.cluster import _check_release, connected, cpus
 
 PACKAGE = str(Path(turnout.__file__).parents[1])
 
@@ -73,7 +73,7 @@ def test_new_releases_are_taken(version: str) -> None:
 DRIVER = """
 import logging, os, sys
 logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(name)s %(message)s")
-from turnout.ray.tasks import connected
+from turnout.ray.cluster import connected
 assert "ray" not in sys.modules
 with connected({address}) as ray:
     print("task", ray.get(ray.remote(lambda: os.getppid() > 1).remote()))
@@ -90,7 +90,7 @@ def test_connects_to_an_address_and_only_leaves_it(ray: Any, given: bool) -> Non
         DRIVER.format(address=repr(address) if given else None),
         **({} if given else {"RAY_ADDRESS": address}),
     )
-    assert f"turnout.ray.tasks connected to the Ray cluster at {address}" in said
+    assert f"turnout.ray.cluster connected to the Ray cluster at {address}" in said
     assert "task True" in said
     assert "left True" in said
     assert len(ray.nodes()) == before
@@ -99,7 +99,7 @@ def test_connects_to_an_address_and_only_leaves_it(ray: Any, given: bool) -> Non
 
 def test_starts_ray_where_there_is_none(ray: Any) -> None:
     said = run(DRIVER.format(address=None))
-    assert "turnout.ray.tasks started Ray on this machine, with" in said
+    assert "turnout.ray.cluster started Ray on this machine, with" in said
     assert "task True" in said
     assert "usage None" in said
     assert "left True" in said

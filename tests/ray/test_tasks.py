@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from turnout.errors import UnknownLabelError, WorkerLostError
-from turnout.ray.tasks import MergeTree, get, prepare_worker, results
+from turnout.ray.cluster import MergeTree, get, prepare_worker, results
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 9, 28])
 def test_tree_merges_all_in_order(ray: Any, count: int) -> None:
     merge = ray.remote(num_cpus=0)(lambda *values: "(" + "".join(values) + ")")
-    tree: MergeTree[str] = MergeTree(ray, merge, fan_in=3)
+    tree = MergeTree(ray, merge, fan_in=3)
     letters = "abcdefghijklmnopqrstuvwxyzäö"[:count]
     for letter in letters:
         tree.add(ray.put(letter))
@@ -117,7 +117,7 @@ def test_no_task_goes_on_after_the_end(
             Path(folder, f"ended-{number}").touch()
         return number
 
-    monkeypatch.setattr("turnout.ray.tasks._PATIENCE", patience)
+    monkeypatch.setattr("turnout.ray.cluster._PATIENCE", patience)
     task = ray.remote(slow)
     start = time.monotonic()
     with contextlib.closing(

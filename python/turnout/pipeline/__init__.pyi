@@ -3,7 +3,7 @@ from turnout.pipeline.collection import collect as collect
 from turnout.pipeline.columns import GroupIndex as GroupIndex
 from turnout.pipeline.encoding import EncodedBlock as EncodedBlock
 from turnout.pipeline.job import Job as Job
-from turnout.pipeline.job import Totals as Totals
+from turnout.pipeline.processing import Totals as Totals
 from turnout.pipeline.pseudonyms import PseudonymKey as PseudonymKey
 from turnout.pipeline.report_set import ReportSet as ReportSet
 from turnout.pipeline.report_set import open_reports as open_reports

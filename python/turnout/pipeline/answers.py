@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Hashable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from turnout._extras import require
 from turnout._label_texts import missing_texts
 from turnout._types import Bytes, Floats, Truths
 from turnout.bounds import Bounds
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.participation import Personalized
-from turnout.pipeline.asked import Asked, AskedColumns, Encoding
+from turnout.pipeline.asked import Asked, AskedColumns
 from turnout.pipeline.columns import GroupIndex, digested, groups_of
-from turnout.pipeline.encoding import EncodedBlock, Rows, without_group
-from turnout.pipeline.identity import Persons, check_of, digests, find_persons, first_rows
+from turnout.pipeline.encoding import EncodedBlock, Labels, Rows, without_group
+from turnout.pipeline.identity import Persons, find_persons, first_rows
+from turnout.pipeline.numbers import Numbers, read_numbers
 from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.sources import Block
 from turnout.pipeline.sources.base import Elsewhere
@@ -33,7 +33,7 @@ class _Found:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.persons: Persons | None = None
-        self.encodings: tuple[Asked, list[Encoding]] | None = None
+        self.encodings: tuple[Asked, list[Labels | Numbers]] | None = None
 
     def __reduce__(self) -> tuple[type[_Found], tuple[()]]:
         """Pickle nothing of it."""
@@ -44,8 +44,8 @@ class _Found:
 class Answers(AskedColumns):
     """The answers of people in a source; :func:`scan` makes them.
 
-    They can be pickled, with the secret of the pseudonym key: the copy encodes blocks and cannot
-    list them, because it has no source.
+    They can be pickled without a pseudonym key: the copy encodes blocks and cannot list them,
+    because it has no source.
 
     Attributes
     ----------
@@ -95,11 +95,6 @@ class Answers(AskedColumns):
         """Whether somebody can be left out because an answer or a group is missing."""
         rules = (*self.rules.values(), *map(self._group_rule, self.group_by))
         return "drop" in rules
-
-    @property
-    def fingerprint(self) -> str | None:
-        """The fingerprint of the source."""
-        return self.source.fingerprint
 
     def in_context(self, context: str) -> Answers:
         """Name the collection that pseudonyms are for, unless it has been named.
@@ -169,16 +164,8 @@ class Answers(AskedColumns):
         return f"<Answers: {self.name}{rows}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the source and what was found in it; take the secret of the key along."""
-        key = self.pseudonym_key
-        secret = None if key is None else key.secret
-        left = {"source": Elsewhere(self.source), "_digests": None, "pseudonym_key": secret}
-        return {**self.__dict__, **left}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the key again."""
-        secret = state["pseudonym_key"]
-        self.__dict__.update(state, pseudonym_key=secret and PseudonymKey(secret))
+        """Leave out the source and what was found in it; a key refuses to be taken along."""
+        return {**self.__dict__, "source": Elsewhere(self.source), "_digests": None}
 
     # Persons ----------------------------------------------------------------------------------
 
@@ -213,10 +200,6 @@ class Answers(AskedColumns):
                 )
             return self._found.persons
 
-    @property
-    def _id_name(self) -> str:
-        return self.name_of(str(self.id_column))
-
     # Blocks -----------------------------------------------------------------------------------
 
     def blocks(self, domain: Asked | None = None, skip: Container[int] = ()) -> Iterator[Block]:
@@ -243,17 +226,18 @@ class Answers(AskedColumns):
         CorruptDataError
             If the rows are not what they were when they were read before.
         """
-        if self._digests is None:
-            yield from self._blocks(skip, domain)
-            return
-        expected = {index for index in self._digests if index not in skip}
+        expected = {index for index in self._digests or () if index not in skip}
         for block in self._blocks(skip, domain):
-            found = digested(block.read().select(self.columns))
-            if found != self._digests.get(block.index):
-                raise self._other_rows()
+            if self._digests is not None:
+                self._check_rows(block, self.columns, self._digests)
             expected.discard(block.index)
             yield block
         if expected:
+            raise self._other_rows()
+
+    def _check_rows(self, block: Block, columns: Sequence[str], known: Mapping[int, bytes]) -> None:
+        """Refuse a block that does not hold what it held when it was digested."""
+        if digested(block.read().select(columns)) != known.get(block.index):
             raise self._other_rows()
 
     def _other_rows(self) -> CorruptDataError:
@@ -283,11 +267,7 @@ class Answers(AskedColumns):
             return
         for block in self.source.blocks(self.columns, skip=skip, categories=categories):
             if persons.checks:
-                found = digests(
-                    block.read().column(self.id_column), persons.key or b"", name=self._id_name
-                )
-                if check_of(found) != persons.checks.get(block.index):
-                    raise self._other_rows()
+                self._check_rows(block, [self.id_column], persons.checks)
             yield replace(block, left_out=persons.in_block(block.start, block.rows))
 
     def rows_of(self, block: Block) -> Rows:
@@ -339,7 +319,7 @@ class Answers(AskedColumns):
         """
         rows = self.rows_of(block)
         found = [
-            encoding(rows.table.column(name), rows)
+            encoding.encoded(rows.table.column(name), rows)
             for name, encoding in zip(self.asked, self._encodings(domain), strict=True)
         ]
         codes = [one for one, _ in found]
@@ -378,7 +358,7 @@ class Answers(AskedColumns):
             duplicates=0 if block.left_out is None else int(block.left_out.size),
         )
 
-    def _encodings(self, domain: Asked) -> list[Encoding]:
+    def _encodings(self, domain: Asked) -> list[Labels | Numbers]:
         """Find out once how the values of each column become what is randomized."""
         known = self._found.encodings
         if known is None or known[0] is not domain:
@@ -424,7 +404,7 @@ class Answers(AskedColumns):
         return self.pseudonym_key.pseudonyms(
             rows.table.column(self.id_column),
             self.pseudonym_context,
-            name=self._id_name,
+            name=self.name_of(self.id_column),
             rows=rows.numbers,
             first_row=rows.first,
         )
@@ -432,18 +412,9 @@ class Answers(AskedColumns):
     def _probabilities(self, rows: Rows) -> Floats | None:
         if self.probability_column is None:
             return None
-        pa = require("pyarrow", "cli")
         name = self.name_of(self.probability_column)
         column = rows.table.column(self.probability_column)
-        types = pa.types
-        number = types.is_floating(column.type) or types.is_integer(column.type)
-        try:
-            if not (number or types.is_decimal(column.type) or self.source.texts):
-                raise InvalidTypeError(f"{name} has type {column.type}, expected numbers")
-            column = column.cast(pa.float64())
-        except pa.ArrowException as error:
-            raise InvalidTypeError(f"{name} must hold numbers: {error}") from error
-        values = np.array(column.to_numpy(), np.float64)  # nulls become NaN
+        values = read_numbers(column, rows, missing_texts(), name)
         wrong = ~((values >= Personalized.minimum) & (values <= 1.0))
         if wrong.any():
             positions = np.flatnonzero(wrong)

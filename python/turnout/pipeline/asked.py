@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -13,21 +12,17 @@ from turnout import _arguments
 from turnout._extras import require
 from turnout._label_texts import kind_of, label_text, missing_texts, parse_label, typed_values
 from turnout._progress import track
-from turnout._types import Array, Truths
 from turnout.bounds import Bounds
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.pipeline.columns import factors, rows_text
-from turnout.pipeline.encoding import WAY_OUT, Labels, Rows, codes_of, is_missing
-from turnout.pipeline.numbers import Numbers, numbers_of
+from turnout.pipeline.columns import compact, factors, rows_text
+from turnout.pipeline.encoding import WAY_OUT, Labels, is_missing
+from turnout.pipeline.numbers import Numbers
 from turnout.pipeline.sources import Source
 from turnout.products import ProductDomain, Questions
 
 #: What is asked for: of one column, or of several by their names.
 Asked = Domain | Bounds | Questions | Mapping[str, Domain | Bounds]
-
-#: Makes of a column and the rows that it is of what is randomized, and says which are dropped.
-Encoding = Callable[[Any, Rows], tuple[Array, Truths | None]]
 
 _MOST: Final = 2**20
 _SHOWN: Final = 5
@@ -63,11 +58,6 @@ class AskedColumns:
         """The number of rows, where it is known without reading them, or None."""
         return self.source.rows
 
-    @property
-    def block_rows(self) -> int:
-        """Rows of a block."""
-        return self.source.block_rows
-
     def name_of(self, column: str) -> str:
         """Say what messages call a column."""
         return f"{self.source.name}: column {column!r}"
@@ -82,16 +72,6 @@ class AskedColumns:
     def rules(self) -> dict[str, Hashable]:
         """What a missing answer is in each column of answers."""
         return {column: self.rule(column) for column in self.asked}
-
-    @property
-    def drops(self) -> bool:
-        """Whether somebody can be left out because an answer is missing."""
-        return "drop" in self.rules.values()
-
-    @property
-    def refuses(self) -> bool:
-        """Whether a missing answer can be refused."""
-        return None in self.rules.values()
 
     def with_rule(self: Self, column: str, rule: Hashable) -> Self:
         """Say of one column what a missing answer is."""
@@ -143,7 +123,7 @@ class AskedColumns:
         assert isinstance(domain, (Domain, Bounds))
         return {self.column: domain}
 
-    def encodings(self, domain: Asked) -> list[Encoding]:
+    def encodings(self, domain: Asked) -> list[Labels | Numbers]:
         """Find out how the values of each column become what is randomized.
 
         Raises
@@ -153,16 +133,15 @@ class AskedColumns:
         """
         return [self._encoding(column, part) for column, part in self.parts(domain).items()]
 
-    def _encoding(self, column: str, domain: Domain | Bounds) -> Encoding:
+    def _encoding(self, column: str, domain: Domain | Bounds) -> Labels | Numbers:
         told: dict[str, Any] = {
             "missing": self.rule(column),
             "missing_values": self.missing_values,
             "name": self.name_of(column),
         }
         if isinstance(domain, Bounds):
-            return partial(numbers_of, Numbers(domain, **told))
-        texts = self.source.texts or column in self.texts_of
-        return partial(codes_of, Labels(domain, texts=texts, **told))
+            return Numbers(domain, **told)
+        return Labels(domain, texts=self.source.texts or column in self.texts_of, **told)
 
     # What answers there are ---------------------------------------------------------------------
 
@@ -312,16 +291,12 @@ class AskedColumns:
         blocks = source.blocks([column], categories=frozenset([column]))
         for block in track(blocks, "looking for labels", progress, source.number_of_blocks):
             for values, index in factors(block.read().column(column), name):
-                first = np.full(len(values), len(index))
-                first[index[::-1]] = np.arange(len(index) - 1, -1, -1)
-                used = first < len(index)
-                absent = np.array([is_missing(value, known) for value in values], bool)
-                places = np.flatnonzero(used & ~absent)
-                for place in places[np.argsort(first[places])].tolist():
-                    value = values[place]
+                _, used = compact(index, len(values))
+                absent = [place for place in used.tolist() if is_missing(values[place], known)]
+                for value in (values[place] for place in used.tolist() if place not in absent):
                     seen.setdefault((isinstance(value, bool), value), value)
-                if (used & absent).any():
-                    found = np.flatnonzero(absent[index])
+                if absent:
+                    found = np.flatnonzero(np.isin(index, absent))
                     gaps += found.size
                     rows += (found[: _SHOWN + 1] + total).tolist() if len(rows) <= _SHOWN else []
                 total += len(index)

@@ -18,15 +18,8 @@ from turnout.collecting.tally import BaseTally
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers
 from turnout.pipeline.flight import Executor, Part
-from turnout.pipeline.job import Totals
-from turnout.pipeline.processing import (
-    JobNoise,
-    collect_block,
-    collect_groups,
-    of_nobody,
-    plan_of,
-)
-from turnout.pipeline.running import Secrets, number_of_parts, observe_rows, rows_of
+from turnout.pipeline.processing import JobNoise, Totals, collect_block, of_nobody, plan_of
+from turnout.pipeline.running import Secrets, number_of_parts, observe_rows
 from turnout.pipeline.sources import Block
 
 AnyTally = BaseTally | GroupedTally
@@ -114,11 +107,8 @@ class _Collecting:
         tallies: list[AnyTally] = []
         for block in part.blocks or ():
             encoded = answers.encoded(block, plan.domain)
-            done += rows_of(encoded)
-            if names:
-                tallies.append(collect_groups(plan, encoded, secrets.noise, names))
-            else:
-                tallies.append(collect_block(plan, encoded, secrets.noise))
+            done += Totals.of_block(encoded)
+            tallies.append(collect_block(plan, encoded, secrets.noise, names))
         return done, functools.reduce(operator.add, tallies)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._arrays import to_numpy
 from turnout._extras import require
-from turnout._types import Array
+from turnout._types import Array, Integers
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 _SHOWN: Final = 5
@@ -131,6 +132,11 @@ class GroupIndex:
     keys: list[tuple[Any, ...]]
     index: npt.NDArray[np.int32]
 
+    @cached_property
+    def nodes(self) -> Integers:
+        """The number of rows of each group that count."""
+        return np.bincount(self.index, minlength=len(self.keys)).astype(np.int64)
+
 
 def group_type(stored: Any) -> Any:
     """Tell the Arrow type in which the groups of a column of some type are stored."""
@@ -198,7 +204,7 @@ def groups_of(
         place = f"{name}: column {column!r}"
         values, index = _values(table.column(column), place, missing_values, label)
         code = code * len(values) + index
-        code, present = _compact(code, len(keys) * len(values))
+        code, present = compact(code, len(keys) * len(values))
         if present.size > max_groups:
             raise InvalidValueError(
                 f"{name}: group_by makes more than {max_groups:,} groups (column {column!r}); "
@@ -222,7 +228,7 @@ def _values(
     position: dict[Any, int] = {}
     parts = []
     for values, places in factors(column, name, keep_times=True):
-        index, present = _compact(places.astype(np.int64, copy=False), len(values))
+        index, present = compact(places.astype(np.int64, copy=False), len(values))
         kept = (_group_key(values[i], missing_values, label) for i in present.tolist())
         target = np.fromiter(
             (position.setdefault(value, len(position)) for value in kept), np.int64, present.size
@@ -243,7 +249,7 @@ def _group_key(value: Any, missing_values: Container[str], label: Any) -> tuple[
     return type(value), value
 
 
-def _compact(code: Array, size: int) -> tuple[Array, Array]:
+def compact(code: Array, size: int) -> tuple[Array, Array]:
     """Renumber codes below ``size`` in order of first appearance; also give the old codes."""
     if not code.size:
         return code, np.empty(0, np.int64)

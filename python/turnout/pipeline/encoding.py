@@ -51,6 +51,71 @@ def is_missing(value: Any, missing_values: Container[str]) -> bool:
     return label_text(value) in missing_values
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a block that still count.
+
+    Attributes
+    ----------
+    table
+        The columns of these rows.
+    first
+        The number of the block's first row in the source.
+    numbers
+        The place of each in the block; None if all are there.
+    """
+
+    table: Any
+    first: int
+    numbers: Array | None = None
+
+    def kept(self, keep: Truths) -> Rows:
+        """Keep some of the rows."""
+        numbers = np.flatnonzero(keep) if self.numbers is None else self.numbers[keep]
+        return Rows(kept(self.table, keep), self.first, numbers)
+
+    def text(self, positions: Array) -> str:
+        """Name the first of the rows at some positions."""
+        return rows_text(
+            (positions if self.numbers is None else self.numbers[positions]) + self.first
+        )
+
+    def answered(
+        self, name: str, values: Array, missing: Truths | None, rule: Any, labels: str
+    ) -> tuple[Array, Truths | None]:
+        """Put in what is reported where an answer is missing, or say which rows are dropped.
+
+        Parameters
+        ----------
+        name
+            What messages call the column.
+        values, missing
+            What is reported of each row, and where an answer is missing.
+        rule
+            What is reported there; None refuses, ``"drop"`` leaves the row out.
+        labels
+            What messages say can be reported.
+
+        Raises
+        ------
+        InvalidValueError
+            If an answer is missing and that is refused.
+        """
+        if missing is None or not missing.any():
+            return values, None
+        if rule is None:
+            found = np.flatnonzero(missing)
+            raise InvalidValueError(
+                f"{name}: {found.size:,} of {missing.size:,} answers are missing "
+                f"({self.text(found)}); {WAY_OUT.format(labels)}"
+            )
+        if rule == "drop":
+            return values, missing
+        values = np.array(values)
+        values[missing] = rule
+        return values, None
+
+
 class Labels:
     """How the values of a column become codes of a domain.
 
@@ -136,13 +201,109 @@ class Labels:
             return MISSING
         return self._find_text(value)
 
-    def missing_integers(self) -> list[int]:
-        """Those of the texts that stand for missing values that are integers."""
-        return [
+    def encoded(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
+        """Give the codes of a column.
+
+        Parameters
+        ----------
+        column
+            A ``pyarrow.ChunkedArray``.
+        rows
+            The rows that it is of.
+
+        Returns
+        -------
+        codes : numpy.ndarray
+            A code for each entry; any code where it is dropped.
+        dropped : numpy.ndarray or None
+            Which entries are dropped; None if none is.
+
+        Raises
+        ------
+        UnknownLabelError, CodeOutsideDomainError
+            If a value is no label.
+        InvalidValueError
+            If a value is missing and nothing says what that means.
+        """
+        types = require("pyarrow", "cli").types
+        direct = self.domain.are_codes and not self.texts
+        if direct and (types.is_integer(column.type) or types.is_floating(column.type)):
+            codes, missing = self._numbers(column, rows)
+        else:
+            codes, missing = self._through_dictionaries(column, rows)
+        return rows.answered(self.name, codes, missing, self.missing, "one of the labels")
+
+    def _numbers(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
+        """Take numbers that are codes themselves: one chunk without nulls is not copied."""
+        pa = require("pyarrow", "cli")
+        gaps: list[Truths] = []
+        if column.null_count:
+            gaps.append(column.is_null().to_numpy())
+            column = column.fill_null(0)
+        parts = [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
+        values = np.concatenate(parts or [np.empty(0, np.int64)]) if len(parts) != 1 else parts[0]
+        floating = bool(pa.types.is_floating(column.type))
+        if floating:
+            gaps.append(np.isnan(values))
+        integers = [
             int(text)
             for text in self.missing_values
             if INTEGER.fullmatch(text) and abs(int(text)) < 2**63
         ]
+        if integers:
+            gaps.append(np.isin(values, integers))
+        missing = np.logical_or.reduce(gaps) if gaps else None
+        if missing is not None and missing.any():
+            values = np.where(missing, values.dtype.type(0), values)
+        else:
+            missing = None
+        size = self.domain.size
+        whole = not floating or bool((values == np.floor(values)).all())
+        if values.size and not (values.min() >= 0 and values.max() < size and whole):
+            wrong = ~((values >= 0) & (values < size))
+            if floating:
+                wrong |= values != np.floor(values)
+            positions = np.flatnonzero(wrong)
+            shown = list(dict.fromkeys(values[positions[:1000]].tolist()))
+            raise CodeOutsideDomainError(
+                f"{self.name}: {positions.size:,} values are not codes of the domain, whole "
+                f"numbers from 0 to {size - 1}: {_arguments.listed(shown)} ({rows.text(positions)})"
+            )
+        if values.dtype not in _columns.NATIVE:
+            values = values.astype(np.int64)
+        return values, missing
+
+    def _through_dictionaries(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
+        """Look distinct values up and map each row's index."""
+        tables: list[tuple[Array, Array]] = []
+        unknown: dict[Any, None] = {}
+        wrong: list[Array] = []
+        start, gaps = 0, False
+        previous: list[Any] = []
+        table = np.empty(0, np.int64)
+        dtype = np.dtype(np.int64) if self.domain.are_codes else self.domain.code_dtype
+        for distinct, index in factors(column, self.name):
+            if distinct is not previous:
+                table = np.fromiter(map(self.code, distinct), np.int64, len(distinct))
+                previous = distinct
+            if (table[:-1] < 0).any() or (index == len(distinct) - 1).any():
+                used = np.bincount(index, minlength=len(distinct)) > 0
+                bad = used & (table == UNKNOWN)
+                if bad.any():
+                    unknown.update((_columns.key(distinct[i]), None) for i in np.flatnonzero(bad))
+                    wrong.append(np.flatnonzero(bad[index]) + start)
+                gaps = gaps or bool((used & (table == MISSING)).any())
+            tables.append((table, index))
+            start += len(index)
+        if wrong:
+            found = np.concatenate(wrong)
+            raise UnknownLabelError(
+                f"{self.name}: {found.size:,} values are not among {self.domain.words}: "
+                f"{_arguments.listed(unknown)} ({rows.text(found)})"
+            )
+        codes = [(np.maximum(table, 0).astype(dtype), index) for table, index in tables]
+        missing = [(table == MISSING, index) for table, index in tables]
+        return _looked_up(codes, dtype), _looked_up(missing, np.dtype(bool)) if gaps else None
 
 
 def _by_text(labels: Sequence[Any]) -> Mapping[str, int]:
@@ -159,71 +320,6 @@ def _by_text(labels: Sequence[Any]) -> Mapping[str, int]:
             )
         found[text] = code
     return found
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a block that still count.
-
-    Attributes
-    ----------
-    table
-        The columns of these rows.
-    first
-        The number of the block's first row in the source.
-    numbers
-        The place of each in the block; None if all are there.
-    """
-
-    table: Any
-    first: int
-    numbers: Array | None = None
-
-    def kept(self, keep: Truths) -> Rows:
-        """Keep some of the rows."""
-        numbers = np.flatnonzero(keep) if self.numbers is None else self.numbers[keep]
-        return Rows(kept(self.table, keep), self.first, numbers)
-
-    def text(self, positions: Array) -> str:
-        """Name the first of the rows at some positions."""
-        return rows_text(
-            (positions if self.numbers is None else self.numbers[positions]) + self.first
-        )
-
-    def answered(
-        self, name: str, values: Array, missing: Truths | None, rule: Any, labels: str
-    ) -> tuple[Array, Truths | None]:
-        """Put in what is reported where an answer is missing, or say which rows are dropped.
-
-        Parameters
-        ----------
-        name
-            What messages call the column.
-        values, missing
-            What is reported of each row, and where an answer is missing.
-        rule
-            What is reported there; None refuses, ``"drop"`` leaves the row out.
-        labels
-            What messages say can be reported.
-
-        Raises
-        ------
-        InvalidValueError
-            If an answer is missing and that is refused.
-        """
-        if missing is None or not missing.any():
-            return values, None
-        if rule is None:
-            found = np.flatnonzero(missing)
-            raise InvalidValueError(
-                f"{name}: {found.size:,} of {missing.size:,} answers are missing "
-                f"({self.text(found)}); {WAY_OUT.format(labels)}"
-            )
-        if rule == "drop":
-            return values, missing
-        values = np.array(values)
-        values[missing] = rule
-        return values, None
 
 
 def without_group(groups: GroupIndex, looked_at: Sequence[bool]) -> Truths | None:
@@ -286,111 +382,6 @@ class EncodedBlock:
     def nodes(self) -> int:
         """How many rows count."""
         return self.rows - self.dropped - self.duplicates
-
-
-def codes_of(labels: Labels, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
-    """Codes of a column.
-
-    Parameters
-    ----------
-    labels
-        How values become codes.
-    column
-        A ``pyarrow.ChunkedArray``.
-    rows
-        The rows that it is of.
-
-    Returns
-    -------
-    codes : numpy.ndarray
-        A code for each entry; any code where it is dropped.
-    dropped : numpy.ndarray or None
-        Which entries are dropped; None if none is.
-
-    Raises
-    ------
-    UnknownLabelError, CodeOutsideDomainError
-        If a value is no label.
-    InvalidValueError
-        If a value is missing and nothing says what that means.
-    """
-    types = require("pyarrow", "cli").types
-    direct = labels.domain.are_codes and not labels.texts
-    if direct and (types.is_integer(column.type) or types.is_floating(column.type)):
-        codes, missing = _numbers(column, labels, rows)
-    else:
-        codes, missing = _through_dictionaries(column, labels, rows)
-    return rows.answered(labels.name, codes, missing, labels.missing, "one of the labels")
-
-
-def _numbers(column: Any, labels: Labels, rows: Rows) -> tuple[Array, Truths | None]:
-    """Take numbers that are codes themselves: one chunk without nulls is not copied."""
-    pa = require("pyarrow", "cli")
-    gaps: list[Truths] = []
-    if column.null_count:
-        gaps.append(column.is_null().to_numpy())
-        column = column.fill_null(0)
-    parts = [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
-    values = np.concatenate(parts or [np.empty(0, np.int64)]) if len(parts) != 1 else parts[0]
-    floating = bool(pa.types.is_floating(column.type))
-    if floating:
-        gaps.append(np.isnan(values))
-    integers = labels.missing_integers()
-    if integers:
-        gaps.append(np.isin(values, integers))
-    missing = np.logical_or.reduce(gaps) if gaps else None
-    if missing is not None and missing.any():
-        values = np.where(missing, values.dtype.type(0), values)
-    else:
-        missing = None
-    size = labels.domain.size
-    whole = not floating or bool((values == np.floor(values)).all())
-    if values.size and not (values.min() >= 0 and values.max() < size and whole):
-        wrong = ~((values >= 0) & (values < size))
-        if floating:
-            wrong |= values != np.floor(values)
-        positions = np.flatnonzero(wrong)
-        shown = list(dict.fromkeys(values[positions[:1000]].tolist()))
-        raise CodeOutsideDomainError(
-            f"{labels.name}: {positions.size:,} values are not codes of the domain, whole numbers "
-            f"from 0 to {size - 1}: {_arguments.listed(shown)} ({rows.text(positions)})"
-        )
-    if values.dtype not in _columns.NATIVE:
-        values = values.astype(np.int64)
-    return values, missing
-
-
-def _through_dictionaries(column: Any, labels: Labels, rows: Rows) -> tuple[Array, Truths | None]:
-    """Look distinct values up and map each row's index."""
-    tables: list[tuple[Array, Array]] = []
-    unknown: dict[Any, None] = {}
-    wrong: list[Array] = []
-    start, gaps = 0, False
-    previous: list[Any] = []
-    table = np.empty(0, np.int64)
-    dtype = np.dtype(np.int64) if labels.domain.are_codes else labels.domain.code_dtype
-    for distinct, index in factors(column, labels.name):
-        if distinct is not previous:
-            table = np.fromiter(map(labels.code, distinct), np.int64, len(distinct))
-            previous = distinct
-        if (table[:-1] < 0).any() or (index == len(distinct) - 1).any():
-            used = np.bincount(index, minlength=len(distinct)) > 0
-            bad = used & (table == UNKNOWN)
-            if bad.any():
-                unknown.update((_columns.key(distinct[i]), None) for i in np.flatnonzero(bad))
-                wrong.append(np.flatnonzero(bad[index]) + start)
-            gaps = gaps or bool((used & (table == MISSING)).any())
-        tables.append((table, index))
-        start += len(index)
-    if wrong:
-        found = np.concatenate(wrong)
-        raise UnknownLabelError(
-            f"{labels.name}: {found.size:,} values are not among {labels.domain.words}: "
-            f"{_arguments.listed(unknown)} ({rows.text(found)})"
-        )
-    codes = [(np.maximum(table, 0).astype(dtype), index) for table, index in tables]
-    missing = [(table == MISSING, index) for table, index in tables]
-    return _looked_up(codes, dtype), _looked_up(missing, np.dtype(bool)) if gaps else None
 
 
 def _looked_up(tables: list[tuple[Array, Array]], dtype: np.dtype[Any]) -> Array:

@@ -61,19 +61,18 @@ class Executor:
 
     #: Whether the work is done in this process.
     here: bool = True
+    #: How many workers there can be.
+    most: int = 1024
     #: Blocks that are tallied together.
     stretch: int = 1
 
     def __init__(self, workers: int | None, progress: bool) -> None:
         self.progress = progress
-        self._workers = self._checked(workers)
-
-    def _checked(self, workers: int | None) -> int:
         if workers is None:
             available = getattr(os, "sched_getaffinity", None)
             count = len(available(0)) if available is not None else os.cpu_count() or 1
-            return min(count, _MOST_WORKERS)
-        return _arguments.integer("workers", workers, least=1, most=1024)
+            workers = min(count, _MOST_WORKERS)
+        self._workers = _arguments.integer("workers", workers, least=1, most=self.most)
 
     def merging(self) -> AbstractContextManager[Any]:
         """Give an empty sum: ``add`` takes what is merged, ``result`` gives it, None if nothing."""

@@ -7,7 +7,6 @@ as its text. The repeated among digests are found in bounded memory.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import secrets
@@ -27,7 +26,7 @@ from turnout._files import naming
 from turnout._progress import track
 from turnout._types import Array, Bytes, Integers, Truths, Unsigned
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.pipeline.columns import rows_text
+from turnout.pipeline.columns import digested, rows_text
 from turnout.pipeline.sources import Block, Source
 
 #: Two 64-bit words a row.
@@ -177,7 +176,6 @@ class StreamPersons:
         self._most = most
         #: Sorted by the first word; their lengths fall by a factor of two at least.
         self._runs: list[Digests] = []
-        self.repeated_rows = 0
 
     def repeats(self, found: Digests) -> Integers:
         """Take the digests of a block, and find the positions of persons who were there before.
@@ -193,9 +191,7 @@ class StreamPersons:
             again |= _contains(run, found)
         fresh = found[~again]
         self._keep(fresh[np.argsort(fresh[:, 0])])
-        positions = np.flatnonzero(again)
-        self.repeated_rows += positions.size
-        return positions.astype(np.int64)
+        return np.flatnonzero(again)
 
     def _keep(self, run: Digests) -> None:
         while self._runs and len(self._runs[-1]) < 2 * len(run):
@@ -341,22 +337,14 @@ class Persons:
         The numbers of all rows but the first of each person, ascending; memory-mapped from a
         temporary file if they are many.
     checks
-        For each block a digest of the digests of its identifiers, by which a block that is read
-        again is known to have the same persons in the same order; only where they could change.
-    key
-        The key of these digests.
+        For each block a digest of its identifiers, by which a block that is read again is known to
+        have the same persons in the same order; only where they could change.
     """
 
     repeated_persons: int
     left_out: Integers = field(repr=False)
     checks: dict[int, bytes] = field(repr=False)
-    key: bytes | None = field(default=None, repr=False)
     folder: Folder | None = field(default=None, repr=False)
-
-    @property
-    def repeated_rows(self) -> int:
-        """How many rows are left out."""
-        return int(self.left_out.size)
 
     def in_block(self, start: int, rows: int) -> Integers:
         """Positions of the rows that are left out of a block."""
@@ -386,10 +374,11 @@ def find_persons(source: Source, column: str, *, refuse: bool, progress: bool = 
     checks = {}
     blocks, number = source.blocks([column]), source.number_of_blocks
     for block in track(blocks, "looking for persons", progress, number):
-        found = digests(block.read().column(column), key, name=name, first_row=block.start)
+        rows = block.read()
+        found = digests(rows.column(column), key, name=name, first_row=block.start)
         finder.add(as_words(found), block.start)
         if source.computed:
-            checks[block.index] = check_of(found)
+            checks[block.index] = digested(rows)
     repeated, left_out, folder = finder.finish()
     if refuse and repeated:
         raise InvalidValueError(
@@ -403,7 +392,7 @@ def find_persons(source: Source, column: str, *, refuse: bool, progress: bool = 
             repeated,
             left_out.size,
         )
-    return Persons(repeated, left_out, checks, key if checks else None, folder)
+    return Persons(repeated, left_out, checks, folder)
 
 
 def first_rows(
@@ -441,8 +430,3 @@ def first_rows(
                 f"one before; {_TWICE}"
             )
         yield replace(block, left_out=left_out)
-
-
-def check_of(found: Bytes) -> bytes:
-    """Digest the digests of a block."""
-    return hashlib.blake2b(np.ascontiguousarray(found).data, digest_size=16).digest()

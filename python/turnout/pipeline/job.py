@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import operator
 import os
 import secrets
 import stat
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -35,7 +34,7 @@ from turnout.errors import (
     PlanMismatchError,
     UnsupportedVersionError,
 )
-from turnout.pipeline.processing import JobNoise
+from turnout.pipeline.processing import JobNoise, Totals
 
 STATE_FOLDER: Final = "_turnout"
 _STATE: Final = "job.json"
@@ -45,35 +44,6 @@ _VERSION: Final = 1
 
 #: Digits of a source's fingerprint that say nothing of what is in it.
 _PLACES: Final = 32
-
-
-@dataclass(frozen=True)
-class Totals:
-    """What a job did.
-
-    Attributes
-    ----------
-    rows
-        Rows of the source.
-    nodes
-        Persons who could have taken part.
-    reports
-        Reports that were written.
-    dropped
-        Rows without an answer that were left out.
-    duplicates
-        Rows that were left out because the person has another one.
-    """
-
-    rows: int = 0
-    nodes: int = 0
-    reports: int = 0
-    dropped: int = 0
-    duplicates: int = 0
-
-    def __add__(self, other: Totals) -> Totals:
-        """Add what another part did."""
-        return Totals(*map(operator.add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True)

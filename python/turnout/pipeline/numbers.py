@@ -64,38 +64,55 @@ class Numbers:
                 )
             self.missing = number
 
+    def encoded(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
+        """Give the numbers of a column, as :meth:`turnout.pipeline.encoding.Labels.encoded` codes.
 
-def numbers_of(numbers: Numbers, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
-    """Numbers of a column, as :func:`turnout.pipeline.encoding.codes_of` gives codes.
+        Raises
+        ------
+        InvalidTypeError
+            If the column holds no numbers.
+        InvalidValueError
+            If a value is no number or outside the bounds, or missing and nothing says what that
+            means.
+        """
+        values = read_numbers(column, rows, self.missing_values, self.name)
+        missing = np.isnan(values)
+        low, high = self.domain.low, self.domain.high
+        wrong = ~(((values >= low) & (values <= high)) | missing)
+        if missing.any():
+            values = np.where(missing, low, values)
+        answered = rows.answered(
+            self.name, values, missing, self.missing, "a number within the bounds"
+        )
+        if wrong.any():
+            found = np.flatnonzero(wrong)
+            shown = list(dict.fromkeys(values[found[:1000]].tolist()))
+            raise InvalidValueError(
+                f"{self.name}: {found.size:,} values are not within the bounds ({low}, {high}): "
+                f"{_arguments.listed(shown)} ({rows.text(found)})"
+            )
+        return answered
+
+
+def read_numbers(column: Any, rows: Rows, missing_values: frozenset[str], name: str) -> Floats:
+    """Convert a column to float64; what is missing is nan.
+
+    Parameters
+    ----------
+    column, rows
+        A ``pyarrow.ChunkedArray``, and the rows that it is of.
+    missing_values
+        Texts that stand for a missing value.
+    name
+        What messages call the column.
 
     Raises
     ------
     InvalidTypeError
-        If the column holds no numbers.
+        If the column has another type than one of numbers or text.
     InvalidValueError
-        If a value is no number or outside the bounds, or missing and nothing says what that means.
+        If a text is no number, or if an integer would be rounded.
     """
-    values = _read(column, numbers, rows)
-    missing = np.isnan(values)
-    low, high = numbers.domain.low, numbers.domain.high
-    wrong = ~(((values >= low) & (values <= high)) | missing)
-    if missing.any():
-        values = np.where(missing, low, values)
-    answered = rows.answered(
-        numbers.name, values, missing, numbers.missing, "a number within the bounds"
-    )
-    if wrong.any():
-        found = np.flatnonzero(wrong)
-        shown = list(dict.fromkeys(values[found[:1000]].tolist()))
-        raise InvalidValueError(
-            f"{numbers.name}: {found.size:,} values are not within the bounds ({low}, {high}): "
-            f"{_arguments.listed(shown)} ({rows.text(found)})"
-        )
-    return answered
-
-
-def _read(column: Any, numbers: Numbers, rows: Rows) -> Floats:
-    """Convert a column to float64; what is missing is nan."""
     pa = require("pyarrow", "cli")
     compute, types = require("pyarrow.compute", "cli"), pa.types
     kind = column.type
@@ -104,33 +121,33 @@ def _read(column: Any, numbers: Numbers, rows: Rows) -> Floats:
         column = column.cast(kind)
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         values = np.array(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-        values[np.isin(values, _numeric(numbers.missing_values))] = np.nan
+        values[np.isin(values, _numeric(missing_values))] = np.nan
         if not types.is_floating(kind):
-            _refuse_rounded(column, values, numbers, rows)
+            _refuse_rounded(column, values, rows, name)
         return values
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
         if types.is_null(kind):
             return np.full(len(column), np.nan)
-        raise InvalidTypeError(f"{numbers.name} has type {column.type}, expected numbers")
+        raise InvalidTypeError(f"{name} has type {column.type}, expected numbers")
     texts = compute.utf8_trim_whitespace(column.cast(pa.large_string()))
-    listed = pa.array(sorted(numbers.missing_values), pa.large_string())
+    listed = pa.array(sorted(missing_values), pa.large_string())
     texts = compute.if_else(compute.is_in(texts, listed), None, texts)
     try:
         values = np.array(texts.cast(pa.float64()).to_numpy(), np.float64)
     except pa.ArrowInvalid:
         wrong = [text is not None and not _is_number(text) for text in texts.to_pylist()]
     else:
-        _refuse_rounded(texts, values, numbers, rows)
+        _refuse_rounded(texts, values, rows, name)
         return values
     found = np.flatnonzero(wrong)
     shown = list(dict.fromkeys(texts.take(pa.array(found[:1000])).to_pylist()))
     raise InvalidValueError(
-        f"{numbers.name}: {found.size:,} values are no numbers: {_arguments.listed(shown)} "
+        f"{name}: {found.size:,} values are no numbers: {_arguments.listed(shown)} "
         f"({rows.text(found)})"
     )
 
 
-def _refuse_rounded(column: Any, values: Array, numbers: Numbers, rows: Rows) -> None:
+def _refuse_rounded(column: Any, values: Array, rows: Rows, name: str) -> None:
     """Refuse integers that would be rounded."""
     beyond = np.flatnonzero(np.abs(values) >= 2**53)
     if not beyond.size:
@@ -145,7 +162,7 @@ def _refuse_rounded(column: Any, values: Array, numbers: Numbers, rows: Rows) ->
     found = np.flatnonzero(rounded(given, values[beyond]))
     if found.size:
         raise InvalidValueError(
-            f"{numbers.name}: {entries[found[0]]} ({rows.text(beyond[found])}): {ROUNDED}"
+            f"{name}: {entries[found[0]]} ({rows.text(beyond[found])}): {ROUNDED}"
         )
 
 

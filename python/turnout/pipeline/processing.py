@@ -9,10 +9,11 @@ the first finished file is kept.
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,10 +31,8 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import Groups, Header, PartFacts, ReportFile, ReportWriter
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.collecting.tally import BaseTally
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized, from_dict, taking_part_in
-from turnout.pipeline.columns import group_type
 from turnout.pipeline.flight import in_flight
 from turnout.pipeline.sources import BLOCK
 
@@ -81,6 +80,47 @@ class JobNoise:
         return _core.NoiseStreams.from_seed(self.seed, first)
 
 
+@dataclass(frozen=True)
+class Totals:
+    """What a job did.
+
+    Attributes
+    ----------
+    rows
+        Rows of the source.
+    nodes
+        Persons who could have taken part.
+    reports
+        Reports that were written.
+    dropped
+        Rows without an answer that were left out.
+    duplicates
+        Rows that were left out because the person has another one.
+    """
+
+    rows: int = 0
+    nodes: int = 0
+    reports: int = 0
+    dropped: int = 0
+    duplicates: int = 0
+
+    def __add__(self, other: Totals) -> Totals:
+        """Add what another part did."""
+        return Totals(*map(operator.add, astuple(self), astuple(other)))
+
+    @classmethod
+    def of_block(cls, block: EncodedBlock) -> Totals:
+        """Say what became of the rows of a block."""
+        return cls(block.rows, dropped=block.dropped, duplicates=block.duplicates)
+
+    @classmethod
+    def of_part(cls, header: Header) -> Totals:
+        """Say what was done for a part of a job, from what its file says."""
+        facts = header.part
+        assert facts is not None
+        return cls(facts.rows, header.nodes, header.reports, facts.dropped, facts.duplicates)
+
+
 @dataclass(frozen=True, eq=False)
 class BlockReports:
     """The reports of a block.
@@ -91,18 +131,12 @@ class BlockReports:
         The reports, with the number of nodes.
     groups
         For each report the position of its group in the block's keys, or None.
-    group_nodes
-        For each group of the block its nodes, or None.
-    group_designs
-        For each group the sums of its nodes' probabilities, or None.
     pseudonyms
         For each report 16 bytes, or None.
     """
 
     reports: Reports
     groups: Integers | None = None
-    group_nodes: Integers | None = None
-    group_designs: list[DesignSums] | None = None
     pseudonyms: Bytes | None = None
 
 
@@ -154,18 +188,16 @@ def randomize_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> BlockRe
     CodeOutsideDomainError, InvalidValueError
         As :meth:`turnout.FrequencyOracle.randomize`.
     """
-    participation, streams = _participation(plan, block), _streams(noise, block)
+    participation, streams = _drawing(plan, block, noise)
     reports = randomized(plan.oracle, block.codes, participation, streams)
     if block.groups is None and block.pseudonyms is None:
         return BlockReports(reports)
     positions = plan.oracle.reporting(block.codes, participation, streams)
-    pseudonyms = None if block.pseudonyms is None else block.pseudonyms[positions]
-    if block.groups is None:
-        return BlockReports(reports, pseudonyms=pseudonyms)
-    index, number = block.groups.index, len(block.groups.keys)
-    nodes = np.bincount(index, minlength=number).astype(np.int64)
-    designs = designs_by_group(block.probabilities, index, nodes)
-    return BlockReports(reports, index[positions].astype(np.int64), nodes, designs, pseudonyms)
+    return BlockReports(
+        reports,
+        None if block.groups is None else block.groups.index[positions].astype(np.int64),
+        None if block.pseudonyms is None else block.pseudonyms[positions],
+    )
 
 
 def designs_by_group(
@@ -184,57 +216,40 @@ def of_nobody(plan: Plan, names: tuple[str, ...]) -> Any:
     return GroupedTally(names, {}, plan=plan) if names else plan.oracle.tally_type.empty(plan)
 
 
-def collect_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> BaseTally:
-    """Tally the reports of a block, with no reports in memory.
+def collect_block(
+    plan: Plan, block: EncodedBlock, noise: JobNoise, names: tuple[str, ...] = ()
+) -> Any:
+    """Tally the reports of a block, or of each of its groups, whose columns have these names.
+
+    Without groups there are no reports in memory.
 
     Raises
     ------
     CodeOutsideDomainError, InvalidValueError
         As :meth:`turnout.FrequencyOracle.collect`.
     """
-    participation = _participation(plan, block)
-    tally: BaseTally = collected(plan.oracle, block.codes, participation, _streams(noise, block))
-    return tally
-
-
-def collect_groups(
-    plan: Plan, block: EncodedBlock, noise: JobNoise, names: tuple[str, ...]
-) -> GroupedTally:
-    """Tally the reports of each group of a block.
-
-    Raises
-    ------
-    CodeOutsideDomainError, InvalidValueError
-        As :meth:`turnout.FrequencyOracle.collect`.
-    """
-    made = randomize_block(plan, block, noise)
-    assert block.groups is not None
+    if block.groups is None:
+        return collected(plan.oracle, block.codes, *_drawing(plan, block, noise))
+    made, groups = randomize_block(plan, block, noise), block.groups
     assert made.groups is not None
-    assert made.group_nodes is not None
+    designs = designs_by_group(block.probabilities, groups.index, groups.nodes)
     return tally_by_group(
-        made.reports,
-        made.groups,
-        made.group_nodes,
-        names=names,
-        keys=block.groups.keys,
-        designs=made.group_designs,
+        made.reports, made.groups, groups.nodes, names=names, keys=groups.keys, designs=designs
     )
 
 
-def _participation(plan: Plan, block: EncodedBlock) -> Participation:
-    if block.probabilities is None:
-        return plan.participation
-    return Personalized(block.probabilities)
-
-
-def _streams(noise: JobNoise, block: EncodedBlock) -> _core.NoiseStreams:
-    """Give the streams of a block, whose rows must not reach into those of the next one."""
+def _drawing(
+    plan: Plan, block: EncodedBlock, noise: JobNoise
+) -> tuple[Participation, _core.NoiseStreams]:
+    """Give who takes part in a block, and its streams: its rows must not reach into the next's."""
     if len(block.codes) > BLOCK:
         raise InvalidValueError(
             f"a block must have at most {BLOCK:,} rows, got {len(block.codes):,}: it would share "
             "its noise with the next one"
         )
-    return noise.block(block.index)
+    known = block.probabilities
+    taking_part = plan.participation if known is None else Personalized(known)
+    return taking_part, noise.block(block.index)
 
 
 #: Blocks of a part: some eight million rows.
@@ -254,7 +269,7 @@ def part_path(folder: Path, number: int) -> Path:
 
 @dataclass(frozen=True)
 class PartTask:
-    """How the parts of a job are made. Holds the secret of the job's noise; can be pickled.
+    """How the parts of a job are made, but for the secret of its noise; can be pickled.
 
     Attributes
     ----------
@@ -264,8 +279,6 @@ class PartTask:
         The name of the job.
     plan
         The oracle and the participation.
-    noise
-        What all noise comes from.
     group_types
         The Arrow types of the columns of groups; none if the reports are not grouped.
     pseudonyms
@@ -275,11 +288,10 @@ class PartTask:
     folder: Path
     job: str
     plan: Plan
-    noise: JobNoise = field(repr=False)
     group_types: Mapping[str, Any] = field(default_factory=dict)
     pseudonyms: bool = False
 
-    def write(self, number: int, blocks: Iterable[EncodedBlock]) -> Header:
+    def write(self, number: int, blocks: Iterable[EncodedBlock], noise: JobNoise) -> Header:
         """Make a part, unless its file is there already.
 
         Parameters
@@ -288,6 +300,8 @@ class PartTask:
             Which part.
         blocks
             The encoded blocks of the part, in order.
+        noise
+            What all noise of the job comes from.
 
         Returns
         -------
@@ -310,7 +324,7 @@ class PartTask:
         # Of two that made the part at once the first one's file is there. It may have completed the
         # job meanwhile, and with it removed what the other one was still writing.
         try:
-            return self.write_file(path, blocks, number=number)
+            return self.write_file(path, blocks, noise, number=number)
         except (FileExistsError, FileNotFoundError):
             found = self.find(number)
             if found is None:
@@ -321,6 +335,7 @@ class PartTask:
         self,
         path: str | os.PathLike[str],
         blocks: Iterable[EncodedBlock],
+        noise: JobNoise,
         *,
         number: int | None = None,
     ) -> Header:
@@ -341,7 +356,7 @@ class PartTask:
 
         def made() -> Iterator[dict[str, Any]]:
             for block in blocks:
-                found = randomize_block(self.plan, block, self.noise)
+                found = randomize_block(self.plan, block, noise)
                 sums.add(block, found)
                 yield {
                     "reports": found.reports.codes,
@@ -358,7 +373,7 @@ class PartTask:
                 pass
             groups = sums.groups(tuple(kinds)) if kinds else None
             part = None if number is None else sums.part(self.job, number)
-            return writer.close(sums.nodes, design=sums.design, groups=groups, part=part)
+            return writer.close(sums.totals.nodes, design=sums.design, groups=groups, part=part)
 
     def find(self, number: int) -> Header | None:
         """Read what the file of a part says; None if there is no file.
@@ -384,29 +399,28 @@ class _Sums:
     """What a part's header says, added up block by block."""
 
     def __init__(self, personal: bool) -> None:
-        self.rows = self.nodes = self.dropped = self.duplicates = 0
+        self.totals = Totals()
         self.design = DesignSums(0, 0) if personal else None
         self._nodes: dict[Key, int] = {}
         self._designs: dict[Key, DesignSums] = {}
 
     def add(self, block: EncodedBlock, made: BlockReports) -> None:
-        self.rows += block.rows
-        self.dropped += block.dropped
-        self.duplicates += block.duplicates
-        self.nodes += made.reports.nodes
+        self.totals += replace(Totals.of_block(block), nodes=made.reports.nodes)
         if self.design is not None and made.reports.design is not None:
             self.design += made.reports.design
-        if block.groups is None or made.group_nodes is None:
+        if block.groups is None:
             return
+        nodes = block.groups.nodes
+        designs = designs_by_group(block.probabilities, block.groups.index, nodes)
         keys = [plain_key("group", key, len(key)) for key in block.groups.keys]
-        for position, (key, nodes) in enumerate(zip(keys, made.group_nodes.tolist(), strict=True)):
-            self._nodes[key] = self._nodes.get(key, 0) + nodes
-            if made.group_designs is not None:
-                before = self._designs.get(key, DesignSums(0, 0))
-                self._designs[key] = before + made.group_designs[position]
+        for position, (key, number) in enumerate(zip(keys, nodes.tolist(), strict=True)):
+            self._nodes[key] = self._nodes.get(key, 0) + number
+            if designs is not None:
+                self._designs[key] = self._designs.get(key, DesignSums(0, 0)) + designs[position]
 
     def part(self, job: str, number: int) -> PartFacts:
-        return PartFacts(job, number, self.rows, self.dropped, self.duplicates)
+        done = self.totals
+        return PartFacts(job, number, done.rows, done.dropped, done.duplicates)
 
     def groups(self, names: tuple[str, ...]) -> Groups:
         designs = None if self.design is None else tuple(self._designs.values())
@@ -422,12 +436,6 @@ def _group_columns(
     pa = require("pyarrow", "cli")
     for place, kind in enumerate(kinds):
         yield pa.array([key[place] for key in groups.keys], kind).take(pa.array(index))
-
-
-def group_types(answers: Answers) -> dict[str, Any]:
-    """Tell the Arrow types of the columns of groups, as their plain values are stored."""
-    schema = answers.source.schema
-    return {name: group_type(schema.field(name).type) for name in answers.group_by}
 
 
 def in_parts(blocks: Iterable[Any], size: int) -> Iterator[tuple[int, Iterator[Any]]]:

@@ -7,6 +7,7 @@ import itertools
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,17 +25,27 @@ from turnout.errors import InvalidValueError, PlanMismatchError
 from turnout.metrics import observe
 from turnout.pipeline.flight import Executor
 from turnout.pipeline.identity import RepeatFinder
-from turnout.pipeline.job import Job, Totals
-from turnout.pipeline.processing import of_nobody
+from turnout.pipeline.job import Job
+from turnout.pipeline.processing import Totals, of_nobody
 from turnout.pipeline.report_counting import Counter, PlacedFile, placed_files
 
 Duplicates = Literal["refuse", "first"]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class ReportSet(ReportsElsewhere):
     """Files of reports of one plan; :func:`open_reports` makes it.
 
     Nothing is read before it is asked for; then every byte of a file is checked.
+
+    Attributes
+    ----------
+    files
+        The files with the values of the folders that they are in, in order.
+    jobs
+        The jobs that wrote them.
+    name
+        What messages call them.
 
     Examples
     --------
@@ -52,18 +63,14 @@ class ReportSet(ReportsElsewhere):
     (6, 2)
     """
 
-    def __init__(self, files: Sequence[PlacedFile], jobs: Sequence[Job], name: str) -> None:
-        self._files, self._jobs, self.name = tuple(files), tuple(jobs), name
-
-    @property
-    def files(self) -> tuple[PlacedFile, ...]:
-        """The files with the values of the folders that they are in, in order."""
-        return self._files
+    files: Sequence[PlacedFile]
+    jobs: Sequence[Job]
+    name: str
 
     @property
     def paths(self) -> tuple[Path, ...]:
         """The files, in order."""
-        return tuple(file.path for file in self._files)
+        return tuple(file.path for file in self.files)
 
     @property
     def plan(self) -> Plan:
@@ -74,17 +81,17 @@ class ReportSet(ReportsElsewhere):
         InvalidValueError
             If there is neither.
         """
-        if not self._files:
-            return self._jobs[0].plan
-        with ReportFile(self._files[0].path) as file:
+        if not self.files:
+            return self.jobs[0].plan
+        with ReportFile(self.files[0].path) as file:
             return file.header.plan
 
     @property
     def totals(self) -> Totals | None:
         """What the jobs that wrote the files did together; None if one file is of no job."""
-        found = [job.totals for job in self._jobs if job.totals is not None]
-        folders = {job.folder.resolve() for job in self._jobs}
-        if not found or any(file.path.parent.resolve() not in folders for file in self._files):
+        found = [job.totals for job in self.jobs if job.totals is not None]
+        folders = {job.folder.resolve() for job in self.jobs}
+        if not found or any(file.path.parent.resolve() not in folders for file in self.files):
             return None
         total = Totals()
         for each in found:
@@ -93,7 +100,7 @@ class ReportSet(ReportsElsewhere):
 
     def __len__(self) -> int:
         """Return the number of files."""
-        return len(self._files)
+        return len(self.files)
 
     def __repr__(self) -> str:
         """Show where the files are and how many there are."""
@@ -124,11 +131,11 @@ class ReportSet(ReportsElsewhere):
         """
         first: Plan | None = None
         seen: dict[str, Path] = {}
-        for file in self._files:
+        for file in self.files:
             with ReportFile(file.path, max_memory=max_memory) as opened:
                 refuse_twice(seen, file.path, opened.header.identity)
                 first = first or opened.header.plan
-                check_plans(self._files[0].path, first, file.path, opened.header.plan)
+                check_plans(self.files[0].path, first, file.path, opened.header.plan)
                 yield from opened.batches(rows)
 
     def tally(

@@ -12,26 +12,26 @@ import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
 
 from turnout import _arguments
 from turnout._progress import track
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
-from turnout.collecting.report_files import Header, file_format, write_reports
+from turnout.collecting.report_files import file_format, write_reports
 from turnout.collecting.reports import Reports
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.metrics import observe
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers
+from turnout.pipeline.columns import group_type
 from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.flight import Executor, Part
-from turnout.pipeline.job import STATE_FOLDER, Job, Totals
+from turnout.pipeline.job import STATE_FOLDER, Job
 from turnout.pipeline.processing import (
     PART_BLOCKS,
     JobNoise,
     PartTask,
-    group_types,
+    Totals,
     in_parts,
     part_path,
     plan_of,
@@ -43,8 +43,6 @@ from turnout.pipeline.report_set import ReportSet, open_reports
 from turnout.pipeline.sources import Block, TableBlock
 
 _LOGGER = logging.getLogger(__name__)
-
-_NO_NOISE: Final = JobNoise(None, None)
 
 
 @dataclass(frozen=True)
@@ -169,10 +167,10 @@ def run_job(
     if task is None:
         return open_reports(job.folder)
     _LOGGER.info("job %s: randomizing %s into %s", job.name, answers.name, job.folder)
-    secrets = Secrets.of(task.noise, answers.pseudonym_key)
+    assert job.noise is not None
+    secrets = Secrets.of(job.noise, answers.pseudonym_key)
     # Other machines have other working folders.
-    public = replace(task, noise=_NO_NOISE, folder=job.folder.absolute())
-    writing = _Writing(answers.with_key(None), public)
+    writing = _Writing(answers.with_key(None), replace(task, folder=job.folder.absolute()))
     parts, total = 0, Totals()
     try:
         answers.persons(progress=executor.progress)
@@ -210,8 +208,7 @@ class _Writing:
     begun: list[int] = field(default_factory=list)
 
     def __call__(self, secrets: Secrets, part: Part) -> Totals:
-        answers, task = secrets.unlocked(self.answers), replace(self.task, noise=secrets.noise)
-        path = part_path(task.folder, part.number)
+        answers, task = secrets.unlocked(self.answers), self.task
         if not (task.folder / STATE_FOLDER).is_dir():
             raise InvalidValueError(
                 "output must be a folder that all machines of the cluster share: "
@@ -220,10 +217,12 @@ class _Writing:
         if part.blocks is None:
             header = task.find(part.number)
             if header is None:
+                path = part_path(task.folder, part.number)
                 raise CorruptDataError(f"{path}: was there and is gone")
         else:
-            header = task.write(part.number, self._encoded(answers, part.number, part.blocks))
-        return totals_of(header)
+            blocks = self._encoded(answers, part.number, part.blocks)
+            header = task.write(part.number, blocks, secrets.noise)
+        return Totals.of_part(header)
 
     def _encoded(
         self, answers: Answers, number: int, blocks: Iterable[Block]
@@ -233,16 +232,9 @@ class _Writing:
         self.begun.append(number)
 
 
-def totals_of(header: Header) -> Totals:
-    """Say what was done for a part of a job."""
-    facts = header.part
-    assert facts is not None
-    return Totals(facts.rows, header.nodes, header.reports, facts.dropped, facts.duplicates)
-
-
 def _parts(answers: Answers, task: PartTask) -> Iterator[Part]:
     """List the parts of a job, first those that are there."""
-    there = blocks_there(task, answers.rows, answers.block_rows)
+    there = blocks_there(task, number_of_parts(answers, PART_BLOCKS))
     for number in sorted({block // PART_BLOCKS for block in there}):
         yield Part(number, None)
     for number, blocks in in_parts(answers.blocks(task.plan.domain, skip=there), PART_BLOCKS):
@@ -259,19 +251,15 @@ def _parts(answers: Answers, task: PartTask) -> Iterator[Part]:
 
 def number_of_parts(answers: Answers, together: int) -> int | None:
     """Count the parts of so many blocks, where the number of rows is known."""
-    return None if answers.rows is None else -(-answers.rows // (answers.block_rows * together))
+    blocks = answers.source.number_of_blocks
+    return None if blocks is None else -(-blocks // together)
 
 
 def _encoded(answers: Answers, plan: Plan) -> Iterator[EncodedBlock]:
     for block in answers.blocks(plan.domain):
         encoded = answers.encoded(block, plan.domain)
-        observe_rows(rows_of(encoded))
+        observe_rows(Totals.of_block(encoded))
         yield encoded
-
-
-def rows_of(block: EncodedBlock) -> Totals:
-    """Say what became of the rows of a block."""
-    return Totals(block.rows, dropped=block.dropped, duplicates=block.duplicates)
 
 
 def observe_rows(done: Totals) -> None:
@@ -323,7 +311,7 @@ def randomize_to_file(
     def counted() -> Iterator[EncodedBlock]:
         nonlocal total
         for block in _encoded(answers, plan):
-            total += rows_of(block)
+            total += Totals.of_block(block)
             yield block
 
     blocks = track(counted(), "randomizing", progress, answers.source.number_of_blocks)
@@ -335,8 +323,7 @@ def randomize_to_file(
         reports = _together(plan, blocks, noise)
         write_reports(reports, path)
         return replace(total, nodes=reports.nodes, reports=len(reports))
-    task = _task(answers, plan, noise, Path(path).parent, "")
-    header = task.write_file(path, blocks)
+    header = _task(answers, plan, Path(path).parent, "").write_file(path, blocks, noise)
     return replace(total, nodes=header.nodes, reports=header.reports)
 
 
@@ -392,11 +379,19 @@ def open_job(
         )
     else:
         job.check_same(plan, described)
-        if not job.complete:
-            answers = _check_content(job, answers)
-    if job.noise is None:
-        return job, None, answers
-    return job, _task(answers, plan, job.noise, folder, job.name), answers
+        if job.noise is not None:
+            content, answers = content_of(answers, job.noise)
+            if content is None or content != job.content:
+                why = (
+                    "can be read only once, and nobody can tell whether it holds what it held"
+                    if content is None
+                    else "does not hold what it held when the job began"
+                )
+                raise InvalidValueError(
+                    f"the job in {str(folder)!r} cannot go on: {answers.name} {why}"
+                )
+    task = None if job.complete else _task(answers, plan, folder, job.name)
+    return job, task, answers
 
 
 def _named(answers: Answers, plan: Plan) -> Answers:
@@ -404,26 +399,10 @@ def _named(answers: Answers, plan: Plan) -> Answers:
     return answers.in_context(f"{plan.fingerprint}/{'/'.join(answers.asked)}")
 
 
-def _task(answers: Answers, plan: Plan, noise: JobNoise, folder: Path, name: str) -> PartTask:
-    pseudonyms = answers.pseudonym_key is not None
-    return PartTask(folder, name, plan, noise, group_types(answers), pseudonyms)
-
-
-def _check_content(job: Job, answers: Answers) -> Answers:
-    """Refuse to go on with answers of which nobody can tell whether they are the same."""
-    assert job.noise is not None
-    content, answers = content_of(answers, job.noise)
-    if content is None:
-        raise InvalidValueError(
-            f"the job in {str(job.folder)!r} cannot go on: {answers.name} can be read only once, "
-            "and nobody can tell whether it holds what it held"
-        )
-    if content != job.content:
-        raise InvalidValueError(
-            f"the job in {str(job.folder)!r} cannot go on: {answers.name} does not hold what it "
-            "held when the job began"
-        )
-    return answers
+def _task(answers: Answers, plan: Plan, folder: Path, name: str) -> PartTask:
+    source = answers.source
+    types = {name: group_type(source.schema.field(name).type) for name in answers.group_by}
+    return PartTask(folder, name, plan, types, answers.pseudonym_key is not None)
 
 
 def content_of(answers: Answers, noise: JobNoise) -> tuple[str | None, Answers]:
@@ -445,10 +424,9 @@ def content_of(answers: Answers, noise: JobNoise) -> tuple[str | None, Answers]:
     return digest.hexdigest(), answers.with_digests(found)
 
 
-def blocks_there(task: PartTask, rows: int | None, block_rows: int) -> frozenset[int]:
-    """List the blocks of the parts that are there."""
+def blocks_there(task: PartTask, most: int | None) -> frozenset[int]:
+    """List the blocks of the parts that are there, of the parts that there can be."""
     found: list[int] = []
-    most = None if rows is None else -(-rows // (block_rows * PART_BLOCKS))
     for name in sorted(path.name for path in task.folder.glob("part-*.parquet")):
         number = int(name[5:-8]) if name[5:-8].isdecimal() else -1
         if number < 0 or part_path(task.folder, number).name != name:

@@ -6,8 +6,7 @@ call.
 """
 
 from turnout._public import listing
-from turnout.ray.collecting import collect, randomize
-from turnout.ray.tallying import tally
+from turnout.ray.collecting import collect, randomize, tally
 
 __all__ = ["collect", "randomize", "tally"]
 

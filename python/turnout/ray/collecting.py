@@ -1,28 +1,37 @@
-"""Answers of a data set to report files, and to tallies, on a cluster."""
+"""Answers of a data set to report files and to tallies, and reports to tallies, on a cluster."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import turnout
+from turnout import _arguments
 from turnout._extras import require
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind
-from turnout.collecting.tally import BaseTally
-from turnout.participation import Participation
+from turnout.collecting.plan import Plan
+from turnout.collecting.report_files import MAX_MEMORY
+from turnout.collecting.report_files.reading import reported
+from turnout.collecting.tally import BaseTally, read_tally
+from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
+from turnout.participation import Participation, taking_part_in
 from turnout.pipeline.answers import Answers
 from turnout.pipeline.collection import run_collection
 from turnout.pipeline.columns import digested
 from turnout.pipeline.flight import Part
-from turnout.pipeline.report_set import ReportSet
+from turnout.pipeline.report_set import Duplicates, ReportSet, open_reports, tally_files
 from turnout.pipeline.running import run_job
 from turnout.pipeline.scanning import scan
 from turnout.pipeline.sources import BLOCK, open_source
-from turnout.ray.cluster import Cluster
+from turnout.pipeline.sources.frames import in_order
+from turnout.ray.cluster import FAN_IN, Cluster, connected, merged, prepare_worker
 from turnout.ray.datasets import DatasetSource
-from turnout.ray.tasks import connected
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -193,3 +202,169 @@ def _digest(_secrets: object, part: Part) -> bytes:
     blocks: Iterable[Any] = part.blocks or ()
     [rows] = [block.whole() for block in blocks]
     return digested(rows)
+
+
+def tally(
+    reports: Any,
+    oracle: Kind | None = None,
+    participation: Participation | float | None = None,
+    *,
+    nodes: int | None = None,
+    group_by: str | Sequence[str] | None = None,
+    duplicates: Duplicates | None = None,
+    partial: bool = False,
+    address: str | None = None,
+    workers: int | None = None,
+    progress: bool = False,
+    max_memory: int = MAX_MEMORY,
+) -> Any:
+    """Tally reports on a Ray cluster.
+
+    A task tallies a file, or a block of a data set; tallies are merged on the cluster, sixteen at
+    a time, and one comes to the driver.
+
+    Parameters
+    ----------
+    reports
+        Files of reports, folders of them or patterns, as :func:`turnout.pipeline.open_reports`
+        takes them, or the :class:`turnout.pipeline.ReportSet` that :func:`turnout.ray.randomize`
+        returned: they are read by the tasks. Or a ``ray.data.Dataset`` with a column ``report`` as
+        in report files, from wherever; what such files say of themselves is then not there.
+    oracle
+        What the reports of a data set were made by. With files it must be theirs, if it is given.
+    participation
+        Who took part in what a data set holds; everyone by default.
+    nodes
+        How many persons could have taken part in what a data set holds; needed unless everyone did.
+    group_by
+        Columns of groups in the files, or names of folders ``name=value`` that they are in.
+    duplicates
+        What happens to a second report with the same pseudonym: ``"refuse"`` or ``"first"``. The
+        driver looks for them.
+    partial
+        Whether a folder whose job is not complete is taken with the parts that are there.
+    address, workers, progress
+        As for :func:`turnout.ray.randomize`.
+    max_memory
+        As for :func:`turnout.pipeline.tally`.
+
+    Returns
+    -------
+    Tally or GroupedTally
+        What :func:`turnout.pipeline.tally` gives.
+
+    Raises
+    ------
+    PlanMismatchError
+        If files have different plans, or another one than ``oracle`` has.
+    CorruptDataError
+        If a file was altered.
+    InvalidValueError
+        If a file is there twice, if something that files say is missing of a data set, if a report
+        cannot be one of ``oracle``, or if this process is connected to another cluster.
+    InvalidTypeError
+        If an argument is of the wrong type.
+    MemoryLimitError
+        If a file asks for more memory than it may, or than there is.
+    WorkerLostError
+        If the worker of a task died time and again.
+    MissingExtraError
+        If Ray is not installed.
+    OSError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> tn.ray.tally("/shared/reports", group_by="day")  # doctest: +SKIP
+    """
+    if oracle is not None:
+        _arguments.instance("oracle", oracle, Kind, "an oracle")
+    with connected(address) as ray:
+        cluster = Cluster(ray, workers, progress)
+        if isinstance(reports, require("ray.data", "ray").Dataset):
+            if group_by is not None or duplicates is not None or partial:
+                raise InvalidValueError(
+                    "group_by, duplicates and partial are for files of reports; a data set does "
+                    "not say how many persons each group has"
+                )
+            plan = _plan_of(oracle, participation)
+            return _with_nodes(_of_dataset(ray, reports, plan, progress), nodes)
+        if participation is not None or nodes is not None:
+            raise InvalidValueError("participation and nodes stand in the files of reports")
+        found = (
+            reports if isinstance(reports, ReportSet) else open_reports(reports, partial=partial)
+        )
+        if oracle is not None:
+            plan = found.plan
+            Plan(oracle, plan.participation).check_same(plan, "reports")
+        return tally_files(cluster, found, group_by, duplicates, max_memory=max_memory)
+
+
+def _plan_of(oracle: Kind | None, participation: Participation | float | None) -> Plan:
+    if oracle is None:
+        raise InvalidTypeError("oracle must be given with a data set, which does not name it")
+    plan = Plan(oracle, taking_part_in(participation))
+    if plan.participation.uniform_rate is None:
+        raise InvalidValueError(
+            "participation must be Everyone() or Bernoulli(...) with a data set, got "
+            f"{_arguments.shown(participation)}: the sums of all persons' probabilities stand in "
+            "files of reports only"
+        )
+    return plan
+
+
+def _of_dataset(ray: Any, dataset: Any, plan: Plan, progress: bool) -> BaseTally:
+    """Tally a data set as it is computed, block by block."""
+    total: BaseTally = plan.oracle.tally_type.empty(plan)
+    counting = functools.partial(_count_batch, version=turnout.__version__, plan=plan)
+    with in_order(dataset.context, progress), _unwrapped(ray):
+        columns = list(dataset.columns() or ())
+        if columns and "report" not in columns:
+            raise InvalidValueError(
+                f"the Ray data set has no column 'report'; its columns are {columns}"
+            )
+        counted = dataset.map_batches(
+            counting, batch_format="pyarrow", batch_size=None, zero_copy_batch=True
+        ).map_batches(_merge_tables, batch_format="pyarrow", batch_size=FAN_IN)
+        for row in counted.iter_rows():
+            total += read_tally(row["tally"])
+    return total
+
+
+def _count_batch(table: Any, *, version: str, plan: Plan) -> Any:
+    prepare_worker(version)
+    pa = require("pyarrow", "ray")
+    found = reported(table, plan.oracle)
+    plan.oracle.check_reports(found)
+    counts = plan.oracle.count_reports(found)
+    counted = plan.oracle.tally_type.of(plan, counts, len(found))
+    return pa.table({"tally": pa.array([counted.to_bytes()], pa.large_binary())})
+
+
+def _merge_tables(table: Any) -> Any:
+    pa = require("pyarrow", "ray")
+    found = [read_tally(row) for row in table["tally"].to_pylist()]
+    rows = [merged(*found).to_bytes()] if found else []
+    return pa.table({"tally": pa.array(rows, pa.large_binary())})
+
+
+def _with_nodes(counted: BaseTally, nodes: int | None) -> BaseTally:
+    if nodes is None:
+        if counted.participation.uniform_rate != 1.0:
+            raise InvalidValueError(
+                "nodes must be given with a data set: how many persons could have taken part"
+            )
+        return counted
+    return replace(counted, nodes=nodes)
+
+
+@contextlib.contextmanager
+def _unwrapped(ray: Any) -> Iterator[None]:
+    """Raise what a function raised, which Ray Data wraps."""
+    try:
+        yield
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, TurnoutError):
+            raise error.cause from None
+        raise

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from turnout._extras import require
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.columns import digested
-from turnout.pipeline.sources.base import BLOCK, Block, Source
+from turnout.pipeline.sources.base import BLOCK, Block, Source, cut
 from turnout.pipeline.sources.frames import RAY_DATASET, in_order, with_schema
 
 
@@ -116,7 +116,7 @@ class DatasetSource(Source):
         self.block_rows = block_rows
         #: The columns that were kept.
         self.columns: tuple[str, ...] = ()
-        self._cut: list[list[Piece]] | None = None
+        self._cut: list[tuple[Piece, ...]] | None = None
         self._digests: dict[int, bytes] = {}
         self._content: bytes | None = None
         self._dataset, self._schema = with_schema(dataset)
@@ -142,16 +142,20 @@ class DatasetSource(Source):
         if not isinstance(kept, require("ray.data.dataset", "ray").MaterializedDataset):
             with in_order(kept.context, progress):
                 kept = kept.select_columns(list(columns)).materialize()
-        tables: list[tuple[Any, int, int]] = []
+        tables: list[tuple[tuple[Any, int], int]] = []
         for bundle in kept.iter_internal_ref_bundles():
-            slices = getattr(bundle, "slices", None) or [None] * len(bundle.blocks)
-            for (reference, metadata), part in zip(bundle.blocks, slices, strict=True):
+            for (reference, metadata), part in zip(bundle.blocks, bundle.slices, strict=True):
                 start = 0 if part is None else part.start_offset
                 rows = metadata.num_rows if part is None else part.num_rows
-                tables.append((reference, start, rows))
+                tables.append(((reference, start), rows))
         self.columns = tuple(columns)
-        self._cut = list(_cut(tables, self.block_rows))
-        self.rows = sum(rows for _, _, rows in tables)
+        self._cut = [
+            tuple(
+                Piece(reference, first + start, rows) for (reference, first), start, rows in block
+            )
+            for block in cut(tables, self.block_rows)
+        ]
+        self.rows = sum(rows for _, rows in tables)
 
     def remember(self, digests: Mapping[int, bytes]) -> None:
         """Take the digests of all blocks: those that are listed from now on carry theirs."""
@@ -169,38 +173,17 @@ class DatasetSource(Source):
         """Cut the rows into blocks; nothing is read."""
         if self._cut is None:
             raise InvalidValueError(f"{self.name} has not been materialised")
-        wanted, first = tuple(checked.names), 0
         for index, pieces in enumerate(self._cut):
-            rows = sum(piece.rows for piece in pieces)
             if index not in skip:
                 yield ReferencedBlock(
                     index,
-                    rows,
-                    wanted,
-                    tuple(pieces),
+                    sum(piece.rows for piece in pieces),
+                    tuple(checked.names),
+                    pieces,
                     self.columns,
                     self._digests.get(index),
-                    first_row=first,
+                    first_row=index * self.block_rows,
                 )
-            first += rows
-
-
-def _cut(tables: Sequence[tuple[Any, int, int]], size: int) -> Iterator[list[Piece]]:
-    """Cut rows into blocks of ``size``, of which the last may be smaller."""
-    pieces: list[Piece] = []
-    room = size
-    for reference, first, rows in tables:
-        start = first
-        while start < first + rows:
-            taken = min(room, first + rows - start)
-            pieces.append(Piece(reference, start, taken))
-            start += taken
-            room -= taken
-            if room == 0:
-                yield pieces
-                pieces, room = [], size
-    if pieces:
-        yield pieces
 
 
 def _arrow(table: Any) -> Any:

@@ -11,7 +11,7 @@ from turnout._extras import require
 from turnout.errors import InvalidTypeError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 from turnout.pipeline.sources.columnar import ColumnarSource, FileBlock
-from turnout.pipeline.sources.filed import CsvSource, IpcStreamSource, is_ipc_stream
+from turnout.pipeline.sources.filed import CsvSource
 from turnout.pipeline.sources.files import find_files
 from turnout.pipeline.sources.frames import from_iterator, open_frame
 
@@ -108,8 +108,5 @@ def _refused(data: Any) -> InvalidTypeError:
 
 def _from_files(data: Any, block_rows: int) -> Source:
     name, files = find_files(data)
-    if files[0].format == "csv":
-        return CsvSource(name, files, block_rows)
-    if files[0].format == "arrow" and any(map(is_ipc_stream, files)):
-        return IpcStreamSource(name, files, block_rows)
-    return ColumnarSource(name, files, block_rows)
+    opener = CsvSource if files[0].format == "csv" else ColumnarSource
+    return opener(name, files, block_rows)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from turnout._extras import require
 from turnout._types import Integers
 from turnout.errors import InvalidTypeError, InvalidValueError
+
+T = TypeVar("T")
 
 _SHOWN = 12
 
@@ -347,20 +349,48 @@ def blocks_of_stream(
 ) -> Iterator[Block]:
     """Cut a stream of tables of any length into blocks, one of them in hand."""
     pa = require("pyarrow", "cli")
-    size, index, waiting, pieces = source.block_rows, 0, 0, []
-    for table in tables:
-        position = 0
-        while position < table.num_rows:
-            piece = table.slice(position, size - waiting)
-            pieces.append(piece)
-            position += piece.num_rows
-            waiting += piece.num_rows
-            if waiting == size:
-                if index not in skip:
-                    yield TableBlock(index, size, pa.concat_tables(pieces), first_row=index * size)
-                index, waiting, pieces = index + 1, 0, []
-    if waiting and index not in skip:
-        yield TableBlock(index, waiting, pa.concat_tables(pieces), first_row=index * size)
+    size = source.block_rows
+    for index, pieces in enumerate(cut(((table, table.num_rows) for table in tables), size)):
+        if index not in skip:
+            rows = pa.concat_tables(table.slice(start, count) for table, start, count in pieces)
+            pieces.clear()
+            yield TableBlock(index, rows.num_rows, rows, first_row=index * size)
+
+
+def cut(stretches: Iterable[tuple[T, int]], size: int) -> Iterator[list[tuple[T, int, int]]]:
+    """Cut stretches of rows into blocks of one size, of which the last may be smaller.
+
+    Parameters
+    ----------
+    stretches
+        What holds rows, and how many.
+    size
+        Rows of a block.
+
+    Yields
+    ------
+    list of tuple
+        What holds the rows of a block, the first of them there, and how many they are.
+
+    Examples
+    --------
+    >>> list(cut([("a", 5), ("b", 2)], 3))
+    [[('a', 0, 3)], [('a', 3, 2), ('b', 0, 1)], [('b', 1, 1)]]
+    """
+    pieces: list[tuple[T, int, int]] = []
+    room = size
+    for holder, rows in stretches:
+        start = 0
+        while start < rows:
+            taken = min(room, rows - start)
+            pieces.append((holder, start, taken))
+            start += taken
+            room -= taken
+            if not room:
+                yield pieces
+                pieces, room = [], size
+    if pieces:
+        yield pieces
 
 
 class Elsewhere(Source):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from turnout._extras import require
 from turnout.collecting.report_files.header import METADATA_KEY
 from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.pipeline.sources.base import BLOCK, Block, TableBlock
+from turnout.pipeline.sources.base import BLOCK, Block, TableBlock, cut
 from turnout.pipeline.sources.filed import FileSource, own_names, reading, with_partitions
 from turnout.pipeline.sources.files import DataFile
 
@@ -73,7 +73,7 @@ class FileBlock(Block):
             If a file cannot be read, or was changed since it was opened.
         """
         pa = require("pyarrow", "cli")
-        return pa.concat_tables([_read(piece, self.schema) for piece in self.pieces])
+        return pa.concat_tables(map(_Cursor(self.schema).read, self.pieces))
 
 
 #: What stands in the metadata of a file of reports.
@@ -115,21 +115,13 @@ class ColumnarSource(FileSource):
 
     def _pieces(self) -> Iterator[tuple[Piece, ...]]:
         """List the pieces of each block."""
-        waiting: list[Piece] = []
-        room = self.block_rows
-        for file, groups in zip(self._files, self._groups, strict=True):
-            for group, rows in enumerate(groups):
-                offset = 0
-                while offset < rows:
-                    piece = Piece(file, group, rows, offset, min(room, rows - offset))
-                    waiting.append(piece)
-                    offset += piece.length
-                    room -= piece.length
-                    if not room:
-                        yield tuple(waiting)
-                        waiting, room = [], self.block_rows
-        if waiting:
-            yield tuple(waiting)
+        groups = (
+            ((file, group, rows), rows)
+            for file, counts in zip(self._files, self._groups, strict=True)
+            for group, rows in enumerate(counts)
+        )
+        for pieces in cut(groups, self.block_rows):
+            yield tuple(Piece(*place, start, rows) for place, start, rows in pieces)
 
 
 def _inspect(file: DataFile) -> tuple[Any, list[int]]:
@@ -142,16 +134,16 @@ def _inspect(file: DataFile) -> tuple[Any, list[int]]:
                 rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
                 return _plain_schema(opened.schema_arrow, file), rows
         pa = require("pyarrow", "cli")
-        ipc = require("pyarrow.ipc", "cli")
         with pa.memory_map(file.path) as mapped:
-            with ipc.open_file(mapped) as opened:
+            with _open_ipc(mapped) as opened:
                 schema = _plain_schema(opened.schema, file)
-            mapped.seek(0)
             # The smallest column, because compressed ones must be read to count their rows.
-            options = ipc.IpcReadOptions(included_fields=[_narrowest(schema)] if schema else None)
-            with ipc.open_file(mapped, options=options) as opened:
+            with _open_ipc(mapped, [_narrowest(schema)] if schema else None) as opened:
+                if _is_stream(opened):
+                    # One group, as it can only be read from its beginning.
+                    return schema, [sum(batch.num_rows for batch in opened)]
                 counts = [opened.get_batch(i).num_rows for i in range(opened.num_record_batches)]
-            return schema, counts
+                return schema, counts
 
 
 def _plain_schema(schema: Any, file: DataFile) -> Any:
@@ -175,7 +167,7 @@ def _narrowest(schema: Any) -> int:
 
 
 def _batches(piece: Piece, schema: Any) -> Iterator[Any]:
-    """Stream the columns that the file itself has, of a whole group, in short tables."""
+    """Stream the columns that the file itself has, of a whole group, in tables."""
     pa = require("pyarrow", "cli")
     names = own_names(piece.file, schema)
     if piece.file.format == "parquet":
@@ -191,9 +183,11 @@ def _batches(piece: Piece, schema: Any) -> Iterator[Any]:
             ):
                 yield pa.Table.from_batches([batch])
     else:
-        # Mapped, because a long record batch need not fit into memory.
-        with pa.memory_map(piece.file.path) as mapped:
-            yield _arrow_group(mapped, piece, names)
+        # Read and not mapped: a mapped file that somebody cuts kills who looks at it. But a long
+        # record batch need not fit into memory.
+        opener = pa.memory_map if piece.group_rows > _LONG * BLOCK else pa.OSFile
+        with opener(piece.file.path) as opened:
+            yield from _arrow_group(opened, piece, names)
 
 
 def _dictionaries(schema: Any, names: Sequence[str]) -> list[str]:
@@ -201,44 +195,31 @@ def _dictionaries(schema: Any, names: Sequence[str]) -> list[str]:
     return [name for name in names if types.is_dictionary(schema.field(name).type)]
 
 
-def _arrow_group(opened: Any, piece: Piece, names: Sequence[str]) -> Any:
-    """Read a record batch of an Arrow IPC file."""
+def _arrow_group(opened: Any, piece: Piece, names: Sequence[str]) -> Iterator[Any]:
+    """Read a record batch of an Arrow IPC file, or all of a stream, in tables."""
     pa = require("pyarrow", "cli")
-    ipc = require("pyarrow.ipc", "cli")
-    with ipc.open_file(opened) as file:
+    with _open_ipc(opened) as file:
         positions = sorted(file.schema.get_field_index(name) for name in names)
+    with _open_ipc(opened, positions) as file:
+        for batch in file if _is_stream(file) else [file.get_batch(piece.group)]:
+            yield pa.Table.from_batches([batch])
+
+
+def _open_ipc(opened: Any, fields: Sequence[int] | None = None) -> Any:
+    """Open the file format or the streaming format of Arrow IPC, whichever it is."""
+    ipc = require("pyarrow.ipc", "cli")
     opened.seek(0)
-    options = ipc.IpcReadOptions(included_fields=positions, use_threads=False)
-    with ipc.open_file(opened, options=options) as file:
-        return pa.Table.from_batches([file.get_batch(piece.group)])
+    reader = ipc.open_file if opened.read(6) == b"ARROW1" else ipc.open_stream
+    opened.seek(0)
+    return reader(opened, options=ipc.IpcReadOptions(included_fields=fields, use_threads=False))
 
 
-def _read(piece: Piece, schema: Any) -> Any:
-    """Read a piece by itself."""
-    names = own_names(piece.file, schema)
-    if piece.file.format == "parquet" and names and piece.length < piece.group_rows:
-        return _Cursor(schema).read(piece)
-    piece.file.check_unchanged()
-    if not names:
-        return with_partitions(None, piece.file, piece.length, schema)
-    with reading(piece.file):
-        if piece.file.format == "arrow":
-            # Read and not mapped: a mapped file that somebody cuts kills who looks at it.
-            with require("pyarrow", "cli").OSFile(piece.file.path) as opened:
-                table = _arrow_group(opened, piece, names).slice(piece.offset, piece.length)
-        else:
-            parquet = require("pyarrow.parquet", "cli")
-            with parquet.ParquetFile(
-                piece.file.path, read_dictionary=_dictionaries(schema, names), pre_buffer=False
-            ) as file:
-                table = file.read_row_group(piece.group, columns=names, use_threads=False)
-    # Another file may have taken its place before it was opened.
-    piece.file.check_unchanged()
-    return with_partitions(table, piece.file, piece.length, schema)
+def _is_stream(reader: Any) -> bool:
+    return isinstance(reader, require("pyarrow.ipc", "cli").RecordBatchStreamReader)
 
 
 class _Cursor:
-    """Reads pieces of long row groups in order, decoding each row once."""
+    """Reads pieces of row groups in order, decoding each row once."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
@@ -250,10 +231,10 @@ class _Cursor:
     def read(self, piece: Piece) -> Any:
         """Read a piece; the pieces of one group must come in order."""
         pa = require("pyarrow", "cli")
+        piece.file.check_unchanged()
         if not own_names(piece.file, self._schema):
             return with_partitions(None, piece.file, piece.length, self._schema)
         if self._place != (piece.file.path, piece.group):
-            piece.file.check_unchanged()
             self._place = (piece.file.path, piece.group)
             self._tables, self._position, self._rest = _batches(piece, self._schema), 0, None
         parts, end = [], piece.offset + piece.length
@@ -268,5 +249,6 @@ class _Cursor:
                 left = table.slice(skipped + part.num_rows)
                 self._rest = left if left.num_rows else None
                 parts.append(part)
+        # Another file may have taken its place before it was opened.
         piece.file.check_unchanged()
         return with_partitions(pa.concat_tables(parts), piece.file, piece.length, self._schema)

@@ -1,17 +1,15 @@
-"""Sources of files, and those that are read in order: CSV files and Arrow IPC streams."""
+"""Sources of files: what all formats share, and CSV files, which are read in order."""
 
 from __future__ import annotations
 
 import csv
 import io
-from abc import abstractmethod
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from turnout._extras import require
-from turnout._files import open_regular
 from turnout.errors import CorruptDataError
 from turnout.pipeline.sources.base import (
     BLOCK,
@@ -34,11 +32,11 @@ from turnout.pipeline.sources.files import (
 
 @contextmanager
 def reading(file: DataFile) -> Iterator[None]:
-    """Name the file in what Arrow has to say about it."""
+    """Name the file in what its readers have to say about it."""
     pa = require("pyarrow", "cli")
     try:
         yield
-    except (pa.ArrowException, UnicodeDecodeError) as error:
+    except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
         raise CorruptDataError(f"{file.shown}: cannot be read: {error}") from error
     except OSError as error:
         if error.errno is not None:
@@ -132,15 +130,17 @@ def with_partitions(table: Any, file: DataFile, rows: int, schema: Any) -> Any:
 _CHUNK: Final = 2**22
 
 
-class _SequentialFiles(FileSource):
-    """Files that can only be read from their beginning."""
+class CsvSource(FileSource):
+    """CSV and TSV files, perhaps compressed: UTF-8 with a header line; every column is text.
+
+    An empty field is null, also between quotes; fields may hold line ends between quotes. They can
+    only be read from their beginning.
+    """
+
+    texts = True
 
     def __init__(self, name: str, files: Sequence[DataFile], block_rows: int = BLOCK) -> None:
-        schemas = []
-        for file in files:
-            with reading(file):
-                schemas.append(self._inspect(file))
-        super().__init__(name, files, schemas, block_rows)
+        super().__init__(name, files, list(map(_header_schema, files)), block_rows)
 
     def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[Block]:
         return blocks_of_stream(self._tables(checked), self, skip)
@@ -148,67 +148,52 @@ class _SequentialFiles(FileSource):
     def _tables(self, schema: Any) -> Iterator[Any]:
         for file in self._files:
             file.check_unchanged()
-            with reading(file):
-                for table in self._stream(file, schema, own_names(file, schema)):
-                    # Rows that were written meanwhile: nobody looked whose they are.
-                    file.check_unchanged()
-                    yield with_partitions(table, file, table.num_rows, schema)
-
-    @abstractmethod
-    def _inspect(self, file: DataFile) -> Any:
-        """Read the schema of a file, without its partitions."""
-
-    @abstractmethod
-    def _stream(self, file: DataFile, schema: Any, names: Sequence[str]) -> Iterator[Any]:
-        """Read some columns in tables of any length."""
+            for table in _rows(file, schema):
+                # Rows that were written meanwhile: nobody looked whose they are.
+                file.check_unchanged()
+                yield with_partitions(table, file, table.num_rows, schema)
 
 
-class CsvSource(_SequentialFiles):
-    """CSV and TSV files, perhaps compressed: UTF-8 with a header line; every column is text.
+def _header_schema(file: DataFile) -> Any:
+    pa = require("pyarrow", "cli")
+    header, _ = _beginning(file)
+    if not header:
+        raise CorruptDataError(f"{file.shown}: no header line")
+    return pa.schema([pa.field(name, pa.string()) for name in header])
 
-    An empty field is null, also between quotes; fields may hold line ends between quotes.
-    """
 
-    texts = True
-
-    def _inspect(self, file: DataFile) -> Any:
-        pa = require("pyarrow", "cli")
-        header, _ = _beginning(file)
-        if not header:
-            raise CorruptDataError(f"{file.shown}: no header line")
-        return pa.schema([pa.field(name, pa.string()) for name in header])
-
-    def _stream(self, file: DataFile, schema: Any, names: Sequence[str]) -> Iterator[Any]:
-        pa = require("pyarrow", "cli")
-        arrow_csv = require("pyarrow.csv", "cli")
-        header, more = _beginning(file)
-        # Without a column of its own to read, its rows still count.
-        wanted = list(names) or header[:1]
-        kinds = {name: pa.string() for name in wanted}
-        kinds.update({name: schema.field(name).type for name in names})
-        if not more:
-            return
-        with (
-            pa.input_stream(file.path, compression="detect") as stream,
-            arrow_csv.open_csv(
-                stream,
-                read_options=arrow_csv.ReadOptions(block_size=_CHUNK, use_threads=False),
-                parse_options=arrow_csv.ParseOptions(
-                    delimiter=_delimiter(file),
-                    newlines_in_values=True,
-                    # With one column an empty line is a row whose field is empty: a missing value.
-                    ignore_empty_lines=len(header) > 1,
-                ),
-                convert_options=arrow_csv.ConvertOptions(
-                    include_columns=wanted,
-                    column_types=kinds,
-                    null_values=[""],
-                    strings_can_be_null=True,
-                ),
-            ) as reader,
-        ):
-            for batch in reader:
-                yield pa.Table.from_batches([batch])
+def _rows(file: DataFile, schema: Any) -> Iterator[Any]:
+    """Read the wanted columns that a file itself has, in tables of any length."""
+    pa = require("pyarrow", "cli")
+    arrow_csv = require("pyarrow.csv", "cli")
+    header, more = _beginning(file)
+    if not more:
+        return
+    names = own_names(file, schema)
+    # Without a column of its own to read, its rows still count.
+    kinds = {name: schema.field(name).type for name in names} or {header[0]: pa.string()}
+    with (
+        reading(file),
+        pa.input_stream(file.path, compression="detect") as stream,
+        arrow_csv.open_csv(
+            stream,
+            read_options=arrow_csv.ReadOptions(block_size=_CHUNK, use_threads=False),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=_delimiter(file),
+                newlines_in_values=True,
+                # With one column an empty line is a row whose field is empty: a missing value.
+                ignore_empty_lines=len(header) > 1,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=list(kinds),
+                column_types=kinds,
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        ) as reader,
+    ):
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
 
 
 def _delimiter(file: DataFile) -> str:
@@ -219,50 +204,14 @@ def _beginning(file: DataFile) -> tuple[list[str], bool]:
     """Read the header, and whether anything comes after it: Arrow takes no header alone."""
     pa = require("pyarrow", "cli")
     with (
+        reading(file),
         pa.input_stream(file.path, compression="detect") as stream,
         io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
     ):
         lines = csv.reader(text, delimiter=_delimiter(file))
-        try:
-            header = next((row for row in lines if row), [])
-        except csv.Error as error:
-            raise CorruptDataError(f"{file.shown}: cannot be read: {error}") from error
+        header = next((row for row in lines if row), [])
         try:
             return header, any(row or len(header) == 1 for row in lines)
         except csv.Error:
             # A field that is too long for this reader; Arrow has the last word.
             return header, True
-
-
-def is_ipc_stream(file: DataFile) -> bool:
-    """Whether a file holds the streaming format of Arrow IPC and not the file format."""
-    with open_regular(file.path) as stream:
-        return stream.read(6) != b"ARROW1"
-
-
-class IpcStreamSource(_SequentialFiles):
-    """Files of the streaming format of Arrow IPC."""
-
-    def _inspect(self, file: DataFile) -> Any:
-        pa = require("pyarrow", "cli")
-        ipc = require("pyarrow.ipc", "cli")
-        with pa.OSFile(file.path) as opened, _open_ipc(ipc, file, opened) as reader:
-            return reader.schema.remove_metadata()
-
-    def _stream(self, file: DataFile, schema: Any, names: Sequence[str]) -> Iterator[Any]:
-        pa = require("pyarrow", "cli")
-        ipc = require("pyarrow.ipc", "cli")
-        own = self._inspect(file).names
-        options = None
-        if names:
-            options = ipc.IpcReadOptions(included_fields=sorted(map(own.index, names)))
-        with pa.OSFile(file.path) as opened, _open_ipc(ipc, file, opened, options) as reader:
-            if is_ipc_stream(file):
-                yield from (pa.Table.from_batches([batch]) for batch in reader)
-            else:
-                for position in range(reader.num_record_batches):
-                    yield pa.Table.from_batches([reader.get_batch(position)])
-
-
-def _open_ipc(ipc: Any, file: DataFile, opened: Any, options: Any = None) -> Any:
-    return (ipc.open_stream if is_ipc_stream(file) else ipc.open_file)(opened, options=options)

@@ -120,28 +120,17 @@ def from_iterator(data: Iterable[Any]) -> Source:
 #: What messages call one.
 RAY_DATASET: Final = "the Ray data set"
 
-_BATCH_ROWS: Final = 2**17
+_QUERY_ROWS: Final = 2**17
 
 
-def is_ray(data: Any) -> bool:
-    """Tell whether data are a data set of Ray."""
-    return hasattr(data, "iter_batches") and hasattr(data, "select_columns")
-
-
-def from_ray(data: Any) -> Source:
-    """Read a data set as a query, in the order of its rows.
-
-    Raises
-    ------
-    InvalidValueError
-        If the data set is empty, so that Ray does not know its columns.
-    """
+def _from_ray(data: Any) -> Source:
+    """Read a data set as a query, in the order of its rows."""
     dataset, schema = with_schema(data)
 
     def run(columns: list[str]) -> Iterable[Any]:
         with in_order(dataset.context, progress=False):
             yield from dataset.select_columns(columns).iter_batches(
-                batch_size=_BATCH_ROWS, batch_format="pyarrow"
+                batch_size=_QUERY_ROWS, batch_format="pyarrow"
             )
 
     return StreamSource(RAY_DATASET, schema, run)
@@ -191,9 +180,6 @@ def in_order(context: Any, progress: bool) -> Iterator[None]:
     finally:
         for (place, name, _), value in zip(settings, before, strict=True):
             setattr(place, name, value)
-
-
-_QUERY_ROWS: Final = 2**17
 
 
 class TableSource(Source):
@@ -261,34 +247,14 @@ class TableSource(Source):
             ) from error
 
 
-def _of(library: str, *kinds: str) -> Callable[[Any], bool]:
-    """Whether a value is of a class of a library that may not be installed."""
-
-    def check(value: Any) -> bool:
-        module = sys.modules.get(library)
-        return module is not None and isinstance(
-            value, tuple(kind for name in kinds if (kind := getattr(module, name, None)))
-        )
-
-    return check
-
-
 def _from_arrow(data: Any) -> Source:
     pa = require("pyarrow", "cli")
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
-    return TableSource(
-        "the table",
-        table.column_names,
-        table.num_rows,
-        table.select,
-        fixed=True,
-    )
+    return TableSource("the table", table.column_names, table.num_rows, table.select, fixed=True)
 
 
 def _from_reader(data: Any) -> Source:
-    return StreamSource(
-        "the stream of record batches", data.schema, lambda _: data, once=True,
-    )  # fmt: skip
+    return StreamSource("the stream of record batches", data.schema, lambda _: data, once=True)
 
 
 def _from_dataset(data: Any) -> Source:
@@ -318,46 +284,32 @@ def _from_polars(data: Any) -> Source:
         "the polars frame",
         data.columns,
         data.height,
-        lambda columns: _polars_table(data.select(columns)),
+        lambda columns: require("pyarrow", "cli").table(data.select(columns)),
     )
 
 
-def _polars_table(frame: Any) -> Any:
-    # Polars 1.2 and older export no stream.
-    if not hasattr(frame, "__arrow_c_stream__"):
-        return frame.to_arrow()
-    return require("pyarrow", "cli").table(frame)
-
-
 def _from_lazy(data: Any) -> Source:
+    pa = require("pyarrow", "cli")
+
     def run(columns: list[str]) -> Iterable[Any]:
         chosen = data.select(columns)
-        if hasattr(chosen, "collect_batches"):
-            batches = chosen.collect_batches(chunk_size=_QUERY_ROWS, maintain_order=True, lazy=True)
-        else:
-            batches = [chosen.collect()]
-        return map(_polars_table, batches)
+        return map(
+            pa.table,
+            chosen.collect_batches(chunk_size=_QUERY_ROWS, maintain_order=True, lazy=True),
+        )
 
-    polars = sys.modules["polars"]
-    schema = _polars_table(polars.DataFrame(schema=data.collect_schema())).schema
-    return StreamSource("the polars query", schema, run)
+    return StreamSource("the polars query", pa.table(data.collect_schema().to_frame()).schema, run)
 
 
 def _from_duckdb(data: Any) -> Source:
     def run(columns: list[str]) -> Iterable[Any]:
-        # Not ColumnExpression, which in older releases takes a point or a quote for syntax.
+        # Not ColumnExpression, which before release 2 takes a point or a quote for syntax.
         quoted = (name.replace('"', '""') for name in columns)
         chosen = data.project(", ".join(f'"{name}"' for name in quoted))
-        return _duckdb_reader(chosen)  # type: ignore[no-any-return]
+        return chosen.to_arrow_reader(_QUERY_ROWS)  # type: ignore[no-any-return]
 
-    schema = _duckdb_reader(data.limit(0)).schema
+    schema = data.limit(0).to_arrow_reader(_QUERY_ROWS).schema
     return StreamSource("the DuckDB relation", schema, run)
-
-
-def _duckdb_reader(relation: Any) -> Any:
-    if hasattr(relation, "to_arrow_reader"):
-        return relation.to_arrow_reader(_QUERY_ROWS)
-    return relation.fetch_arrow_reader(_QUERY_ROWS)
 
 
 def _from_narwhals(data: Any) -> Source | None:
@@ -380,15 +332,16 @@ def _from_narwhals(data: Any) -> Source | None:
     return StreamSource(f"the {type(data).__name__}", schema, run)
 
 
-_KINDS: Final[list[tuple[Callable[[Any], bool], Callable[[Any], Source]]]] = [
-    (_of("pyarrow", "Table", "RecordBatch"), _from_arrow),
-    (_of("pyarrow", "RecordBatchReader"), _from_reader),
-    (_of("pyarrow.dataset", "Dataset"), _from_dataset),
-    (_of("pandas", "DataFrame"), _from_pandas),
-    (_of("polars", "DataFrame"), _from_polars),
-    (_of("polars", "LazyFrame"), _from_lazy),
-    (_of("duckdb", "DuckDBPyRelation"), _from_duckdb),
-    (is_ray, from_ray),
+#: The classes of libraries that may not be installed, and what opens them.
+_KINDS: Final[list[tuple[str, str, Callable[[Any], Source]]]] = [
+    ("pyarrow", "Table", _from_arrow),
+    ("pyarrow", "RecordBatch", _from_arrow),
+    ("pyarrow", "RecordBatchReader", _from_reader),
+    ("pyarrow.dataset", "Dataset", _from_dataset),
+    ("pandas", "DataFrame", _from_pandas),
+    ("polars", "DataFrame", _from_polars),
+    ("polars", "LazyFrame", _from_lazy),
+    ("duckdb", "DuckDBPyRelation", _from_duckdb),
 ]
 
 
@@ -400,9 +353,11 @@ def open_frame(data: Any) -> Source | None:
     InvalidTypeError
         If it is a single column.
     """
-    for is_one, opener in _KINDS:
-        if is_one(data):
+    for library, kind, opener in _KINDS:
+        if isinstance(data, getattr(sys.modules.get(library), kind, ())):
             return opener(data)
+    if hasattr(data, "iter_batches") and hasattr(data, "select_columns"):
+        return _from_ray(data)
     found = _from_narwhals(data)
     if found is not None:
         return found
