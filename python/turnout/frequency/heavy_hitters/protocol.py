@@ -291,7 +291,7 @@ class HeavyHitters(RoundsProtocol):
         for _ in range(self.extensions):
             bar = self._bar(candidates, reports)
             bars.append(bar)
-            kept = most_rivals(bar.level, bar.noise, bar.growth, candidates)
+            kept = most_rivals(bar.level, bar.standard_error**2, bar.variance_growth, candidates)
             candidates = min(self.keep, math.ceil(kept)) << self.step
         return detectable(bars, chance)
 
@@ -305,7 +305,7 @@ class HeavyHitters(RoundsProtocol):
             noise_level(scores, reports, candidates, self.family_wise_error),
             crowd_level(noise, growth, candidates, self.keep),
         )
-        return Bar(level, noise, growth)
+        return Bar(level, math.sqrt(noise), growth)
 
 
 class Search(Rounds[Round, HeavyHitterResult]):
@@ -424,10 +424,8 @@ class Search(Rounds[Round, HeavyHitterResult]):
 
     def _finish(self, tally: Tally, kept: np.ndarray, confirmed: bool) -> None:
         current = self.current
-        estimate = None
-        if kept.size:
-            estimate = among_all(tally, self._nodes)
-            kept = kept[np.argsort(-estimate.frequencies[kept], kind="stable")]
+        estimate = among_all(tally, self._nodes)
+        kept = kept[np.argsort(-estimate.frequencies[kept], kind="stable")]
         found = tuple(current.domain.values.decode(current.domain.rows[code]) for code in kept)
         self._result = HeavyHitterResult(
             found, self._nodes, tuple(self._records), confirmed, estimate, kept

@@ -30,22 +30,23 @@ class Bar:
     Attributes
     ----------
     level
-        The frequency above which a prefix is kept.
-    noise
-        The variance of an estimate of frequency zero.
-    growth
-        What is added to the variance for each unit of frequency, at most.
+        The frequency that the estimate of a prefix must exceed to be kept; of a confirming round,
+        which keeps all, zero.
+    standard_error
+        The standard error of the frequency of a candidate that nobody holds.
+    variance_growth
+        What is added to its square for each unit of frequency, at most.
     """
 
     level: float
-    noise: float
-    growth: float
+    standard_error: float
+    variance_growth: float
 
     def passes(self, frequency: float) -> float:
         """Give how likely a prefix of this frequency is kept, by the normal law."""
         from scipy import special  # noqa: PLC0415
 
-        spread = np.sqrt(self.noise + self.growth * frequency)
+        spread = np.sqrt(self.standard_error**2 + self.variance_growth * frequency)
         return float(special.ndtr((frequency - self.level) / spread))
 
 
@@ -109,7 +110,7 @@ def detectable(bars: Sequence[Bar], power: float) -> float:
             return float(sum(np.log(bar.passes(frequency)) for bar in bars))
 
     low = 0.0
-    high = 1.0 + max(bar.level for bar in bars) + 10 * max(bar.growth for bar in bars)
+    high = 1.0 + max(bar.level for bar in bars) + 10 * max(bar.variance_growth for bar in bars)
     while chance(high) < target:
         high *= 2.0
     for _ in range(60):
@@ -161,7 +162,7 @@ def _fewest(trials: int, chance: float, tail: float) -> int:
 
 
 @dataclass(frozen=True)
-class RoundRecord:
+class RoundRecord(Bar):
     """What happened in one round.
 
     Attributes
@@ -174,13 +175,10 @@ class RoundRecord:
         How many there were, and how many were kept.
     nodes, received
         The size of the group, and how many of it reported.
-    standard_error
-        The standard error of the frequency of a candidate that nobody holds.
-    variance_growth
-        What is added to its square for each unit of frequency, at most.
-    level
+    level, standard_error, variance_growth
         The frequency that the estimate of a prefix had to exceed to be kept; of a confirming round,
-        which keeps all, zero.
+        which keeps all, zero. The standard error of the frequency of a candidate that nobody holds,
+        and what is added to its square for each unit of frequency, at most.
     cut
         How many prefixes stood out and were left out all the same, because ``keep`` was reached.
     realized_epsilon
@@ -193,9 +191,6 @@ class RoundRecord:
     kept: int
     nodes: int
     received: int
-    standard_error: float
-    variance_growth: float
-    level: float
     cut: int
     realized_epsilon: float
 
@@ -217,15 +212,14 @@ class HeavyHitterResult(Tabular):
         Whether the frequencies come from a group of their own, which had no part in the choice of
         the values.
     estimate
-        The frequencies of the last round's candidates and of ``"other"`` among all nodes; None if
-        nothing was found.
+        The frequencies of the last round's candidates and of ``"other"`` among all nodes.
     """
 
     values: tuple[int | str, ...]
     nodes: int
     rounds: tuple[RoundRecord, ...]
     confirmed: bool
-    estimate: FrequencyEstimate | None
+    estimate: FrequencyEstimate
     _codes: Integers
 
     _columns = ("value", "count", "frequency", "standard_error", "low", "high")
@@ -233,12 +227,12 @@ class HeavyHitterResult(Tabular):
     @property
     def frequencies(self) -> Floats:
         """The estimated share of all nodes that hold each value."""
-        return self._of(None if self.estimate is None else self.estimate.frequencies)
+        return self.estimate.frequencies[self._codes]
 
     @property
     def standard_errors(self) -> Floats:
         """The standard errors of the frequencies; the sampling of the group is in them."""
-        return self._of(None if self.estimate is None else self.estimate.standard_errors)
+        return self.estimate.standard_errors[self._codes]
 
     @property
     def counts(self) -> Floats:
@@ -287,13 +281,7 @@ class HeavyHitterResult(Tabular):
         """
         chance = _arguments.confidence("power", power)
         rounds = self.rounds[:-1] if self.confirmed else self.rounds
-        return detectable(
-            [Bar(each.level, each.standard_error**2, each.variance_growth) for each in rounds],
-            chance,
-        )
-
-    def _of(self, all_candidates: Floats | None) -> Floats:
-        return np.empty(0) if all_candidates is None else all_candidates[self._codes]
+        return detectable(rounds, chance)
 
     def interval(self, level: float = 0.95, *, simultaneous: str | None = None) -> Interval:
         """Confidence intervals of the frequencies of the values.
@@ -320,8 +308,6 @@ class HeavyHitterResult(Tabular):
         InvalidValueError
             If an argument is none of the allowed values.
         """
-        if self.estimate is None:
-            return Interval(np.empty(0), np.empty(0), level, "score", simultaneous, ())
         if simultaneous is None and not self.confirmed:
             simultaneous = "bonferroni"
         every = self.estimate.interval(level, simultaneous=simultaneous)
@@ -336,8 +322,6 @@ class HeavyHitterResult(Tabular):
 
     def clip_intervals(self) -> HeavyHitterResult:
         """Cut intervals to [0, 1]: see :meth:`turnout.FrequencyEstimate.clip_intervals`."""
-        if self.estimate is None:
-            return self
         return replace(self, estimate=self.estimate.clip_intervals())
 
     def to_records(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from turnout._tables import Tabular
-from turnout._types import Axes, Floats, Truths
+from turnout._types import Array, Axes, Floats, Truths
 from turnout.collecting.intervals import checked_level, critical_value
 from turnout.domain import Domain
 from turnout.frequency.estimation.covariance import Covariance
@@ -43,11 +43,14 @@ class Cells:
 
     def summed(self, cells: Floats) -> Floats:
         """Sum an array of all cells; one entry for each combination of the questions kept."""
+        result: Floats = self._together(cells).sum(axis=1)
+        return result
+
+    def _together(self, cells: Array) -> Array:
+        """Put what is summed into one row."""
         rest = [axis for axis in range(len(self.shape)) if axis not in self.kept]
         ordered = np.transpose(cells.reshape(self.shape), (*self.kept, *rest))
-        size = math.prod(self.shape[axis] for axis in self.kept)
-        result: Floats = ordered.reshape(size, -1).sum(axis=1)
-        return result
+        return ordered.reshape(math.prod(self.shape[axis] for axis in self.kept), -1)
 
     @cached_property
     def _own(self) -> Floats:
@@ -98,12 +101,10 @@ class Cells:
     def _aligned(self, inner: int) -> tuple[Floats, Floats, Floats]:
         """Add what aligned answers of Hadamard response do, by rows of coefficients."""
         size = self.covariance.frequencies.size
-        cells = np.arange(size).reshape(self.shape)
-        rest = [axis for axis in range(len(self.shape)) if axis not in self.kept]
-        sums = math.prod(self.shape[axis] for axis in self.kept)
-        ordered = np.transpose(cells, (*self.kept, *rest)).reshape(sums, -1)
+        cells = self._together(np.arange(size))
+        sums = len(cells)
         rows = np.zeros((sums, size))
-        np.put_along_axis(rows, ordered, 1.0, axis=1)
+        np.put_along_axis(rows, cells, 1.0, axis=1)
         large = np.repeat(rows.reshape(sums // inner, inner, size).sum(axis=1), inner, axis=0)
         held, aligned = self.covariance.frequencies, self.covariance.aligned
         part = Covariance(held, np.zeros(size), 0.0, 0.0, 0.0, aligned)

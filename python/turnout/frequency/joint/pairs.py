@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -334,7 +335,7 @@ class PairTables(AttributeCollection):
     ) -> None:
         self._epsilon = positive("epsilon", epsilon)
         self._domain = Questions(domains_of("columns", columns))
-        pairs = _pairs(self.columns)
+        self._pairs = pairs = _pairs(self.columns)
         self._oracles = {
             name: JointTable(epsilon, {each: self.columns[each] for each in pair}, oracle=one)
             for (name, pair), (_, one) in zip(
@@ -357,7 +358,7 @@ class PairTables(AttributeCollection):
     @property
     def pairs(self) -> Mapping[str, tuple[str, str]]:
         """For each table its name and the two questions."""
-        return _pairs(self.columns)
+        return MappingProxyType(self._pairs)
 
     def answers_of(self, answers: Array, part: int) -> Array:
         """Put the codes of a pair together."""
@@ -377,7 +378,8 @@ def _pairs(columns: Mapping[str, Domain]) -> dict[str, tuple[str, str]]:
             f"columns must name at least 3 questions, got {len(columns)}: a turnout.JointTable has "
             "the table of two"
         )
-    cells = sum(math.prod(pair) for pair in itertools.combinations(_sizes(columns), 2))
+    sizes = [each.size for each in columns.values()]
+    cells = sum(math.prod(pair) for pair in itertools.combinations(sizes, 2))
     if cells > MOST_CELLS:
         raise InvalidValueError(
             f"columns must have tables of two with at most {MOST_CELLS:,} cells together, got "
@@ -390,7 +392,3 @@ def _pairs(columns: Mapping[str, Domain]) -> dict[str, tuple[str, str]]:
             f"columns must have names whose pairs differ, got {_arguments.listed(tuple(columns))}"
         )
     return named
-
-
-def _sizes(columns: Mapping[str, Domain]) -> list[int]:
-    return [each.size for each in columns.values()]
