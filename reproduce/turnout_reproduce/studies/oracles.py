@@ -16,8 +16,9 @@ from turnout._types import Floats, Unsigned
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import checked_oracle, factories, make
-from turnout.frequency.estimation.estimate import POSTPROCESSING, postprocessed
+from turnout.frequency.estimation.estimate import SHRUNK
 from turnout.frequency.estimation.estimators import ESTIMATORS, estimator_variance
+from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.tally import Tally
@@ -85,7 +86,8 @@ def _errors(
     """Give the total variation and the mean squared error of the estimate of each collection."""
     found = np.empty((2, len(seeds)))
     for place, seed in enumerate(seeds):
-        estimate = postprocessed(draw(seed=seed).estimate(method), postprocessing)
+        raw = draw(seed=seed).estimate(method)
+        estimate = raw.shrink() if postprocessing == SHRUNK else raw.project(postprocessing)
         found[:, place] = estimate.total_variation(truth), estimate.distance(truth, "rmse") ** 2
     return found[0], found[1]
 
@@ -148,7 +150,7 @@ def compare_rates(
     domain, counts, nodes = population(true_counts)
     repeats = _arguments.integer("repeats", repeats, least=2, most=1_000_000)
     _arguments.choice("method", method, tuple(ESTIMATORS))
-    _arguments.choice("postprocessing", postprocessing, POSTPROCESSING)
+    _arguments.choice("postprocessing", postprocessing, ("none", *PROJECTIONS, SHRUNK))
     if not callable(oracle):
         raise _arguments.mistyped("oracle must be callable with an epsilon and a domain", oracle)
     epsilons = _arguments.items("epsilons", epsilons, "an iterable of numbers")
@@ -302,7 +304,7 @@ def compare_oracles(
     domain, counts, nodes = population(true_counts)
     repeats = _arguments.integer("repeats", repeats, least=2, most=1_000_000)
     _arguments.choice("method", method, tuple(ESTIMATORS))
-    _arguments.choice("postprocessing", postprocessing, POSTPROCESSING)
+    _arguments.choice("postprocessing", postprocessing, ("none", *PROJECTIONS, SHRUNK))
     taking_part = taking_part_in(participation)
     rate = taking_part.uniform_rate
     if rate is None:
