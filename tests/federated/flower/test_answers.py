@@ -21,10 +21,20 @@ from turnout.errors import (
 )
 from turnout.federated.flower import frequency_client_app, frequency_server_app
 from turnout.federated.flower.frequency import _reports
-from turnout.federated.flower.kept import Answer, load_answers, save_answers
+from turnout.federated.flower.kept import Answer, node_answers
 
 LABELS = ["never", "once", "often"]
 Make = Callable[..., Any]
+
+
+def load_answers(node: Any) -> dict[str, Answer]:
+    with node_answers(node) as answers:
+        return dict(answers)
+
+
+def save_answers(node: Any, given: dict[str, Answer]) -> None:
+    with node_answers(node) as answers:
+        answers.update(given)
 
 
 def plan_of(epsilon: float = 1.0, rate: float = 0.5, kind: Any = tn.DirectEncoding) -> tn.Plan:

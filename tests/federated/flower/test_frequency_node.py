@@ -77,7 +77,7 @@ def test_a_function_that_fails_does_not_show_how(context: Any) -> None:
         raise SmithError("Smith")
 
     reply = frequency_client_app(failing, budget=1.0)(asked(["yes", "no"]), context())
-    assert reply.error.reason == "no answer is given: see the node's log"
+    assert reply.error.reason == "nothing is sent: see the node's log"
 
 
 def test_reports_that_honest_nodes_hardly_ever_send_are_told(context: Any) -> None:

@@ -16,7 +16,7 @@ from flwr.common.logger import log
 from turnout import _arguments
 from turnout._types import Integers
 from turnout.accounting import PrivacyLedger
-from turnout.errors import BudgetExceededError, InvalidTypeError, ProtocolError, TurnoutError
+from turnout.errors import InvalidTypeError, ProtocolError, TurnoutError
 from turnout.federated import Client, Draw, RandomParticipationSGD, Structure, Update
 from turnout.federated.client import LABEL
 from turnout.federated.flower import records
@@ -217,7 +217,7 @@ class _Node:
             model, structure = records.model_of(message.content)
             plan = self._accepted(message, context)
         except TurnoutError as error:
-            return _refusal(message, error)
+            return records.refusal(message, error)
         try:
             size, gradients_of = local(context)
             if self.size_bound is not None:
@@ -227,7 +227,7 @@ class _Node:
         try:
             client, draw = self._drawn(message, context, plan, size, structure)
         except (TurnoutError, OSError) as error:
-            return _refusal(message, error)
+            return records.refusal(message, error)
         update: Update | None
         if draw.takes_part:
             try:
@@ -329,17 +329,6 @@ def _check_kind(ledger: PrivacyLedger, plan: RandomParticipationSGD) -> None:
                 f"other kind that the server chooses, got {plan.mechanism!r}: name the plan on the "
                 "node"
             )
-
-
-def _refusal(message: Message, error: Exception) -> Message:
-    """Reply that nothing is sent, with the reason as far as it is public."""
-    log(ERROR, "turnout: this round is refused: %s", error)
-    reason = "see the node's log"
-    if isinstance(error, ProtocolError):
-        reason = str(error)
-    elif isinstance(error, BudgetExceededError):
-        reason = "the node's privacy budget does not allow another round"
-    return records.refused(message, f"{type(error).__name__}: {reason}")
 
 
 def _failure(message: Message, reason: str) -> Message:

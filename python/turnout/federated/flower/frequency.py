@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from logging import ERROR, INFO, WARNING
+from logging import INFO, WARNING
 from typing import Any
 
 import numpy as np
@@ -24,23 +24,15 @@ from turnout import Domain, FrequencyEstimate, Plan, Reports, Tally, _arguments,
 from turnout.accounting.values import positive
 from turnout.collecting.randomizer import tell_improbable
 from turnout.errors import (
-    BudgetExceededError,
     CorruptDataError,
     InvalidTypeError,
     MalformedMessageError,
-    PlanExpiredError,
     PlanMismatchError,
     ProtocolError,
     TurnoutError,
 )
 from turnout.federated.flower import records
-from turnout.federated.flower.kept import (
-    Answer,
-    load_answers,
-    save_answers,
-    taking_turns,
-    with_room_for,
-)
+from turnout.federated.flower.kept import Answer, node_answers, with_room_for
 from turnout.federated.flower.strategy import connected_nodes
 
 _COLLECTION = "turnout.collection"
@@ -117,15 +109,13 @@ def frequency_client_app(
             node_seed = (
                 None if seed is None else _seeds.derived(seed(context), records.partition(context))
             )
-            with taking_turns(context):
-                answers = load_answers(context)
+            with node_answers(context) as answers:
                 with_room_for(answers, name, asked, limit)
                 if name not in answers:
                     answers[name] = _randomized(asked, answer(context), node_seed)
-                    save_answers(context, answers)
             return _reply(message, asked, answers[name])
         except Exception as error:
-            return _refusal(message, error)
+            return records.refusal(message, error)
 
     return app
 
@@ -332,14 +322,3 @@ def _reports(plan: Plan, reply: Message, most: int) -> Reports:
     except Exception as error:
         # Whatever a node's bytes lead to is wrong with that node's reply alone.
         raise MalformedMessageError(f"the reply has no reports: {error}") from error
-
-
-def _refusal(message: Message, error: Exception) -> Message:
-    """Reply that nothing is sent; details, which may quote the answer, stay in the node's log."""
-    log(ERROR, "turnout: no answer is given", exc_info=error)
-    reason = "no answer is given: see the node's log"
-    if isinstance(error, BudgetExceededError):
-        reason = "BudgetExceededError: the node's budget does not allow another answer"
-    elif isinstance(error, (ProtocolError, PlanExpiredError, PlanMismatchError)):
-        reason = f"{type(error).__name__}: {error}"
-    return records.refused(message, reason)

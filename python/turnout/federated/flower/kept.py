@@ -166,13 +166,12 @@ class Answer:
         raise CorruptDataError(f"no answer of a collection: {_arguments.shown(description)}")
 
 
-def taking_turns(context: Context) -> contextlib.AbstractContextManager[None]:
-    """Keep other processes from the node's answers."""
-    return _Kept(context, _ANSWERS).turn()
+@contextlib.contextmanager
+def node_answers(context: Context) -> Iterator[dict[str, Answer]]:
+    """Lend what the node has answered, by the name of the collection, and write down what is new.
 
-
-def load_answers(context: Context) -> dict[str, Answer]:
-    """Read what the node has answered, by the name of the collection.
+    It is written when the block ends, so before anything is sent; if the block ends in an exception
+    everything is as before. Processes that use the same file take turns.
 
     Parameters
     ----------
@@ -181,27 +180,27 @@ def load_answers(context: Context) -> dict[str, Answer]:
         file, made with the first answer. Otherwise answers live in ``context.state``: as long as
         the run.
 
+    Yields
+    ------
+    dict
+        The answers; the block adds its own.
+
     Raises
     ------
     CorruptDataError
         If the file is damaged.
     OSError
-        If it cannot be read.
+        If the file cannot be read or written.
     """
-    return _Kept(context, _ANSWERS).read(_decoded) or {}
-
-
-def save_answers(context: Context, answers: Mapping[str, Answer]) -> None:
-    """Write down what the node has answered, before it is sent.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    """
-    described = {name: asdict(answer) for name, answer in answers.items()}
-    document = {"format": _FORMAT, "version": _VERSION, "answers": described}
-    _Kept(context, _ANSWERS).write(json.dumps(document, sort_keys=True))
+    kept = _Kept(context, _ANSWERS)
+    with kept.turn():
+        answers = kept.read(_decoded) or {}
+        before = len(answers)
+        yield answers
+        if len(answers) > before:
+            described = {name: asdict(answer) for name, answer in answers.items()}
+            document = {"format": _FORMAT, "version": _VERSION, "answers": described}
+            kept.write(json.dumps(document, sort_keys=True))
 
 
 def with_room_for(answers: Mapping[str, Answer], name: str, plan: Plan, budget: float) -> None:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from logging import WARNING
+from logging import ERROR, WARNING
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,11 @@ from turnout._arrays import read_array
 from turnout._documents import parsed
 from turnout._types import Integers
 from turnout.errors import (
+    BudgetExceededError,
     CorruptDataError,
     MalformedMessageError,
+    PlanExpiredError,
+    PlanMismatchError,
     ProtocolError,
     TurnoutError,
 )
@@ -62,6 +65,17 @@ _VALUES = "values"
 def refused(message: Message, reason: str) -> Message:
     """Reply that nothing is sent."""
     return Message(Error(_REFUSED, reason), reply_to=message)
+
+
+def refusal(message: Message, error: Exception) -> Message:
+    """Reply why nothing is sent as far as it is public; what may quote data stays in the log."""
+    log(ERROR, "turnout: nothing is sent", exc_info=error)
+    reason = "nothing is sent: see the node's log"
+    if isinstance(error, BudgetExceededError):
+        reason = "BudgetExceededError: the node's privacy budget does not allow it"
+    elif isinstance(error, (ProtocolError, PlanExpiredError, PlanMismatchError)):
+        reason = f"{type(error).__name__}: {error}"
+    return refused(message, reason)
 
 
 def partition(context: Context) -> int:
