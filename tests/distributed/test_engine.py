@@ -216,9 +216,8 @@ def test_costs_of_one_stage_are_those_of_the_layout() -> None:
     assert aggregator.additions == 999 * 30
     assert aggregator.draws == 20_000
     assert costs.average("server").additions == 60
-    lines = costs.table().splitlines()
+    lines = str(costs).splitlines()
     assert [line.split()[0] for line in lines] == ["one", "user", "aggregator", "server"]
-    assert str(costs) == costs.table()
 
 
 def test_the_formulas_are_those_of_table_1() -> None:
@@ -260,7 +259,7 @@ def test_measured_costs_of_users_as_parties_are_those_of_table_1() -> None:
     # q = 211: elements of a byte each. The paper counts elements alone, and each user's sum to all.
     assert paper.bytes == 2 * 200 * 30 + 30
     assert user.bytes == 200 * (61 + 30) + 199 * (52 + 16) + (52 + 20 + 30)
-    assert "by the paper's Table 1" in found.table()
+    assert "by the paper's Table 1" in str(found)
 
 
 # The same law as with messages.

@@ -136,9 +136,9 @@ def test_a_description_is_not_calibrated_again() -> None:
         {"client_rate": 2.0},
         {"clip": "1"},
         {"mode": "trust me"},
-        {"target": [1.0]},
-        {"target": [-1.0, 1e-5, 3]},
-        {"target": 5},
+        {"epsilon": 1.0},
+        {"epsilon": -1.0, "delta": 1e-5, "rounds": 3},
+        {"epsilon": 1.0, "delta": 1e-5, "rounds": "3"},
         {"more": 1},
         {"grid_bits": 24.5},
         {"noise_multiplier": None},
@@ -152,7 +152,7 @@ def test_altered_descriptions_are_refused(change: dict[str, Any]) -> None:
 def test_no_noise_is_looked_for_in_what_others_describe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "calibrate_noise", lambda *a, **b: pytest.fail("looked for"))
     asked = {"noise_multiplier": None, "epsilon": 1.0, "delta": 1e-5, "rounds": 10**9}
-    with pytest.raises(CorruptDataError, match="expected the fields"):
+    with pytest.raises(CorruptDataError, match="give either noise_multiplier or"):
         RandomParticipationSGD.from_dict({**plan_of().to_dict(), **asked})
 
 

@@ -182,16 +182,6 @@ class PrimeField:
         """
         return self.core.add(self._vector("left", left), self._vector("right", right))
 
-    def subtract(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Array:
-        """Subtract a vector from another of the same length.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If they are no elements, or of different lengths.
-        """
-        return self.core.subtract(self._vector("left", left), self._vector("right", right))
-
     def sum(self, rows: npt.ArrayLike) -> Array:
         """Add up vectors.
 

@@ -248,7 +248,7 @@ class NoisyAggregation(Deployed):
     def decode(self, sums: Array) -> Integers:
         """Read field elements as counts with noise, which may be negative or above n."""
         middle = self.users // 2
-        shifted = self.field.subtract(sums, self.field.reduce(np.full(sums.shape, middle)))
+        shifted = self.field.add(sums, self.field.reduce(np.full(sums.shape, -middle)))
         return self.field.lift(shifted) + middle
 
     def estimation(self, sums: Integers, received: int) -> Estimation:

@@ -103,14 +103,8 @@ class Recommendation(Listing):
                 return record.mechanism
         raise InvalidValueError("no distributed mechanism reaches the target")
 
-    def table(self) -> str:
-        """Format the records as a plain-text table.
-
-        Returns
-        -------
-        str
-            One line for each mechanism, and what is not among them with the reason.
-        """
+    def __str__(self) -> str:
+        """Give the records as a text table, and below it what is not among them with the reason."""
         width = max(len(record.title) for record in self.records) + 2
         lines = [f"{'mechanism':<{width}}{'rmse':>10}{'delta':>10}{'share bytes':>14}  holds for"]
         for record in self.records:
@@ -142,10 +136,6 @@ class Recommendation(Listing):
         for title, reason in self.refused:
             titles.setdefault(reason, []).append(title)
         return [f"not compared ({reason}): {'; '.join(each)}" for reason, each in titles.items()]
-
-    def __str__(self) -> str:
-        """Show the table."""
-        return self.table()
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the error of each mechanism.
@@ -253,7 +243,7 @@ def recommend(
     >>> found = recommend(1000, 30, epsilon=1.0, delta=1e-5)
     >>> found.best.noise
     'discrete_laplace'
-    >>> print(recommend(1000, 30, epsilon=1.0).table().partition("not compared")[0].strip())
+    >>> print(str(recommend(1000, 30, epsilon=1.0)).partition("not compared")[0].strip())
     mechanism                                       rmse     delta   share bytes  holds for
     discrete laplace noise by users               0.0028         0           106  any data
     discrete laplace noise by aggregators        0.00485         0           106  any data

@@ -203,15 +203,10 @@ class CostLedger(Tabular):
         """
         return self.totals[role].over(self.parties[role])
 
-    def table(self) -> str:
-        """Format the mean costs of a party, with the formulas of the paper below.
+    def __str__(self) -> str:
+        """Give the mean costs of a party, with the formulas of the paper below, as a text table.
 
         Columns without costs are left out.
-
-        Returns
-        -------
-        str
-            One line for each role, and one for each formula.
         """
         known = [*self.totals.values(), *self.formulas.values()]
         columns = [name for name in _COLUMNS if any(getattr(costs, name) for costs in known)]
@@ -222,10 +217,6 @@ class CostLedger(Tabular):
             if role in self.formulas:
                 lines.append(_line("  by the paper's Table 1", "", self.formulas[role], columns))
         return "\n".join(lines)
-
-    def __str__(self) -> str:
-        """Show the table."""
-        return self.table()
 
 
 def _line(title: str, parties: str, costs: Costs, columns: Iterable[str]) -> str:

@@ -362,11 +362,10 @@ class RandomParticipationSGD:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the plan in terms of JSON: what a server tells its clients."""
-        values = {name: getattr(self, name) for name in _DESCRIBED}
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
         if math.isinf(self.clip):
             values["clip"] = None
-        target = None if self.target is None else list(self.target)
-        return {"format": _FORMAT, "version": _VERSION, **values, "target": target}
+        return {"format": _FORMAT, "version": _VERSION, **values}
 
     @classmethod
     def from_dict(cls, description: Any) -> Self:
@@ -397,21 +396,22 @@ class RandomParticipationSGD:
                 f"not a plan of federated training: {_arguments.shown(description)}"
             )
         check_version("plan of federated training", description, _FORMAT, _VERSION)
-        # Nothing else: with an epsilon the noise would be looked for, which could take any time.
-        if description.keys() != {"format", "version", "target", *_DESCRIBED}:
+        names = [each.name for each in fields(cls) if each.init]
+        if description.keys() != {"format", "version", *names}:
             raise CorruptDataError(
-                "not a plan of federated training: expected the fields "
-                f"{', '.join(_DESCRIBED)} and target, got {_arguments.shown(list(description))}"
+                f"not a plan of federated training: expected the fields {', '.join(names)}, got "
+                f"{_arguments.shown(list(description))}"
             )
-        values = {name: description[name] for name in _DESCRIBED}
+        values = {name: description[name] for name in names}
+        # With a target the noise would be looked for, which could take any time.
+        target = [values.pop(name) for name in ("epsilon", "delta", "rounds")]
         if values["clip"] is None:
             values["clip"] = math.inf
         if values["noise"] == "none":
             values["noise_multiplier"] = None
         try:
             plan = cls(**values)
-            if description["target"] is not None:
-                plan._settle_target(*description["target"])
+            plan._settle_target(*target)
         except (TurnoutError, TypeError) as error:
             raise CorruptDataError(f"not a plan of federated training: {error}") from error
         return plan
@@ -428,13 +428,6 @@ class RandomParticipationSGD:
         rates = f"{self.client_rate!r}, {self.sample_rate!r}, {self.clip!r}"
         return f"{type(self).__name__}({rates}, {rest})"
 
-
-#: What a description says one by one; the target is one member.
-_DESCRIBED = tuple(
-    each.name
-    for each in fields(RandomParticipationSGD)
-    if each.init and each.name not in ("epsilon", "delta", "rounds")
-)
 
 #: A smaller clip is beside numbers that floating point rounds away.
 _LEAST_CLIP = 2.0**-1000

@@ -14,6 +14,7 @@ import ssl
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from turnout import _arguments
@@ -321,6 +322,7 @@ def _half_of_all_files() -> int:
     return 1000 if limit == resource.RLIM_INFINITY else max(1, min(1000, limit // 2))
 
 
+@dataclass(frozen=True)
 class Admission:
     """Asks a function, which is the caller's, about certificates, which are anybody's.
 
@@ -335,13 +337,15 @@ class Admission:
         If it is no function, or an asynchronous one: what that gives would count as true.
     """
 
-    def __init__(self, admits: Admits | None) -> None:
+    admits: Admits | None
+
+    def __post_init__(self) -> None:
+        admits = self.admits
         if admits is not None and (not callable(admits) or inspect.iscoroutinefunction(admits)):
             raise _arguments.mistyped(
                 "admits must be a function of a party and a certificate that gives True or False",
                 admits,
             )
-        self._admits = admits
 
     def check(self, sender: Party, certificate: dict[str, Any]) -> None:
         """Refuse a sender that the certificate does not speak for.
@@ -351,10 +355,10 @@ class Admission:
         ProtocolError
             If the function gives anything but True, or raises.
         """
-        if self._admits is None:
+        if self.admits is None:
             return
         try:
-            admitted: object = self._admits(sender, certificate)
+            admitted: object = self.admits(sender, certificate)
         except Exception as error:
             # The certificate must not end the round. What the error says may be from it, and is
             # not logged.
