@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -60,6 +60,7 @@ class BoostingRound:
     certificate: float
 
 
+@dataclass(eq=False, repr=False)
 class MollifiedBoosting(PointSampler):
     """A private draw from a boosted density: MBDE.
 
@@ -143,29 +144,19 @@ class MollifiedBoosting(PointSampler):
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        reference: Any = None,
-        n_rounds: int = 10,
-        weak_learner: Any = None,
-        trials: int | None = None,
-        random_state: int | None = None,
-        progress: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.reference = reference
-        self.n_rounds = n_rounds
-        self.weak_learner = weak_learner
-        self.trials = trials
-        self.random_state = random_state
-        self.progress = progress
+    epsilon: float = 1.0
+    _: KW_ONLY
+    reference: Any = None
+    n_rounds: int = 10
+    weak_learner: Any = None
+    trials: int | None = None
+    random_state: int | None = None
+    progress: bool = False
 
-    rounds_: tuple[BoostingRound, ...]
-    score_: BoostedScore
-    trials_: int
-    reference_: Reference
+    rounds_: tuple[BoostingRound, ...] = field(init=False)
+    score_: BoostedScore = field(init=False)
+    trials_: int = field(init=False)
+    reference_: Reference = field(init=False)
 
     @property
     def certificate_(self) -> float:

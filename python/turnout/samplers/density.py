@@ -7,6 +7,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,27 +33,20 @@ _COMPONENTS = 8
 _MOST = 5000
 
 
+@dataclass(eq=False, repr=False)
 class ProjectedSampler(PointSampler):
     """Draws from a density estimate of a person's records, clipped into a band."""
 
-    projection_: Projection
-    reference_: Reference
-    estimator_: Any
+    epsilon: float = 1.0
+    _: KW_ONLY
+    reference: Any = None
+    estimator: Any = None
+    proposals: int | None = None
+    random_state: int | None = None
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        reference: Any = None,
-        estimator: Any = None,
-        proposals: int | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.reference = reference
-        self.estimator = estimator
-        self.proposals = proposals
-        self.random_state = random_state
+    projection_: Projection = field(init=False)
+    reference_: Reference = field(init=False)
+    estimator_: Any = field(init=False)
 
     def _base(self) -> float | None:
         """Give the least density of a draw, relative to the reference; None: e^(-epsilon/2)."""

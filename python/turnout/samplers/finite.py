@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +29,7 @@ from turnout.samplers.finite_law import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class FiniteSampler(RatioSampler):
     """A sampler of one of finitely many values.
 
@@ -39,19 +41,13 @@ class FiniteSampler(RatioSampler):
         The law of one draw.
     """
 
-    domain_: Domain
-    probabilities_: Floats
+    epsilon: float = 1.0
+    domain_size: int | None = None
+    _: KW_ONLY
+    domain: Any = None
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        domain_size: int | None = None,
-        *,
-        domain: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.domain_size = domain_size
-        self.domain = domain
+    domain_: Domain = field(init=False)
+    probabilities_: Floats = field(init=False)
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Fit on one person's values.
@@ -174,6 +170,7 @@ def band_of(sampler: LawSampler) -> tuple[Floats, Floats]:
     return sampler._band()
 
 
+@dataclass(eq=False, repr=False)
 class FiniteMollifier(LawSampler):
     """A private draw of a value, from the projection of a person's values onto the mollifier.
 
@@ -225,16 +222,8 @@ class FiniteMollifier(LawSampler):
     0.8863
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        domain_size: int | None = None,
-        *,
-        reference: Any = None,
-        domain: Any = None,
-    ) -> None:
-        super().__init__(epsilon, domain_size, domain=domain)
-        self.reference = reference
+    _: KW_ONLY
+    reference: Any = None
 
     def project(self, p: Any) -> Floats:
         """Project a distribution onto the mollifier, in closed form.

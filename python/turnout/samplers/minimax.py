@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ _PROPOSAL: Final = 2**32
 _MOST: Final = 2**16
 
 
+@dataclass(eq=False, repr=False)
 class MinimaxSampler(LawSampler, ProjectedSampler):
     """A private draw whose largest divergence from the person's distribution is the least possible.
 
@@ -100,28 +102,9 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
     (1,)
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        domain_size: int | None = None,
-        *,
-        domain: Domain | None = None,
-        reference: Any = None,
-        lower: float | None = None,
-        upper: float | None = None,
-        estimator: Any = None,
-        proposals: int | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.domain_size = domain_size
-        self.domain = domain
-        self.reference = reference
-        self.lower = lower
-        self.upper = upper
-        self.estimator = estimator
-        self.proposals = proposals
-        self.random_state = random_state
+    _: KW_ONLY
+    lower: float | None = None
+    upper: float | None = None
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Fit on one person's data.

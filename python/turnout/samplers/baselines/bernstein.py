@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ _LARGEST_DEFAULT_DEGREE = 2000
 _FAINT = 1e-250
 
 
+@dataclass(eq=False, repr=False)
 class BernsteinSampler(ReleasedSampler):
     """Release a Bernstein polynomial density with Laplace noise, and draw from it.
 
@@ -109,26 +111,12 @@ class BernsteinSampler(ReleasedSampler):
 
     noise: ClassVar[str] = "discrete Laplace"
 
-    degree_: int
-    sensitivity_: int
-    scale_: Fraction
+    _: KW_ONLY
+    degree: int | None = None
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        bounds: Any,
-        degree: int | None = None,
-        unit: str = "dataset",
-        uniform_share: float | None = None,
-        noise_seed: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.degree = degree
-        self.unit = unit
-        self.uniform_share = uniform_share
-        self.noise_seed = noise_seed
+    degree_: int = field(init=False)
+    sensitivity_: int = field(init=False)
+    scale_: Fraction = field(init=False)
 
     def check_epsilon(self) -> float:
         """Check the parameter ``epsilon``, and give it as a float.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -36,6 +37,7 @@ _WIDEST = 0.25
 _ROUNDING = 2.0**-48
 
 
+@dataclass(eq=False, repr=False)
 class PrivateKernelDensity(ReleasedSampler):
     """Release a kernel density estimate with Gaussian-process noise, and draw from it.
 
@@ -131,31 +133,15 @@ class PrivateKernelDensity(ReleasedSampler):
 
     noise: ClassVar[str] = "discrete Gaussian"
 
-    grid_: tuple[int, ...]
-    rank_: int
-    squared_sensitivity_: int
-    variance_: float
+    _: KW_ONLY
+    delta: float = 1e-6
+    bandwidth: Any = None
+    grid: int | None = None
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 1e-6,
-        bounds: Any,
-        bandwidth: Any = None,
-        grid: int | None = None,
-        unit: str = "dataset",
-        uniform_share: float | None = None,
-        noise_seed: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.bandwidth = bandwidth
-        self.grid = grid
-        self.unit = unit
-        self.uniform_share = uniform_share
-        self.noise_seed = noise_seed
+    grid_: tuple[int, ...] = field(init=False)
+    rank_: int = field(init=False)
+    squared_sensitivity_: int = field(init=False)
+    variance_: float = field(init=False)
 
     def _release(self, records: Floats, seed: int | None) -> tuple[Floats, float]:
         count, dimension = records.shape

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -80,6 +81,7 @@ class Box(Uniform):
         return np.bincount(flat, minlength=math.prod(shape)).astype(np.int64)
 
 
+@dataclass(eq=False, repr=False)
 class ReleasedSampler(PointSampler):
     """A sampler that releases a noisy density once, in ``fit``; the first call of ``sample`` pays.
 
@@ -92,19 +94,20 @@ class ReleasedSampler(PointSampler):
         The epsilon of the release, at most the one asked for.
     """
 
-    #: What one release costs beside epsilon.
-    delta: float = 0.0
-    delta_: float
-    unit_: str
+    epsilon: float = 1.0
+    _: KW_ONLY
     bounds: Any
-    unit: str
-    uniform_share: float | None
-    noise_seed: int | None
+    unit: str = "dataset"
+    uniform_share: float | None = None
+    noise_seed: int | None = None
 
-    weights_: Floats
-    realized_epsilon_: float
-    _box: Box
-    _paid: bool
+    weights_: Floats = field(init=False)
+    realized_epsilon_: float = field(init=False)
+    delta_: float = field(init=False)
+    unit_: str = field(init=False)
+
+    #: What one release costs beside epsilon.
+    delta = 0.0
 
     #: What the noise is called in the guarantee.
     noise: ClassVar[str]
