@@ -163,6 +163,19 @@ def test_the_client_that_is_named_is_the_one_that_loses_so_much(
     assert truth <= bounds.upper
 
 
+@pytest.mark.parametrize("way", ["remove", "add"])
+@pytest.mark.parametrize("noise", [1e-7, 0.02])
+def test_losses_that_no_number_holds_count_as_the_largest_that_one_holds(
+    noise: float, way: str
+) -> None:
+    composed = ta.RandomParticipation(0.1, 1.0, 3, noise).compose(50, way)
+    # Who comes in one of the rounds is seen at once.
+    seen = 1.0 - 0.9**50
+    bounds = composed.delta_bounds(3.0)
+    assert 0.98 * seen < bounds.lower <= seen * (1.0 + 1e-12) <= bounds.upper * (1.0 + 1e-9)
+    assert composed.epsilon_bounds(1e-6).lower > 100.0
+
+
 def test_bounds_are_a_pair_that_can_be_pickled() -> None:
     bounds = Bracket(1.0, 2.0, "someone", True)
     low, high = bounds

@@ -232,3 +232,24 @@ def test_rounds_of_one_count_cost_less_than_the_composition() -> None:
 def test_bad_parameters_are_refused(rate: Any, threshold: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"(rate|threshold) must be"):
         SampleAndThreshold(rate, threshold)
+
+
+def test_rounds_of_a_move_lose_what_the_items_that_are_named_lose() -> None:
+    mechanism, rounds, epsilon = SampleAndThreshold(0.6, 3), 2, 1.0
+    bounds = mechanism.compose(rounds, "replace").delta_bounds(epsilon)
+    reached = []
+    for item in mechanism._items():
+        sizes = item.others + 1, item.others, item.elsewhere + 1, item.elsewhere
+        most = max(sizes)
+        more, fewer, there, here = (_masses(size, 0.6, 3, most) for size in sizes)
+        first, second = np.outer(more, here).ravel(), np.outer(fewer, there).ravel()
+        both = np.outer(first, first) - math.exp(epsilon) * np.outer(second, second)
+        if f"{item.others:,} other people" in bounds.reached:
+            reached.append(float(np.maximum(both, 0.0).sum()))
+    assert 0.9 * max(reached) < bounds.lower <= max(reached) <= bounds.upper
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_rounds_of_items_of_different_numbers_have_lower_values(epsilon: float) -> None:
+    bounds = SampleAndThreshold(0.9, 300).compose(50, "replace").delta_bounds(epsilon)
+    assert 0.5 * bounds.upper < bounds.lower < bounds.upper

@@ -168,6 +168,9 @@ class Item(Continuous):
     others: int
     elsewhere: int
 
+    #: The person moves, or comes back: different laws where the items have different numbers.
+    replaced: ClassVar[tuple[str, str]] = ("replace", "return")
+
     @property
     def name(self) -> str:
         """The data in words."""
@@ -185,11 +188,11 @@ class Item(Continuous):
 def _outcomes(item: Item, direction: str) -> Outcomes:
     """Give what is published of an item, and of the one to which a person may move."""
     more, fewer = _pair(item.others, item.rate, item.threshold)
-    if direction == "replace":
+    if direction in Item.replaced:
         there, here = _pair(item.elsewhere, item.rate, item.threshold)
         more, fewer, there, here = *_merged(more, fewer), *_merged(there, here)
-        return by_loss(np.outer(more, here).ravel(), np.outer(fewer, there).ravel())
-    return by_loss(more, fewer) if direction == "remove" else by_loss(fewer, more)
+        more, fewer = np.outer(more, here).ravel(), np.outer(fewer, there).ravel()
+    return by_loss(more, fewer) if direction in ("remove", "replace") else by_loss(fewer, more)
 
 
 def _merged(one: Floats, two: Floats) -> tuple[Floats, Floats]:
