@@ -205,9 +205,41 @@ class PrivateSampler(abc.ABC):
         """
         return float(np.mean(self.score_samples(X)))
 
-    @abc.abstractmethod
     def fit(self, X: Any, y: None = None) -> Self:
-        """Fit on one person's data."""
+        """Fit on one person's data.
+
+        Parameters
+        ----------
+        X
+            The person's records: real numbers of shape (n_records, n_features). Of a sampler of
+            finitely many values the person's values, at least one: anything that
+            :meth:`turnout.Domain.encode` takes.
+        y
+            Not used; scikit-learn's convention.
+
+        Returns
+        -------
+        PrivateSampler
+            The sampler itself. Each fit grants one draw anew: a second fit on the same data is a
+            second release if it is drawn from.
+
+        Raises
+        ------
+        UnknownLabelError, CodeOutsideDomainError
+            If a value is not in the domain.
+        InvalidTypeError, InvalidValueError
+            If a parameter or the data cannot be used.
+        MissingExtraError
+            If scikit-learn is needed and not installed.
+        """
+        epsilon = self.check_epsilon()
+        data = self._read(X)
+        # A failed fit leaves no half-fitted sampler behind.
+        vars(self).pop("budget_", None)
+        self.epsilon_ = epsilon
+        self._learn(data)
+        self.budget_ = self._grant()
+        return self
 
     @abc.abstractmethod
     def score_samples(self, X: Any) -> Floats:
@@ -232,6 +264,14 @@ class PrivateSampler(abc.ABC):
             "data set: no draw is more than e^epsilon times as likely under one data set as under "
             f"another. m draws cost m times {self.epsilon_!r}."
         )
+
+    @abc.abstractmethod
+    def _read(self, X: Any) -> Any:
+        """Check what is fitted on, and change nothing."""
+
+    @abc.abstractmethod
+    def _learn(self, data: Any) -> None:
+        """Fit on what was read."""
 
     @abc.abstractmethod
     def _draw(self, count: int, seed: int | None) -> Array:
@@ -306,43 +346,17 @@ class PointSampler(PrivateSampler):
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
 
-    def fit(self, X: Any, y: None = None) -> Self:
-        """Fit on one person's data.
+    def _read(self, X: Any) -> tuple[Floats, npt.NDArray[np.object_] | None]:
+        return training_points(X), _column_names(X)
 
-        Parameters
-        ----------
-        X
-            The person's records: real numbers of shape (n_records, n_features).
-        y
-            Not used; scikit-learn's convention.
-
-        Returns
-        -------
-        PrivateSampler
-            The sampler itself. Each fit grants one draw anew: a second fit on the same data is a
-            second release if it is drawn from.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If a parameter or the data cannot be used.
-        MissingExtraError
-            If scikit-learn is needed and not installed.
-        """
-        epsilon = self.check_epsilon()
-        records = training_points(X)
-        # A failed fit leaves no half-fitted sampler behind.
-        vars(self).pop("budget_", None)
-        self.epsilon_ = epsilon
+    def _learn(self, data: tuple[Floats, npt.NDArray[np.object_] | None]) -> None:
+        records, names = data
         self.n_features_in_ = records.shape[1]
         # As in scikit-learn: there if the records had names of columns, and only then.
         vars(self).pop("feature_names_in_", None)
-        names = _column_names(X)
         if names is not None:
             self.feature_names_in_ = names
         self._fit(records)
-        self.budget_ = self._grant()
-        return self
 
     def score_samples(self, X: Any) -> Floats:
         """Give the log-density of one draw at given points.

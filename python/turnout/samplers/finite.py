@@ -12,7 +12,7 @@ import numpy as np
 
 from turnout import _core
 from turnout._seeds import derived
-from turnout._types import Array, Floats, Integers, Self, Unsigned
+from turnout._types import Array, Floats, Integers, Unsigned
 from turnout.domain import Domain
 from turnout.samplers.base import RatioSampler
 from turnout.samplers.finite_law import (
@@ -49,39 +49,13 @@ class FiniteSampler(RatioSampler):
     domain_: Domain = field(init=False)
     probabilities_: Floats = field(init=False)
 
-    def fit(self, X: Any, y: None = None) -> Self:
-        """Fit on one person's values.
-
-        Parameters
-        ----------
-        X
-            The person's values, at least one: anything that :meth:`turnout.Domain.encode` takes.
-        y
-            Not used; scikit-learn's convention.
-
-        Returns
-        -------
-        FiniteSampler
-            The sampler itself. Each fit grants one draw anew: a second fit on the same data is a
-            second release if it is drawn from.
-
-        Raises
-        ------
-        UnknownLabelError, CodeOutsideDomainError
-            If a value is not in the domain.
-        InvalidTypeError, InvalidValueError
-            If a parameter cannot be used, or there is no value.
-        """
-        epsilon = self.check_epsilon()
+    def _read(self, X: Any) -> tuple[Domain, Integers]:
         domain = domain_of(self.domain_size, self.domain)
-        counts = np.bincount(codes_of(domain, X), minlength=domain.size)
-        # A failed fit leaves no half-fitted sampler behind.
-        vars(self).pop("budget_", None)
-        self.domain_ = domain
-        self.epsilon_ = epsilon
-        self._learn(counts)
-        self.budget_ = self._grant()
-        return self
+        return domain, np.bincount(codes_of(domain, X), minlength=domain.size)
+
+    def _learn(self, data: tuple[Domain, Integers]) -> None:
+        self.domain_, counts = data
+        self._fit_counts(counts)
 
     def score_samples(self, X: Any) -> Floats:
         """Give the log-probability of one draw at given values.
@@ -118,7 +92,7 @@ class FiniteSampler(RatioSampler):
         """Give the largest divergence from a person's distribution to the law of one draw."""
 
     @abc.abstractmethod
-    def _learn(self, counts: Integers) -> None:
+    def _fit_counts(self, counts: Integers) -> None:
         """Learn from how often each code occurs."""
 
     def __sklearn_tags__(self) -> Any:
@@ -151,11 +125,29 @@ class LawSampler(FiniteSampler):
         return self._law().realized_ratio
 
     def project(self, p: Any) -> Floats:
-        """Project a distribution into the band, in closed form."""
+        """Project a distribution into the band, in closed form.
+
+        Parameters
+        ----------
+        p
+            One probability for each value.
+
+        Returns
+        -------
+        numpy.ndarray
+            The law in the band with the least KL divergence from ``p``: float64 of shape (k,).
+            Values without mass get what is left over, usually the least probability. The law of a
+            draw agrees with it but for the rounding to integers.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If a parameter or ``p`` cannot be used.
+        """
         low, high = self._band()
         return clipped(probabilities_of("p", p, low.size), low, high)
 
-    def _learn(self, counts: Integers) -> None:
+    def _fit_counts(self, counts: Integers) -> None:
         self._fitted_law = self._law()
         self._fitted_ratio = self._fitted_law.realized_ratio
         self.weights_ = self._fitted_law.weights(counts)
@@ -224,28 +216,6 @@ class FiniteMollifier(LawSampler):
 
     _: KW_ONLY
     reference: Any = None
-
-    def project(self, p: Any) -> Floats:
-        """Project a distribution onto the mollifier, in closed form.
-
-        Parameters
-        ----------
-        p
-            One probability for each value.
-
-        Returns
-        -------
-        numpy.ndarray
-            The member with the least KL divergence from ``p``: float64 of shape (k,). Values
-            without mass get what is left over, usually the least probability. The law of a draw
-            agrees with it but for the rounding to integers.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If a parameter or ``p`` cannot be used.
-        """
-        return super().project(p)
 
     def _band(self) -> tuple[Floats, Floats]:
         """Give the least and the largest probability of each value."""
@@ -391,7 +361,7 @@ class RandomizedResponseSampler(FiniteSampler):
         size = domain_of(self.domain_size, self.domain).size
         return _core.DirectEncoding(self.check_epsilon(), size)
 
-    def _learn(self, counts: Integers) -> None:
+    def _fit_counts(self, counts: Integers) -> None:
         self._fitted_ratio = self._ratio()
         self._counts: Unsigned = counts.astype(np.uint64)
         self.probabilities_ = self.project(counts / counts.sum())

@@ -12,7 +12,7 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._rounding import logarithm_up
-from turnout._types import Array, Floats, Integers, Self
+from turnout._types import Array, Floats, Integers
 from turnout.domain import Domain
 from turnout.domain import domain_of as public_domain
 from turnout.errors import InvalidValueError
@@ -106,48 +106,26 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
     lower: float | None = None
     upper: float | None = None
 
-    def fit(self, X: Any, y: None = None) -> Self:
-        """Fit on one person's data.
-
-        Parameters
-        ----------
-        X
-            The person's values, as for :meth:`turnout.Domain.encode`; or points of shape
-            (n_records, n_features).
-        y
-            Not used; scikit-learn's convention.
-
-        Returns
-        -------
-        MinimaxSampler
-            The sampler itself. Each fit grants one draw anew: a second fit on the same data is a
-            second release if it is drawn from.
-
-        Raises
-        ------
-        UnknownLabelError, CodeOutsideDomainError
-            If a value is not in the domain.
-        InvalidTypeError, InvalidValueError
-            If a parameter or the data cannot be used.
-        MissingExtraError
-            If scikit-learn is needed and not installed.
-        """
+    def _read(self, X: Any) -> Any:
         if self._over_values():
-            return LawSampler.fit(self, X)
-        # What is refused, before anything of an earlier fit is given up.
+            return LawSampler._read(self, X)
         self._base()
-        return ProjectedSampler.fit(self, X)
+        return ProjectedSampler._read(self, X)
 
-    def _learn(self, counts: Integers) -> None:
-        super()._learn(counts)
-        self._certificate, self._fitted_values = self._fitted_law.certificate, True
+    def _learn(self, data: Any) -> None:
+        self._fitted_values = self._over_values()
+        (LawSampler if self._fitted_values else ProjectedSampler)._learn(self, data)
+
+    def _fit_counts(self, counts: Integers) -> None:
+        super()._fit_counts(counts)
+        self._certificate = self._fitted_law.certificate
 
     def _fit(self, records: Floats) -> None:
         super()._fit(records)
         low, high = self._proposal_limits()
         self._fitted_ratio = Fraction(high, low)
         self._certificate = logarithm_up(max(Fraction(high, _PROPOSAL), Fraction(_PROPOSAL, low)))
-        self._fitted_limits, self._fitted_values = self._limits(), False
+        self._fitted_limits = self._limits()
 
     @property
     def certificate_(self) -> float:
