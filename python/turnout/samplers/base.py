@@ -119,7 +119,7 @@ class PrivateSampler(abc.ABC):
         parameters = self.get_params(deep=False)
         return type(self)(
             **{
-                name: copy.deepcopy(value) if name == "reference" else _unfitted(value)
+                name: copy.deepcopy(value) if name == "reference" else copy_of(value)
                 for name, value in parameters.items()
             }
         )
@@ -492,12 +492,10 @@ def _column_names(value: Any) -> npt.NDArray[np.object_] | None:
     return np.array(names, dtype=object)
 
 
-def _unfitted(value: Any) -> Any:
-    if isinstance(value, PrivateSampler):
-        return value.__sklearn_clone__()
+def copy_of(value: Any) -> Any:
+    """Copy a parameter, an estimator without what it was fitted on."""
     if hasattr(value, "get_params") and not isinstance(value, type):
-        parameters = value.get_params(deep=False)
-        return type(value)(**{name: _unfitted(entry) for name, entry in parameters.items()})
+        return require("sklearn.base", "samplers").clone(value)
     return copy.deepcopy(value)
 
 

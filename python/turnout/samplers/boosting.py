@@ -14,8 +14,7 @@ from turnout._progress import track
 from turnout._seeds import derived
 from turnout._types import Floats
 from turnout.samplers.adapters import as_reference
-from turnout.samplers.base import PointSampler, random_state_of
-from turnout.samplers.density import copy_of
+from turnout.samplers.base import PointSampler, copy_of, random_state_of
 from turnout.samplers.drawing import automatic_trials, rejection
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
 from turnout.samplers.reference import Reference, check_support

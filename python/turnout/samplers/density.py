@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import math
 import warnings
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -18,7 +15,7 @@ from turnout._one_thread import one_thread
 from turnout._seeds import derived
 from turnout._types import Array, Floats
 from turnout.samplers.adapters import as_reference, log_density_of
-from turnout.samplers.base import PointSampler, random_state_of
+from turnout.samplers.base import PointSampler, copy_of, random_state_of
 from turnout.samplers.drawing import usable_proposals
 from turnout.samplers.mollifier import Projection
 from turnout.samplers.normalizer import LogNormalizer
@@ -241,24 +238,16 @@ def _automatic_estimate(records: Floats, reference: Reference, seed: int | None)
     least = 1e-6 * max(1.0, float(scaled.var(axis=0).max()))
 
     def fitted(components: int, part: Floats) -> Any:
-        try:
+        with contextlib.suppress(ValueError):
             return mixture(components, reg_covar=least, random_state=random_state).fit(part)
-        except ValueError:
-            return None
 
-    best, lowest = 0, math.inf
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for components in range(1, most + 1):
-            found = fitted(components, few)
-            criterion = math.inf if found is None else float(found.bic(few))
-            if criterion < lowest:
-                best, lowest, chosen = components, criterion, found
-        if best and few is not scaled:
-            chosen = fitted(best, scaled)
-    return ScaledEstimate(
-        chosen if best and chosen is not None else _kernels(scaled), center, scale
-    )
+        found = filter(None, (fitted(components, few) for components in range(1, most + 1)))
+        chosen = min(found, key=lambda estimate: float(estimate.bic(few)), default=None)
+        if chosen and few is not scaled:
+            chosen = fitted(chosen.n_components, scaled)
+    return ScaledEstimate(chosen or _kernels(scaled), center, scale)
 
 
 def _kernels(scaled: Floats) -> Any:
@@ -267,11 +256,3 @@ def _kernels(scaled: Floats) -> Any:
     spread = float(np.sqrt(scaled.var(axis=0).mean())) if count > 1 else 0.1
     width = max(spread * count ** (-1.0 / (dimension + 4)), 0.01)
     return require("sklearn.neighbors", "samplers").KernelDensity(bandwidth=width).fit(scaled)
-
-
-def copy_of(estimator: Any) -> Any:
-    """Copy an estimator without what it was fitted on."""
-    if hasattr(estimator, "get_params"):
-        clone: Callable[[Any], Any] = require("sklearn.base", "samplers").clone
-        return clone(estimator)
-    return copy.deepcopy(estimator)

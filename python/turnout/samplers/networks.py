@@ -8,8 +8,7 @@ points.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +16,7 @@ from turnout import _core
 from turnout._types import Floats
 
 
-@dataclass(frozen=True)
-class DenseNetwork:
+class DenseNetwork(NamedTuple):
     """A network of dense layers with one output: a logit.
 
     Points are first standardised to ``(x - shift) / scale``. Parameters may be anything, infinities
@@ -64,14 +62,9 @@ class DenseNetwork:
         parameters = np.concatenate([part.ravel() for layer in layers for part in layer])
         return cls(classifier.activation, sizes, parameters.astype(np.float64), shift, scale)
 
-    @property
-    def parts(self) -> tuple[str, tuple[int, ...], Floats, Floats, Floats]:
-        """What the core makes the network of."""
-        return self.activation, self.sizes, self.parameters, self.shift, self.scale
-
     def logits(self, points: Floats) -> Floats:
         """Give the output at points of shape (n, inputs), whatever the network says there."""
-        return _core.network_logits(self.parts, np.ascontiguousarray(points))
+        return _core.network_logits(self, np.ascontiguousarray(points))
 
 
 def clipped_sum(
@@ -83,5 +76,4 @@ def clipped_sum(
     The last digits depend on the vector instructions of the machine, never on the number of
     threads.
     """
-    parts = [network.parts for network in networks]
-    return _core.network_scores(parts, weights, clip, np.ascontiguousarray(points))
+    return _core.network_scores(networks, weights, clip, np.ascontiguousarray(points))
