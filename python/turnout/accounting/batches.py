@@ -13,7 +13,7 @@ from turnout._rounding import rounded_up
 from turnout._types import Floats
 from turnout.accounting import slots as one_of
 from turnout.accounting.composition import WORST
-from turnout.accounting.loss_grid import EXACT, Continuous, Real
+from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.participation import sampled_gaussian
 from turnout.accounting.values import WHOLE, Divergence, Reached, smaller, surely
@@ -47,7 +47,7 @@ def _known(noise: float) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Opposed(Continuous):
+class Opposed:
     """Records of a batch of a fixed size whose gradients are all opposed to the one that changes.
 
     What is seen is a Gaussian, and in a batch with the one a Gaussian whose mean is two away.
@@ -172,7 +172,7 @@ class FixedSizeBatches(Mechanism):
 
 
 @dataclasses.dataclass(frozen=True)
-class OneSlot(Continuous):
+class OneSlot:
     """One person's gradient in one of many sums, in none of them at times; nothing else in them.
 
     Bounds from below (:mod:`turnout.accounting.slots`).

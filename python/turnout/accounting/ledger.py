@@ -21,7 +21,15 @@ from turnout.accounting.ledger_entries import (
     written,
 )
 from turnout.accounting.mechanism import Mechanism, compose
-from turnout.accounting.proofs import Parts, Proofs, composed, extended, largest_within, proofs_for
+from turnout.accounting.proofs import (
+    Budget,
+    Parts,
+    Proofs,
+    composed,
+    extended,
+    largest_within,
+    proofs_for,
+)
 from turnout.accounting.values import MOST_ROUNDS, Bracket, positive
 from turnout.errors import BudgetExceededError, CorruptDataError, InvalidValueError, TurnoutError
 
@@ -83,12 +91,11 @@ class PrivacyLedger(Tabular):
     _columns = ("label", "mechanism", "rounds")
 
     def __init__(self, epsilon: float, delta: float, adjacency: str | None = None) -> None:
-        self._epsilon = positive("epsilon", epsilon)
-        self._delta = _arguments.number("delta", delta)
-        if not 0.0 <= self._delta < 1.0:
+        most, chance = positive("epsilon", epsilon), _arguments.number("delta", delta)
+        if not 0.0 <= chance < 1.0:
             raise _arguments.invalid("delta must be a number of at least 0 and below 1", delta)
         word = _ADJACENCIES[0] if adjacency is None else adjacency
-        self._adjacency = _arguments.choice("adjacency", word, _ADJACENCIES)
+        self._budget = Budget(most, chance, _arguments.choice("adjacency", word, _ADJACENCIES))
         self._entries: tuple[LedgerEntry, ...] = ()
         # What was spent when proofs were made, oldest first; all of the same mechanisms.
         self._marks: tuple[Parts, ...] = ()
@@ -97,17 +104,17 @@ class PrivacyLedger(Tabular):
     @property
     def epsilon(self) -> float:
         """The budget."""
-        return self._epsilon
+        return self._budget.epsilon
 
     @property
     def delta(self) -> float:
         """The delta at which the budget is meant."""
-        return self._delta
+        return self._budget.delta
 
     @property
     def adjacency(self) -> str:
         """What neighbouring data sets are."""
-        return self._adjacency
+        return self._budget.adjacency
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -137,15 +144,15 @@ class PrivacyLedger(Tabular):
             If an argument is of the wrong type or out of range, or the mechanism does not know the
             ledger's adjacency.
         """
-        entry = checked_entry(self._adjacency, mechanism, rounds, label)
+        entry = checked_entry(self.adjacency, mechanism, rounds, label)
         with self._lock:
             parts = parts_of((*self._entries, entry))
             if not self._fits(parts, mechanism):
                 raise BudgetExceededError(
                     f"{entry.rounds} round{'s' if entry.rounds > 1 else ''} of "
                     f"{_arguments.shown(mechanism)} would bring epsilon to "
-                    f"{self._composed(parts):.6g} at delta = {self._delta}: the budget is "
-                    f"{self._epsilon}, and {self.spent():.6g} of it is spent"
+                    f"{composed(parts, self._budget):.6g} at delta = {self.delta}: the budget is "
+                    f"{self.epsilon}, and {self.spent():.6g} of it is spent"
                 )
             self._entries = written(self._entries, entry)
 
@@ -167,7 +174,7 @@ class PrivacyLedger(Tabular):
         InvalidTypeError, InvalidValueError
             As for :meth:`spend`.
         """
-        entry = checked_entry(self._adjacency, mechanism, rounds, None)
+        entry = checked_entry(self.adjacency, mechanism, rounds, None)
         parts = parts_of((*self._entries, entry))
         return self._proofs(parts).fits(counts_of(parts))
 
@@ -202,14 +209,14 @@ class PrivacyLedger(Tabular):
         >>> ledger.can_spend(query, rounds), ledger.can_spend(query, rounds + 1)
         (True, False)
         """
-        checked_entry(self._adjacency, mechanism, 1, None)
+        checked_entry(self.adjacency, mechanism, 1, None)
         parts = parts_of(self._entries)
 
         def total(rounds: int) -> float:
             more = extended(parts, mechanism, rounds)
-            return math.inf if max(counts_of(more)) > MOST_ROUNDS else self._composed(more)
+            return math.inf if max(counts_of(more)) > MOST_ROUNDS else composed(more, self._budget)
 
-        rounds = largest_within(total, self._epsilon)
+        rounds = largest_within(total, self.epsilon)
         if rounds:
             more = extended(parts, mechanism, rounds)
             self._proofs(more).fits(counts_of(more))
@@ -226,10 +233,10 @@ class PrivacyLedger(Tabular):
             entries are not those of a ledger.
         """
         parts = parts_of(self._entries)
-        total = self._composed(parts)
-        if total > self._epsilon and self._proofs(parts).covers(counts_of(parts)):
+        total = composed(parts, self._budget)
+        if total > self.epsilon and self._proofs(parts).covers(counts_of(parts)):
             # More rounds were found to fit: the search for this total ended a little above.
-            return self._epsilon
+            return self.epsilon
         return total
 
     def spent_bounds(self) -> Bracket:
@@ -246,7 +253,7 @@ class PrivacyLedger(Tabular):
         if not self._entries:
             return Bracket(0.0, 0.0, exact=True)
         upper = self.spent()
-        found = self.composition().epsilon_bounds(self._delta)
+        found = self.composition().epsilon_bounds(self.delta)
         return Bracket(min(upper, found.lower), upper, found.reached, found.exact)
 
     def remaining(self) -> float:
@@ -261,7 +268,7 @@ class PrivacyLedger(Tabular):
         float
             The budget minus :meth:`spent`.
         """
-        return max(0.0, self._epsilon - self.spent())
+        return max(0.0, self.epsilon - self.spent())
 
     def composition(self) -> Composition:
         """Give the composition of all entries, for any other epsilon or delta.
@@ -273,9 +280,7 @@ class PrivacyLedger(Tabular):
         """
         if not self._entries:
             raise InvalidValueError("the ledger has no entries to compose")
-        return compose(
-            [(entry.mechanism, entry.rounds) for entry in self._entries], self._adjacency
-        )
+        return compose([(entry.mechanism, entry.rounds) for entry in self._entries], self.adjacency)
 
     def to_records(self) -> list[dict[str, Any]]:
         """List one dictionary for each entry, for tables and programs.
@@ -303,9 +308,7 @@ class PrivacyLedger(Tabular):
         return {
             "format": LEDGER.format,
             "version": LEDGER.version,
-            "epsilon": self._epsilon,
-            "delta": self._delta,
-            "adjacency": self._adjacency,
+            **self._budget._asdict(),
             "entries": [entry.to_dict() for entry in self._entries],
         }
 
@@ -345,9 +348,8 @@ class PrivacyLedger(Tabular):
                 **rest,
             } if not rest:
                 try:
-                    cls(epsilon, delta, adjacency)
-                    listed = tuple(described_entry(adjacency, entry) for entry in entries)
-                    return _restored(epsilon, delta, adjacency, listed)
+                    budget = cls(epsilon, delta, adjacency)._budget
+                    return _restored(budget, tuple(described_entry(adjacency, e) for e in entries))
                 except TurnoutError as error:
                     raise CorruptDataError(f"not a ledger of turnout: {error}") from error
         raise CorruptDataError(f"not a ledger of turnout: {_arguments.shown(description)}")
@@ -447,16 +449,16 @@ class PrivacyLedger(Tabular):
         """Show the budget and how much was written down."""
         rounds = sum(entry.rounds for entry in self._entries)
         return (
-            f"PrivacyLedger(epsilon={self._epsilon!r}, delta={self._delta!r}, "
-            f"adjacency={self._adjacency!r}; {len(self._entries)} entries, {rounds} rounds)"
+            f"PrivacyLedger(epsilon={self.epsilon!r}, delta={self.delta!r}, "
+            f"adjacency={self.adjacency!r}; {len(self._entries)} entries, {rounds} rounds)"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave the lock behind when the ledger is copied or pickled."""
         return _restored, self._state()
 
-    def _state(self) -> tuple[float, float, str, tuple[LedgerEntry, ...]]:
-        return self._epsilon, self._delta, self._adjacency, self._entries
+    def _state(self) -> tuple[Budget, tuple[LedgerEntry, ...]]:
+        return self._budget, self._entries
 
     def _fits(self, parts: Parts, mechanism: Mechanism) -> bool:
         """Say whether parts fit; prove ahead if the mechanism is being repeated."""
@@ -477,16 +479,11 @@ class PrivacyLedger(Tabular):
 
     def _proofs(self, parts: Parts) -> Proofs:
         mechanisms = tuple(mechanism for mechanism, _ in parts)
-        return proofs_for(mechanisms, self._adjacency, self._epsilon, self._delta)
-
-    def _composed(self, parts: Parts) -> float:
-        return composed(parts, self._adjacency, self._epsilon, self._delta)
+        return proofs_for(mechanisms, self._budget)
 
 
-def _restored(
-    epsilon: float, delta: float, adjacency: str, entries: tuple[LedgerEntry, ...]
-) -> PrivacyLedger:
-    ledger = PrivacyLedger(epsilon, delta, adjacency)
+def _restored(budget: Budget, entries: tuple[LedgerEntry, ...]) -> PrivacyLedger:
+    ledger = PrivacyLedger(*budget)
     ledger._entries = entries
     ledger._marks = (parts_of(entries),) if entries else ()
     return ledger

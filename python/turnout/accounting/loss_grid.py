@@ -44,27 +44,18 @@ _MOST_STEPS = 2.0**52
 
 
 class Real(Hashable, Protocol):
-    """A pair of laws, which compares and hashes by its parameters."""
+    """A pair of laws, which compares and hashes by its parameters.
+
+    It may have a ``lattice``, a step of which all its privacy losses are multiples; directions that
+    a replacement has (``replaced``); and directions in which no data lose more (``attains``).
+    """
 
     @property
     def name(self) -> str:
         """What has these laws, in words."""
 
-    @property
-    def lattice(self) -> float | None:
-        """A step of which all privacy losses are multiples, if there is one."""
-
     def tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
-
-
-class Continuous:
-    """A pair of laws whose losses are multiples of nothing."""
-
-    @property
-    def lattice(self) -> float | None:
-        """None."""
-        return None
 
 
 #: Pairs of laws, and how often each is used.
@@ -132,9 +123,9 @@ class LossGrid:
         farthest = max(max(ends) for ends in self._ends)
         step = min(max(step, single / _FINEST), single / _COARSEST) / finer
         self._step = max(step, farthest / _MOST_STEPS)
-        if len(parts) == 1 and parts[0][0].lattice is not None:
+        lattice: float | None = getattr(parts[0][0], "lattice", None)
+        if len(parts) == 1 and lattice is not None:
             # Grid points on the losses themselves: nothing is rounded.
-            lattice = parts[0][0].lattice
             self._step = lattice / max(1, math.ceil(lattice / self._step))
         self._losses = self._connected()
         # A loss that is as rare as it is large hardly counts for the spread: its tilts are smaller.

@@ -100,11 +100,6 @@ class Mechanism(abc.ABC):
         """What reaches its delta, in words."""
         return WORST
 
-    @property
-    def lattice(self) -> float | None:
-        """A step of which all privacy losses are multiples, if there is one."""
-        return None
-
     @overload
     def delta(self, epsilon: float, adjacency: str | None = None) -> float: ...
     @overload

@@ -9,15 +9,26 @@ number of compositions grow like the logarithm of the number of rounds.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 from turnout.accounting.mechanism import Mechanism, compose
 from turnout.accounting.values import MOST_ROUNDS
 
 Parts = tuple[tuple[Mechanism, int], ...]
 Counts = tuple[int, ...]
+
+
+class Budget(NamedTuple):
+    """What compositions may spend."""
+
+    epsilon: float
+    delta: float
+    adjacency: str
+
 
 #: Searches for epsilon end this close to the best one, so that a total that a calibrated mechanism
 #: brings to the budget can come out above it by so much. Delta at the budget then decides.
@@ -41,17 +52,19 @@ def extended(parts: Parts, mechanism: Mechanism, rounds: int) -> Parts:
 
 
 @functools.lru_cache(maxsize=4096)
-def composed(parts: Parts, adjacency: str, budget: float, delta: float) -> float:
+def composed(parts: Parts, budget: Budget) -> float:
     """Bound the epsilon of a composition from above; the budget itself where it is a bound."""
     if not parts:
         return 0.0
+    most, delta, adjacency = budget
     composition = compose(parts, adjacency)
     total = composition.epsilon(delta)
-    if budget < total <= budget * (1.0 + _CLOSE) and composition.delta(budget) <= delta:
-        return budget
+    if most < total <= most * (1.0 + _CLOSE) and composition.delta(most) <= delta:
+        return most
     return total
 
 
+@dataclasses.dataclass(eq=False)
 class Proofs:
     """What is known of the compositions of some mechanisms, in a fixed order, within a budget.
 
@@ -60,15 +73,10 @@ class Proofs:
     found again.
     """
 
-    def __init__(
-        self, mechanisms: tuple[Mechanism, ...], adjacency: str, budget: float, delta: float
-    ) -> None:
-        self._mechanisms = mechanisms
-        self._adjacency = adjacency
-        self._budget = budget
-        self._delta = delta
-        self._proven: tuple[Counts, ...] = ()
-        self._refuted: tuple[Counts, ...] = ()
+    mechanisms: tuple[Mechanism, ...]
+    budget: Budget
+    _proven: tuple[Counts, ...] = ()
+    _refuted: tuple[Counts, ...] = ()
 
     def covers(self, counts: Counts) -> bool:
         """Say whether these rounds fit by what is known already."""
@@ -78,8 +86,8 @@ class Proofs:
         """Say whether these rounds fit, by composing them if that is not known."""
         if self.covers(counts):
             return True
-        parts = tuple(zip(self._mechanisms, counts, strict=True))
-        if composed(parts, self._adjacency, self._budget, self._delta) <= self._budget:
+        parts = tuple(zip(self.mechanisms, counts, strict=True))
+        if composed(parts, self.budget) <= self.budget.epsilon:
             others = (known for known in self._proven if not _within(known, counts))
             self._proven = (*others, counts)[-_KEPT:]
             return True
@@ -130,11 +138,9 @@ class Proofs:
 
 
 @functools.lru_cache(maxsize=1024)
-def proofs_for(
-    mechanisms: tuple[Mechanism, ...], adjacency: str, budget: float, delta: float
-) -> Proofs:
+def proofs_for(mechanisms: tuple[Mechanism, ...], budget: Budget) -> Proofs:
     """Give what all ledgers of this process with the same budget and mechanisms share."""
-    return Proofs(mechanisms, adjacency, budget, delta)
+    return Proofs(mechanisms, budget)
 
 
 def _within(smaller: Counts, larger: Counts) -> bool:

@@ -9,9 +9,7 @@ import math
 import numpy as np
 
 from turnout._types import Floats
-from turnout.accounting.loss_grid import Continuous
-from turnout.accounting.outcomes import Outcomes, by_loss
-from turnout.accounting.values import Divergence
+from turnout.accounting.values import Divergence, Outcomes, by_loss
 
 #: Beyond this distance from all means, in units of the noise, one box reaches to infinity.
 _REACH = 9.0
@@ -30,7 +28,7 @@ _ANGLES = (0.0, 30.0, 45.0, 60.0, 75.0, 90.0, 180.0)
 
 
 @dataclasses.dataclass(frozen=True)
-class Client(Continuous):
+class Client:
     """One client's gradients, and the law of what a round of random participation shows of them.
 
     The new gradient and ``shown`` others have full norm, the others all in one direction; those
@@ -49,14 +47,9 @@ class Client(Continuous):
         """The gradients in words."""
         if self.shown == 0:
             return "all other gradients zero"
-        many = f"{self.shown:,} other gradients"
-        if self.angle == 0.0:
-            return f"{many} aligned with the new one"
-        if self.angle == 180.0:
-            return f"{many} opposed to the new one"
-        if self.angle == 90.0:
-            return f"{many} orthogonal to the new one"
-        return f"{many} at {self.angle:g} degrees to the new one"
+        known = {0.0: "aligned with", 90.0: "orthogonal to", 180.0: "opposed to"}
+        how = known.get(self.angle, f"at {self.angle:g} degrees to")
+        return f"{self.shown:,} other gradients {how} the new one"
 
     def tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
@@ -76,11 +69,9 @@ def clients(
     '3 other gradients at 30 degrees to the new one'
     """
     shown = _shown(sample_rate, local_size, noise_multiplier)
-    counts = {(0, 0.0): None}
-    for angle in _ANGLES if shown else ():
-        counts[shown, angle] = None
+    placed = [(0, 0.0), *((shown, angle) for angle in _ANGLES if shown)]
     return tuple(
-        Client(client_rate, sample_rate, many, noise_multiplier, angle) for many, angle in counts
+        Client(client_rate, sample_rate, many, noise_multiplier, angle) for many, angle in placed
     )
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from turnout import _arguments, _core
 from turnout._types import Floats
 from turnout._values import settle
-from turnout.accounting.loss_grid import Continuous, Real
+from turnout.accounting.loss_grid import Real
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import Divergence, Reached, nonnegative, shaped
 from turnout.accounting.variation import ToldApart, VariationRatio
@@ -30,7 +30,7 @@ _SLACK = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
-class TwoSets(Continuous):
+class TwoSets:
     """One node's report is in the one or the other of two sets, the others' are in both alike."""
 
     nodes: int

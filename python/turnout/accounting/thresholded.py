@@ -13,10 +13,9 @@ import numpy as np
 from turnout._types import Floats
 from turnout.accounting import privacy_loss
 from turnout.accounting.composition import WORST
-from turnout.accounting.loss_grid import EXACT, Continuous, Real
+from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.outcomes import Outcomes, by_loss
-from turnout.accounting.values import WHOLE, Divergence, Reached, directions
+from turnout.accounting.values import WHOLE, Divergence, Outcomes, Reached, by_loss, directions
 
 #: The largest threshold.
 MOST_THRESHOLD = WHOLE["threshold"][1]
@@ -153,14 +152,14 @@ class SampleAndThreshold(Mechanism):
     def tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
         if direction == "replace":
-            return _moved(self).tail(epsilon)
+            return _move(self, epsilon)
         evaluate = _EVALUATED[direction]
         rows = [evaluate(float(point), self.rate, self.threshold) for point in epsilon]
         return Divergence(*np.array(rows, dtype=np.float64).reshape(-1, 3).T)
 
 
 @dataclasses.dataclass(frozen=True)
-class Item(Continuous):
+class Item:
     """An item that so many others hold, and one to which a person may move."""
 
     rate: float
@@ -344,31 +343,21 @@ def _masses(size: int, p: float, threshold: int) -> tuple[int, Floats]:
     return mode - below.size, masses / masses.sum()
 
 
-@dataclasses.dataclass(frozen=True)
-class _Moved:
-    """The losses of one count that a person leaves and of one that it joins, on a grid."""
-
-    losses: Floats
-    #: From each loss on, and nothing at the end: the masses under both laws.
-    first: Floats
-    second: Floats
-    infinite: float
-
-    def tail(self, epsilon: Floats) -> Divergence:
-        """Evaluate the divergence: the same in both directions."""
-        place = np.searchsorted(self.losses, epsilon, side="right")
-        first, second = self.first[place], self.second[place]
-        finite = place < self.losses.size
-        paid = np.where(finite, np.exp(np.where(finite, epsilon, 0.0)) * second, 0.0)
-        # Masses are sums of positive terms: what their difference may lose is added.
-        lost = 2.0**-30 * np.maximum(0.0, first - paid) + 2.0**-36 * first
-        delta = np.minimum(1.0, np.maximum(0.0, first - paid) + lost + self.infinite)
-        return Divergence(delta, first + self.infinite, second)
+def _move(mechanism: SampleAndThreshold, epsilon: Floats) -> Divergence:
+    """Bound the divergence of a move from one count to another: the same in both directions."""
+    seen, infinite = _moved(mechanism)
+    first, second = seen.beyond(epsilon)
+    some = second > 0.0
+    paid = np.where(some, np.exp(np.where(some, epsilon, 0.0)) * second, 0.0)
+    # Masses are sums of positive terms: what their difference may lose is added.
+    lost = 2.0**-30 * np.maximum(0.0, first - paid) + 2.0**-36 * first
+    delta = np.minimum(1.0, np.maximum(0.0, first - paid) + lost + infinite)
+    return Divergence(delta, first + infinite, second)
 
 
 @functools.lru_cache(maxsize=64)
-def _moved(mechanism: SampleAndThreshold) -> _Moved:
-    """Put the profiles of leaving and of joining together, as the composition of the two."""
+def _moved(mechanism: SampleAndThreshold) -> tuple[Outcomes, float]:
+    """Compose the profiles of leaving and of joining: what is lost, and the mass without end."""
     ends = [
         privacy_loss.reach(mechanism.tail, direction, _FLOOR)[0] for direction in ("remove", "add")
     ]
@@ -380,12 +369,11 @@ def _moved(mechanism: SampleAndThreshold) -> _Moved:
     start = int(leaving.index[0] + joining.index[0])
     losses: Floats = (start + np.arange(masses.size, dtype=np.float64)) * step
     kept = masses > 0.0
-    masses, losses = masses[kept], losses[kept]
-    whole = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+    masses, losses = masses[kept][::-1], losses[kept][::-1]
     # A second mass that is too small only raises delta.
     rarer = masses * np.exp(np.minimum(-losses, 700.0))
-    other = np.append(np.cumsum(rarer[::-1])[::-1], 0.0)
-    return _Moved(losses, whole, other, min(1.0, leaving.infinite + joining.infinite))
+    first, second = (np.append(0.0, np.cumsum(law)) for law in (masses, rarer))
+    return Outcomes(losses, first, second), min(1.0, leaving.infinite + joining.infinite)
 
 
 def _dense(loss: privacy_loss.Loss) -> Floats:

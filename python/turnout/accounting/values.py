@@ -1,4 +1,4 @@
-"""What mechanisms are asked and what they answer: checked numbers, divergences, adjacencies."""
+"""What mechanisms are asked and what they answer: numbers, divergences, outcomes, adjacencies."""
 
 from __future__ import annotations
 
@@ -109,6 +109,47 @@ def divergences(columns: Floats, *ways: str) -> dict[str, Divergence]:
     """Take apart what the core gives: three columns for each direction."""
     found = columns.T
     return {way: Divergence(*found[3 * at : 3 * at + 3]) for at, way in enumerate(ways)}
+
+
+class Outcomes(NamedTuple):
+    """Outcomes by falling privacy loss, and the masses of both laws up to each of them."""
+
+    loss: Floats
+    first: Floats
+    second: Floats
+
+    def beyond(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """Give the masses under both laws of what loses more."""
+        count = np.searchsorted(-self.loss, -epsilon, side="left")
+        return self.first[count], self.second[count]
+
+    def tail(self, epsilon: Floats, slack: float, least: float = 0.0) -> Divergence:
+        """Bound the divergence from below, by what rounding may have added to the first law.
+
+        A slack is relative to the mass of the event, ``least`` is taken from delta itself.
+        """
+        one, other = self.beyond(epsilon)
+        with np.errstate(over="ignore", invalid="ignore"):
+            paid = np.where(other > 0.0, np.exp(epsilon) * other, 0.0)
+        return Divergence(np.clip(one * (1.0 - slack) - paid - least, 0.0, 1.0), one, other)
+
+
+def by_loss(one: Floats, two: Floats) -> Outcomes:
+    """Sort outcomes by what they lose, from their masses under both laws.
+
+    Examples
+    --------
+    >>> seen = by_loss(np.array([0.25, 0.75]), np.array([0.5, 0.5]))
+    >>> seen.tail(np.zeros(1), 0.0).delta
+    array([0.25])
+    """
+    seen = one > 0.0
+    one, two = one[seen], two[seen]
+    with np.errstate(divide="ignore"):
+        loss = np.log(one) - np.log(two)
+    order = np.argsort(-loss, kind="stable")
+    first, second = (np.append(0.0, np.cumsum(masses[order])) for masses in (one, two))
+    return Outcomes(loss[order], first, second)
 
 
 def directions(word: str) -> tuple[tuple[str, str], ...]:
