@@ -308,7 +308,9 @@ class PrivacyLedger(Tabular):
         return {
             "format": LEDGER.format,
             "version": LEDGER.version,
-            **self._budget._asdict(),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": self.adjacency,
             "entries": [entry.to_dict() for entry in self._entries],
         }
 
