@@ -10,6 +10,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._documents import object_schema
 from turnout._types import Array, Floats, Self, Truths
+from turnout._values import settle
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 #: How far apart bounds can be.
@@ -65,17 +66,19 @@ class Bounds:
 
     def __post_init__(self) -> None:
         """Check the fields."""
-        for name in ("low", "high"):
-            object.__setattr__(self, name, _arguments.number(name, getattr(self, name)) + 0.0)
+        settle(
+            self,
+            low=_arguments.number("low", self.low) + 0.0,
+            high=_arguments.number("high", self.high) + 0.0,
+            dimensions=_arguments.integer(
+                "dimensions", self.dimensions, least=1, most=MOST_DIMENSIONS
+            ),
+        )
         if not (_SMALLEST <= self.high - self.low <= _LARGEST):
             raise InvalidValueError(
                 "bounds must be two finite numbers, the lower before the upper and 1e-100 to 1e100 "
                 f"apart, got ({self.low}, {self.high})"
             )
-        dimensions = _arguments.integer(
-            "dimensions", self.dimensions, least=1, most=MOST_DIMENSIONS
-        )
-        object.__setattr__(self, "dimensions", dimensions)
 
     @classmethod
     def from_pair(cls, pair: Any, dimensions: int = 1) -> Bounds:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._types import Floats
+from turnout._values import settle
 from turnout.bounds import Bounds
 from turnout.errors import InvalidValueError
 
@@ -68,8 +69,7 @@ class BinnedBounds(Bounds):
         super().__post_init__()
         if self.dimensions != 1:
             raise InvalidValueError(f"dimensions must be 1, got {self.dimensions}")
-        bins = _arguments.integer("bins", self.bins, least=2, most=MOST_BINS)
-        object.__setattr__(self, "bins", bins)
+        settle(self, bins=_arguments.integer("bins", self.bins, least=2, most=MOST_BINS))
 
     @property
     def size(self) -> int:

@@ -12,13 +12,14 @@ from turnout import _arguments, _kinds
 from turnout._types import Array, Unsigned
 from turnout.accounting.variation import ToldApart, VariationRatio, difference_up
 from turnout.collecting.kind import KernelKind
+from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Counts
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.groups.estimate import GroupedEstimate
 from turnout.frequency.tally import Tally, tally_from_counts, tally_sql
-from turnout.participation import Participation
+from turnout.participation import Participation, taking_part_in
 
 #: A report of so many bits has 128 KiB, one of so many integers 4 MiB.
 LARGEST_DOMAIN = 2**20
@@ -182,9 +183,8 @@ class FrequencyOracle(KernelKind[Tally]):
         >>> oracle.tally_from_counts({0: 70, 2: 30}, nodes=100).support
         array([70,  0, 30], dtype=uint64)
         """
-        tally: Tally = tally_from_counts(
-            self, counts, nodes=nodes, received=received, participation=participation, by=by
-        )
+        plan = Plan(self, taking_part_in(participation))
+        tally: Tally = tally_from_counts(plan, counts, nodes, received, by)
         return tally
 
     def tally_sql(self, source: str, *, column: str = "report") -> str:

@@ -11,7 +11,7 @@ which answers it supports takes the function to say.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -24,7 +24,6 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.tally import CountedTally
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
-from turnout.participation import Participation, taking_part_in
 
 #: What a key of counts may be.
 _KEYS = ("code", "label")
@@ -132,17 +131,16 @@ class Tally(CountedTally):
         return FrequencyEstimate.from_tally(self, method)
 
 
-def tally_from_counts(
-    oracle: Any,
-    counts: Any,
-    *,
-    nodes: int,
-    received: int | None,
-    participation: Participation | float | None,
-    by: str,
-) -> Any:
+def tally_from_counts(plan: Plan, counts: Any, nodes: int, received: int | None, by: str) -> Any:
     """Make a tally of counts: see :meth:`turnout.FrequencyOracle.tally_from_counts`."""
-    taking_part = _common(participation)
+    oracle = plan.oracle
+    if plan.participation.uniform_rate is None:
+        # Of personal probabilities, the weights of single reports matter.
+        raise InvalidValueError(
+            "participation must be Everyone() or Bernoulli(...) for a tally from counts, got "
+            f"{plan.participation!r}: with personal probabilities each report has a weight of its "
+            "own, which counts leave out"
+        )
     _arguments.choice("by", by, _KEYS)
     oracle.refuse_counting()
     by_answer = oracle.counted_by != "number"
@@ -157,7 +155,7 @@ def tally_from_counts(
         size = int(getattr(oracle, "report_count", most))
     found, said = _pairs(counts, size)
     if by == "label":
-        found = [(_code(oracle, label), count) for label, count in found]
+        found = [(int(oracle.domain.encode([label])[0]), count) for label, count in found]
     signed = oracle.counted_by == "scores"
     known = _checked(found, size, signed=signed)
     total = _received(oracle, known, said if received is None else received, said)
@@ -167,29 +165,15 @@ def tally_from_counts(
             support[code] = count
     else:
         support = _supported(oracle, known)
-    return oracle.tally_type(Plan(oracle, taking_part), support, total, nodes)
-
-
-def _common(participation: Participation | float | None) -> Participation:
-    """Accept a common rate: of personal probabilities, the weights of single reports matter."""
-    taking_part = taking_part_in(participation)
-    if taking_part.uniform_rate is None:
-        raise InvalidValueError(
-            "participation must be Everyone() or Bernoulli(...) for a tally from counts, got "
-            f"{taking_part!r}: with personal probabilities each report has a weight of its own, "
-            "which counts leave out"
-        )
-    return taking_part
+    return oracle.tally_type(plan, support, total, nodes)
 
 
 def _pairs(counts: Any, size: int) -> tuple[list[tuple[Any, Any]], Any]:
     """List keys with their counts, and what a third column says of the number of reports."""
-    if isinstance(counts, Mapping):
-        return list(counts.items()), None
     if hasattr(counts, "columns"):
         return _from_table(counts)
-    if hasattr(counts, "index") and hasattr(counts, "items"):
-        # A column of pandas: value_counts() sorts by count, and only its index says of what.
+    if hasattr(counts, "items"):
+        # A mapping, or a column of pandas, as value_counts() makes it: its index says of what.
         return list(counts.items()), None
     expected = "a mapping, a table with the columns key and count, or a sequence of counts"
     listed = counts.tolist() if isinstance(counts, np.ndarray) else None
@@ -234,10 +218,6 @@ def _split(rows: Iterable[Any]) -> tuple[list[tuple[Any, Any]], Any]:
             f"{_arguments.listed(sorted(totals, key=str))}"
         )
     return [(row[0], row[1]) for row in kept], next(iter(totals), None)
-
-
-def _code(oracle: Any, label: Any) -> int:
-    return int(oracle.domain.encode([label])[0])
 
 
 def _checked(pairs: list[tuple[Any, Any]], size: int, *, signed: bool) -> dict[int, int]:

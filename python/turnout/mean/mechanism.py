@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from turnout import _arguments
 from turnout._types import Array, Floats
 from turnout.bounds import Bounds
 from turnout.collecting.kind import Kind
@@ -85,10 +86,16 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
         InvalidValueError
             If the coordinates of a report are not ascending.
         """
-        coordinates, cells = self._parts(reports)
-        _check_below("cell", cells, self.cells, self._places)
+        are_cells = np.arange(reports.shape[-1]) >= self._places
+        for what, size, among in (
+            ("cell", self.cells, are_cells),
+            ("coordinate", self.dimensions, ~are_cells),
+        ):
+            wrong = among & (reports >= size)
+            expected = f"a {what} from 0 to {size - 1}"
+            _arguments.refuse_entries("codes", reports, wrong, expected, CodeOutsideDomainError)
+        coordinates, _ = self._parts(reports)
         if coordinates is not None:
-            _check_below("coordinate", coordinates, self.dimensions, 0)
             unsorted = (np.diff(coordinates.astype(np.int64), axis=1) <= 0).any(axis=1)
             if unsorted.any():
                 row = int(np.flatnonzero(unsorted)[0])
@@ -187,17 +194,6 @@ def _counts(sums: Any) -> Counts:
     if weighted is not None:
         weighted = [[low + (high << 64) for low, high in row] for row in weighted]
     return Counts(moments, received, weighted)
-
-
-def _check_below(what: str, numbers: Array, size: int, start: int) -> None:
-    wrong = numbers >= size
-    if wrong.any():
-        place = np.argwhere(wrong)[0]
-        position = [int(place[0]), *(int(index) + start for index in place[1:])]
-        raise CodeOutsideDomainError(
-            f"codes[{', '.join(map(str, position))}] must be a {what} from 0 to {size - 1}, got "
-            f"{numbers[tuple(place)]}"
-        )
 
 
 class Duchi(MeanMechanism):

@@ -340,8 +340,8 @@ def estimator_variance(
         sampling = (nodes * inverse - 1) / (nodes - 1) if nodes > 1 else 0.0
         variance = noise * inverse / scores.difference**2
         variance = variance + frequencies * (1 - frequencies) * sampling
-        result: Floats = float(nodes) ** 2 * variance + pool
-        return result
+        weighted: Floats = float(nodes) ** 2 * variance + pool
+        return weighted
     if method in {"c_hat", "horvitz_thompson"}:
         model = excess_model(nodes, rate, scores)
     else:
@@ -349,7 +349,8 @@ def estimator_variance(
     scale = 1 / scores.difference if method == "c" else nodes / model.b
     # What the functions of a pool shift, "c" shrinks like everything else.
     pool = pool * rate**2 if method == "c" else pool
-    return scale**2 * model.statistic_variance(frequencies) + pool
+    result: Floats = scale**2 * model.statistic_variance(frequencies) + pool
+    return result
 
 
 def _personal_variance(
