@@ -300,7 +300,7 @@ def names(argument: str, given: Any, what: str) -> tuple[str, ...]:
         instance(argument, name, str, expected)
     if len(set(found)) < len(found):
         raise InvalidValueError(f"{argument} must name different {what}, got {found}")
-    return tuple(found)
+    return tuple(map(str, found))
 
 
 def listed(values: Collection[object]) -> str:

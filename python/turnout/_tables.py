@@ -75,7 +75,13 @@ class Tabular:
             As :meth:`to_records`.
         """
         records = self.to_records(*args, **options)
-        return arrow_table(records, self._columns, self._group_columns, self._label_columns)
+        groups = self._group_columns
+        table: dict[str, Any] = {}
+        for name in groups:
+            shown = _unlike(name, "group", {*self._columns, *table}, groups)
+            table[shown] = _array([record["group"][name] for record in records])
+        columns = {name: [record[name] for record in records] for name in self._columns}
+        return arrow_columns(columns, self._label_columns, table)
 
     def to_pandas(self, *args: Any, **options: Any) -> Any:
         """Give the rows of :meth:`to_records` as a :class:`pandas.DataFrame`.
@@ -191,39 +197,15 @@ def records_of(names: Sequence[str], *columns: Any) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
-def arrow_table(
-    records: Sequence[Mapping[str, Any]],
-    columns: Sequence[str],
-    groups: Sequence[str] = (),
+def arrow_columns(
+    columns: Mapping[str, Any],
     labels: Sequence[str] = (),
+    before: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Make an Arrow table of records, with columns for the groups of each before the others.
-
-    Where labels are tuples, ``labels`` names a column for each of their parts.
-
-    Raises
-    ------
-    MissingExtraError
-        If pyarrow is not installed.
-
-    Examples
-    --------
-    >>> arrow_table([{"label": "yes", "count": 3.0}], ["label", "count"]).to_pylist()
-    [{'label': 'yes', 'count': 3.0}]
-    """
-    pa = require("pyarrow", "cli")
-    table: dict[str, Any] = {}
-    for name in groups:
-        shown = _unlike(name, "group", {*columns, *table}, groups)
-        table[shown] = _array(pa, [record["group"][name] for record in records])
-    listed = {name: [record[name] for record in records] for name in columns}
-    return _arrow(pa, listed, labels, table)
-
-
-def arrow_columns(columns: Mapping[str, Any], labels: Sequence[str] = ()) -> Any:
     """Make an Arrow table of columns: sequences, or NumPy arrays in which nan stands for null.
 
-    Where labels are tuples, ``labels`` names a column for each of their parts.
+    Where labels are tuples, ``labels`` names a column for each of their parts; arrays that are made
+    already stand ``before`` the others.
 
     Raises
     ------
@@ -237,32 +219,17 @@ def arrow_columns(columns: Mapping[str, Any], labels: Sequence[str] = ()) -> Any
     >>> arrow_columns({"label": [("f", 1)]}, ["sex", "age"]).to_pylist()
     [{'sex': 'f', 'age': 1}]
     """
-    return _arrow(require("pyarrow", "cli"), columns, labels, {})
-
-
-def _arrow(
-    pa: Any, columns: Mapping[str, Any], labels: Sequence[str], table: dict[str, Any]
-) -> Any:
-    """Make a table of the columns that are made already, and others after them."""
+    pa, table = require("pyarrow", "cli"), dict(before or {})
     for name, values in columns.items():
         if name == "label" and labels:
-            table |= _label_arrays(pa, values, labels, {*columns, *table})
+            for place, part in enumerate(labels):
+                shown = _unlike(part, "label", {*columns, *table}, labels)
+                table[shown] = _column("label", [value[place] for value in values])
         elif isinstance(values, np.ndarray):
             table[name] = pa.array(values, pa.float64(), from_pandas=True)
         else:
-            table[name] = _column(pa, name, values)
+            table[name] = _column(name, values)
     return pa.table(table)
-
-
-def _label_arrays(
-    pa: Any, values: Sequence[Any], names: Sequence[str], taken: set[str]
-) -> dict[str, Any]:
-    """Make an Arrow array of each part of labels that are tuples."""
-    arrays: dict[str, Any] = {}
-    for place, name in enumerate(names):
-        shown = _unlike(name, "label", {*taken, *arrays}, names)
-        arrays[shown] = _column(pa, "label", [value[place] for value in values])
-    return arrays
 
 
 def _unlike(name: str, kind: str, taken: set[str], others: Sequence[str]) -> str:
@@ -273,11 +240,12 @@ def _unlike(name: str, kind: str, taken: set[str], others: Sequence[str]) -> str
     return shown
 
 
-def _column(pa: Any, name: str, values: Sequence[Any]) -> Any:
+def _column(name: str, values: Sequence[Any]) -> Any:
     """Make an Arrow array of the values of a column."""
+    pa = require("pyarrow", "cli")
     if name == "label":
         mixed = len(set(map(type, values))) > 1
-        return _array(pa, [str(value) for value in values] if mixed else values)
+        return _array([str(value) for value in values] if mixed else values)
     if name in _COUNTS:
         return pa.array(values, pa.uint64())
     if name in _TEXTS:
@@ -285,11 +253,12 @@ def _column(pa: Any, name: str, values: Sequence[Any]) -> Any:
     known = {type(value) for value in values if value is not None}
     if not known or float in known:
         return pa.array([_known(value) for value in values], pa.float64())
-    return _array(pa, values)
+    return _array(values)
 
 
-def _array(pa: Any, values: Sequence[Any]) -> Any:
+def _array(values: Sequence[Any]) -> Any:
     """Make an Arrow array, of text where Arrow has no type for the values."""
+    pa = require("pyarrow", "cli")
     # What has parts would be a list, which no CSV file holds.
     plain = not any(isinstance(value, (tuple, list)) for value in values)
     try:

@@ -10,7 +10,7 @@ from typing import Any
 from turnout import GroupedTally
 from turnout._files import read_bytes
 from turnout.collecting import tally as tallies
-from turnout.collecting.groups.encoding import MAGIC
+from turnout.collecting.tally_encoding import GROUPS_MAGIC
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.report_set import check_plans
 
@@ -35,7 +35,7 @@ def read_tally(source: Path) -> Counts:
         raise InvalidValueError(f"{source}: a folder, and no tally{_hint(source)}")
     data = read_bytes(source)
     try:
-        if data.startswith(MAGIC):
+        if data.startswith(GROUPS_MAGIC):
             return GroupedTally.from_bytes(data)
         counts: Counts = tallies.read_tally(data)
         return counts

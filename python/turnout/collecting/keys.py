@@ -38,15 +38,10 @@ _TIME_NAMES = frozenset({"date", "day", "hour", "month", "quarter", "time", "wav
 
 def checked_names(names: Any) -> tuple[str, ...]:
     """Check the names of the columns: at least one, all different texts."""
-    if isinstance(names, str):
-        return checked_names((names,))
-    kept = _arguments.items("names", names, "the names of the columns of the groups")
-    for position, name in enumerate(kept):
-        if not isinstance(name, str):
-            raise _arguments.mistyped(f"names[{position}] must be text", name)
-    if not kept or len(set(kept)) != len(kept):
-        raise _arguments.invalid("names must be at least one name, all different", kept)
-    return tuple(str(name) for name in kept)
+    kept = _arguments.names("names", names, "columns of the groups")
+    if not kept:
+        raise _arguments.invalid("names must be at least one name", kept)
+    return kept
 
 
 def plain_part(argument: str, value: Any) -> Part:
@@ -202,20 +197,33 @@ def as_dates(parts: Iterable[Part]) -> list[datetime.date] | None:
     return found or None
 
 
+def key_to_json(key: Key) -> list[Any]:
+    """Describe a key in terms of JSON."""
+    return [to_json(part) for part in key]
+
+
 def to_json(part: Part) -> Any:
     """Describe a value in terms of JSON: dates and times as ``{"date": "2026-01-31"}``."""
     kind = _TIMES.get(type(part))
     return part if kind is None else {kind: part.isoformat()}  # type: ignore[union-attr]
 
 
-def from_json(described: Any) -> Part:
-    """Rebuild a value from :func:`to_json`.
+def key_from_json(described: Any, size: int) -> Key:
+    """Rebuild a key of ``size`` columns from :func:`key_to_json`.
 
     Raises
     ------
     CorruptDataError
         If it does not describe one.
     """
+    if not isinstance(described, list) or len(described) != size:
+        raise CorruptDataError(
+            f"the key of a group must have {size} values, got {_arguments.shown(described)}"
+        )
+    return tuple(map(_from_json, described))
+
+
+def _from_json(described: Any) -> Part:
     if isinstance(described, dict) and len(described) == 1:
         for kind, word in _TIMES.items():
             if word in described:

@@ -133,14 +133,15 @@ class PartedTally(BaseTally):
         )
 
     @classmethod
-    def _from_arrays(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
+    def sums_of_bytes(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
+        """Read the sums of all parts."""
         read, start = [], 0
         for number, part in enumerate(plan.oracle.parts):
             part_plan = _part_plan(plan, number)
             received = int.from_bytes(data[start : start + _WIDE], "little")
             start += _WIDE
             end = start + part.tally_type.bytes_of_sums(part_plan)
-            sums, weights = part.tally_type._from_arrays(part_plan, data[start:end])
+            sums, weights = part.tally_type.sums_of_bytes(part_plan, data[start:end])
             read.append(Counts(sums, received, weights))
             start = end
         return _together(read, plan.participation.uniform_rate is None)

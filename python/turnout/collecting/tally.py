@@ -144,7 +144,7 @@ class BaseTally(ABC):
 
     @classmethod
     @abstractmethod
-    def _from_arrays(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
+    def sums_of_bytes(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
         """Read what :meth:`sums_to_bytes` wrote."""
 
     @abstractmethod
@@ -284,7 +284,7 @@ class BaseTally(ABC):
         InvalidTypeError
             If a label of the domain cannot be written.
         """
-        return tally_encoding.encode(self, self.sums_to_bytes())
+        return tally_encoding.encode(self)
 
     @classmethod
     def from_bytes(cls: type[T], data: bytes) -> T:
@@ -331,29 +331,7 @@ def read_tally(data: object) -> Any:
     >>> type(read_tally(tn.mean.Duchi(1.0).collect([0.5]).to_bytes())).__name__
     'MeanTally'
     """
-    return tally_encoding.decode(data, tally_of)
-
-
-def tally_of(
-    plan: Plan, arrays: bytes, received: Any, nodes: Any, design: DesignSums | None
-) -> Any:
-    """Make the tally of a plan from the bytes of its sums.
-
-    Raises
-    ------
-    CorruptDataError
-        If they are not as many as the plan's sums have, or hold none.
-    TurnoutError
-        If the numbers contradict each other.
-    """
-    kind = plan.oracle.tally_type
-    if len(arrays) != kind.bytes_of_sums(plan):
-        raise CorruptDataError(
-            f"the sums of the tally do not fit {plan.domain!r}: expected "
-            f"{kind.bytes_of_sums(plan)} bytes, got {len(arrays)}"
-        )
-    sums, weights = kind._from_arrays(plan, arrays)
-    return kind(plan, sums, received, nodes, weights=weights, design=design)
+    return tally_encoding.decode(data)
 
 
 class CountedTally(BaseTally):
@@ -419,7 +397,8 @@ class CountedTally(BaseTally):
         return counts if self.weights is None else counts + self.weights.to_bytes()
 
     @classmethod
-    def _from_arrays(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
+    def sums_of_bytes(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
+        """Read counts and weights."""
         size, kind = cls._entries(plan), cls._entry_type(plan)
         counts = np.frombuffer(data, kind.newbyteorder("<"), size).astype(kind)
         if plan.participation.uniform_rate is not None:

@@ -1,6 +1,6 @@
-r"""The bytes of a tally.
+r"""The bytes of a tally, and of one by groups.
 
-Version 1, all numbers little-endian:
+Of a tally, version 1, all numbers little-endian:
 
 ======  ==============  =========================================================================
 offset  size            content
@@ -27,6 +27,24 @@ with 1/pi^2, unsigned 256-bit in units of 2^-32.
 Of randomizers made of several (levels of a tree, attributes) the parts follow one another: of each
 the number of its reports, unsigned 64-bit, and its sums.
 
+Of a tally by groups, version 1:
+
+======  ==============  =========================================================================
+offset  size            content
+======  ==============  =========================================================================
+0       8               magic: ``89 47 52 4F 55 50 0D 0A`` (``\\x89GROUP\\r\\n``)
+8       4               version, unsigned
+12      4               length of the header ``h``, unsigned
+16      h               header: canonical JSON with ``plan``, ``names`` and ``groups``
+16 + h  s g             for each of the ``g`` groups its sums, as those of a tally
+...     32              SHA-256 of everything before
+======  ==============  =========================================================================
+
+``groups`` is a list, in the order of the keys, of objects with ``key``, ``nodes``, ``received`` and
+``design``. A key is a list with one value for each name: null, a boolean, a number, a text, or
+``{"date": "2026-01-31"}``, ``{"time": "12:30:00"}``, ``{"datetime": "2026-01-31T12:30:00"}`` in the
+form of ISO 8601, moments with a time zone in UTC.
+
 The checksum finds damage; it does not authenticate.
 """
 
@@ -39,6 +57,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from turnout._documents import parsed
+from turnout.collecting.keys import Key, check_columns, checked_names, key_from_json, key_to_json
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError, InvalidTypeError, TurnoutError, UnsupportedVersionError
@@ -52,6 +71,7 @@ _PREFIX = struct.Struct("<8sII")
 _DIGEST = 32
 
 MAGIC = b"\x89TALLY\r\n"
+GROUPS_MAGIC = b"\x89GROUP\r\n"
 
 
 def pack(magic: bytes, header: dict[str, Any], arrays: Iterable[bytes]) -> bytes:
@@ -111,6 +131,7 @@ def unpack(data: object, magic: bytes, what: str, read: Callable[[Any, bytes], T
         raise
     except (
         TurnoutError,
+        AttributeError,
         ValueError,
         OverflowError,
         TypeError,
@@ -120,25 +141,39 @@ def unpack(data: object, magic: bytes, what: str, read: Callable[[Any, bytes], T
         raise CorruptDataError(f"not a {what} of turnout: {error}") from error
 
 
-def encode(tally: Any, sums: bytes) -> bytes:
-    """Write a tally with the bytes of its sums.
+def encode(tally: Any) -> bytes:
+    """Write a tally.
 
     Raises
     ------
     InvalidTypeError
         If a label of the domain cannot be written.
     """
-    header = {
-        "plan": tally.plan.to_dict(),
-        "nodes": tally.nodes,
-        "received": tally.received,
-        "design": None if tally.design is None else tally.design.to_dict(),
-    }
-    return pack(MAGIC, header, [sums])
+    header = {"plan": tally.plan.to_dict(), **_facts(tally)}
+    return pack(MAGIC, header, [tally.sums_to_bytes()])
 
 
-def decode(data: object, made: Callable[..., Any]) -> Any:
-    """Read a tally; ``made`` makes it of plan, sums, reports, nodes and design.
+def encode_groups(grouped: Any) -> bytes:
+    """Write a grouped tally.
+
+    Raises
+    ------
+    InvalidTypeError
+        If a label of the domain cannot be written.
+    """
+    groups = [{"key": key_to_json(key), **_facts(tally)} for key, tally in grouped.items()]
+    header = {"plan": grouped.plan.to_dict(), "names": list(grouped.names), "groups": groups}
+    return pack(GROUPS_MAGIC, header, [tally.sums_to_bytes() for tally in grouped.values()])
+
+
+def _facts(tally: Any) -> dict[str, Any]:
+    """Say of a tally what is neither its plan nor its sums."""
+    design = None if tally.design is None else tally.design.to_dict()
+    return {"nodes": tally.nodes, "received": tally.received, "design": design}
+
+
+def decode(data: object) -> Any:
+    """Read a tally.
 
     Raises
     ------
@@ -149,10 +184,56 @@ def decode(data: object, made: Callable[..., Any]) -> Any:
     """
 
     def read(header: Any, sums: bytes) -> Any:
-        if set(header) != {"plan", "nodes", "received", "design"}:
-            raise CorruptDataError("not a tally of turnout: its header has other entries")
-        plan = Plan.from_dict(header["plan"])
-        design = None if header["design"] is None else DesignSums.from_dict(header["design"])
-        return made(plan, sums, header["received"], header["nodes"], design)
+        return _made(Plan.from_dict(header.pop("plan")), header, sums)
 
     return unpack(data, MAGIC, "tally", read)
+
+
+def decode_groups(data: object) -> tuple[tuple[str, ...], dict[Key, Any], Plan]:
+    """Read a grouped tally: the names of its columns, the tally of each key, and the plan.
+
+    Raises
+    ------
+    UnsupportedVersionError
+        If it is of a version that this release does not read.
+    CorruptDataError
+        If the bytes are truncated, altered, or no grouped tally.
+    """
+    return unpack(data, GROUPS_MAGIC, "grouped tally", _read_groups)
+
+
+def _read_groups(header: Any, arrays: bytes) -> tuple[tuple[str, ...], dict[Key, Any], Plan]:
+    match header:
+        case {"plan": described, "names": list(names), "groups": list(groups), **rest} if not rest:
+            plan = Plan.from_dict(described)
+        case _:
+            raise CorruptDataError("not a grouped tally of turnout: its header has other entries")
+    checked = checked_names(names)
+    length = plan.oracle.tally_type.bytes_of_sums(plan)
+    if len(arrays) != len(groups) * length:
+        raise CorruptDataError(
+            f"the sums of the grouped tally do not fit {len(groups)} groups of {plan.domain!r}"
+        )
+    tallies: dict[Key, Any] = {}
+    for place, group in enumerate(groups):
+        key = key_from_json(group.pop("key"), len(names))
+        if key in tallies:
+            raise CorruptDataError(f"the grouped tally has the key {list(key)} twice")
+        tallies[key] = _made(plan, group, arrays[place * length : (place + 1) * length])
+    check_columns(checked, tallies)
+    return checked, tallies, plan
+
+
+def _made(plan: Plan, facts: dict[str, Any], arrays: bytes) -> Any:
+    """Make the tally of a plan from the bytes of its sums and what else is known of it."""
+    if facts.keys() != {"nodes", "received", "design"}:
+        raise CorruptDataError("not a tally of turnout: its header has other entries")
+    kind = plan.oracle.tally_type
+    if len(arrays) != kind.bytes_of_sums(plan):
+        raise CorruptDataError(
+            f"the sums of the tally do not fit {plan.domain!r}: expected "
+            f"{kind.bytes_of_sums(plan)} bytes, got {len(arrays)}"
+        )
+    sums, weights = kind.sums_of_bytes(plan, arrays)
+    design = None if facts["design"] is None else DesignSums.from_dict(facts["design"])
+    return kind(plan, sums, facts["received"], facts["nodes"], weights=weights, design=design)

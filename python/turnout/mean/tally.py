@@ -112,7 +112,8 @@ class MeanTally(BaseTally):
         return b"".join(plain + wide)
 
     @classmethod
-    def _from_arrays(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
+    def sums_of_bytes(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
+        """Read moments and weights."""
         end = plan.domain.dimensions * 3 * _PLAIN
         plain, wide = _numbers(data[:end], _PLAIN, 3), _numbers(data[end:], _WIDE, 6)
         return plain, wide if plan.participation.uniform_rate is None else None

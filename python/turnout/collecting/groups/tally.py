@@ -10,10 +10,10 @@ import numpy as np
 
 from turnout import _arguments
 from turnout.collecting import keys
-from turnout.collecting.groups.encoding import pack_groups, unpack_groups
 from turnout.collecting.keys import Key
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally, T
+from turnout.collecting.tally_encoding import decode_groups, encode_groups
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Participation
 
@@ -314,7 +314,7 @@ class GroupedTally(Mapping[Key, T]):
         return self.oracle.estimate_groups(self, method)
 
     def to_bytes(self) -> bytes:
-        """Write the tallies: see :mod:`turnout.collecting.groups.encoding` for the layout.
+        """Write the tallies: see :mod:`turnout.collecting.tally_encoding` for the layout.
 
         Returns
         -------
@@ -326,7 +326,7 @@ class GroupedTally(Mapping[Key, T]):
         InvalidTypeError
             If a label of the domain cannot be written.
         """
-        return pack_groups(self)
+        return encode_groups(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> GroupedTally[Any]:
@@ -351,7 +351,7 @@ class GroupedTally(Mapping[Key, T]):
         InvalidTypeError
             If ``data`` is not bytes.
         """
-        names, tallies, plan = unpack_groups(data)
+        names, tallies, plan = decode_groups(data)
         made = cls(names, tallies, plan=plan)
         if list(made) != list(tallies):
             raise CorruptDataError("the groups of the grouped tally are not in order")

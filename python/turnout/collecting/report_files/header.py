@@ -10,7 +10,7 @@ from typing import Any, Final
 from turnout import _arguments
 from turnout._documents import check_version, parsed
 from turnout._seal import SEAL_MARKER
-from turnout.collecting.keys import Key, checked_names, from_json, to_json
+from turnout.collecting.keys import Key, checked_names, key_from_json, key_to_json
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError, TurnoutError
@@ -51,7 +51,7 @@ class Groups:
         """Describe the groups in terms of JSON."""
         described: dict[str, Any] = {
             "names": list(self.names),
-            "keys": [[to_json(part) for part in key] for key in self.keys],
+            "keys": list(map(key_to_json, self.keys)),
             "nodes": list(self.nodes),
         }
         if self.designs is not None:
@@ -73,7 +73,7 @@ class Groups:
             ) == (["designs"] if own else []):
                 made = cls(
                     checked_names(names),
-                    tuple(_key(key, len(names)) for key in keys),
+                    tuple(key_from_json(key, len(names)) for key in keys),
                     tuple(_count(count) for count in counts),
                     _designs(rest.get("designs")) if own else None,
                 )
@@ -277,9 +277,3 @@ def _designs(described: Any) -> tuple[DesignSums, ...]:
     if not isinstance(described, list):
         raise CorruptDataError(f"not the sums of groups: {_arguments.shown(described)}")
     return tuple(map(DesignSums.from_dict, described))
-
-
-def _key(described: Any, size: int) -> Key:
-    if not isinstance(described, list) or len(described) != size:
-        raise CorruptDataError(f"not the key of a group: {_arguments.shown(described)}")
-    return tuple(map(from_json, described))
