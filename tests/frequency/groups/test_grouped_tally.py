@@ -198,7 +198,7 @@ def test_a_type_that_differs_between_files_is_refused_when_they_are_merged() -> 
 def test_bad_arguments_are_refused() -> None:
     tally = collected([1, 2, 3])
     for names in ([], ["a", "a"]):
-        with pytest.raises(InvalidValueError, match="names must (be at least|name different)"):
+        with pytest.raises(InvalidValueError, match=r"names must (be at least|name different)"):
             GroupedTally(names, {})
     for wrong in ([1], 3):
         with pytest.raises(InvalidTypeError, match="names"):
