@@ -120,14 +120,19 @@ def combine(
         "a FrequencyEstimate or a MeanEstimate, which are unbiased",
     )
     kind = FrequencyEstimate if isinstance(groups[0], FrequencyEstimate) else MeanEstimate
+    domain = groups[0].domain
     for place, group in enumerate(groups):
         if not isinstance(group, kind):
             raise _arguments.mistyped(
                 f"estimates[{place}] must be a {kind.__name__} like the others", group
             )
-    if kind is FrequencyEstimate:
-        return _frequencies(groups, method, variances)
-    return _means(groups, method, variances)
+        if group.domain != domain:
+            asked = "be of the domain" if kind is FrequencyEstimate else "have the bounds"
+            raise _arguments.invalid(
+                f"estimates[{place}] must {asked} {domain!r} of the others", group.domain
+            )
+    combined = _frequencies if kind is FrequencyEstimate else _means
+    return combined(groups, method, variances)
 
 
 def _shares(
@@ -207,12 +212,7 @@ def _population_model(group: FrequencyEstimate) -> StatisticModel | None:
 def _frequencies(
     groups: list[FrequencyEstimate], method: str, variances: npt.ArrayLike | None
 ) -> FrequencyEstimate:
-    domain = groups[0].domain
     for place, group in enumerate(groups):
-        if group.domain != domain:
-            raise _arguments.invalid(
-                f"estimates[{place}] must be of the domain {domain!r} of the others", group.domain
-            )
         if group.estimation.bias is not None:
             raise EstimatorError(
                 f"estimates[{place}] is biased and cannot be combined: {group.estimation.bias}"
@@ -221,33 +221,33 @@ def _frequencies(
     implied = [_frequency_trace(*pair) for pair in zip(groups, models, strict=True)]
     shares = _shares(method, variances, implied, [group.nodes for group in groups])
     used = np.flatnonzero(shares)
-    frequencies = np.zeros(domain.size)
-    for j in used:
-        frequencies = frequencies + shares[j] * groups[j].estimation.frequencies
+    frequencies: Floats = np.sum(
+        [shares[j] * groups[j].estimation.frequencies for j in used], axis=0
+    )
     inside = np.clip(frequencies, 0.0, 1.0)
     parts, wide = [], []
     for j in used:
         group, model, estimation = groups[j], models[j], groups[j].estimation
         if model is not None:
-            parts.append(shares[j] ** 2 * model.variance(inside))
-            wide.append(parts[-1])
-            continue
-        drawn = not isinstance(group.plan, WeightedPlan)
-        sampling = inside * (1 - inside) / group.nodes if drawn else 0.0
-        parts.append(shares[j] ** 2 * (estimation.variances + sampling))
-        larger = estimation.interval_variances
-        larger = estimation.variances if larger is None else larger
-        wide.append(shares[j] ** 2 * (larger + sampling))
-    known = [models[j] for j in used if models[j] is not None]
-    combined: dict[str, Any] = {}
+            small = large = model.variance(inside)
+        else:
+            drawn = not isinstance(group.plan, WeightedPlan)
+            sampling = inside * (1 - inside) / group.nodes if drawn else 0.0
+            larger = estimation.interval_variances
+            small = estimation.variances + sampling
+            large = small if larger is None else larger + sampling
+        parts.append(shares[j] ** 2 * small)
+        wide.append(shares[j] ** 2 * large)
+    spread: Floats = np.sum(parts, axis=0)
+    known = [model for model in (models[j] for j in used) if model is not None]
     if len(known) == used.size:
-        combined = {"model": _model_sum([m for m in known if m], shares[used])}
-        combined["statistic"] = frequencies
+        model = _model_sum(known, shares[used])
+        estimation = Estimation(frequencies, spread, model, frequencies)
     else:
-        degrees = _degrees(parts, [groups[j].estimation.degrees for j in used])
-        combined = {"interval_variances": np.sum(wide, axis=0)}
-        combined["degrees"] = None if degrees is None else float(degrees.min())
-    estimation = Estimation(frequencies, np.sum(parts, axis=0), **combined)
+        found = _degrees(parts, [groups[j].estimation.degrees for j in used])
+        degrees = None if found is None else float(found.min())
+        larger = np.sum(wide, axis=0)
+        estimation = Estimation(frequencies, spread, degrees=degrees, interval_variances=larger)
     kept = frequencies.view()
     kept.flags.writeable = False
     return FrequencyEstimate(*_together(groups, method, shares, implied), kept, "none", estimation)
@@ -277,31 +277,22 @@ def _frequency_trace(group: FrequencyEstimate, model: StatisticModel | None) -> 
 def _means(
     groups: list[MeanEstimate], method: str, variances: npt.ArrayLike | None
 ) -> MeanEstimate:
-    domain = groups[0].domain
-    for place, group in enumerate(groups):
-        if group.domain != domain:
-            raise _arguments.invalid(
-                f"estimates[{place}] must have the bounds {domain!r} of the others", group.domain
-            )
     implied = [_mean_trace(group) for group in groups]
     shares = _shares(method, variances, implied, [group.nodes for group in groups])
     used = np.flatnonzero(shares)
     estimations = [groups[j].estimation for j in used]
-    means = np.zeros(domain.dimensions)
-    for share, estimation in zip(shares[used], estimations, strict=True):
-        means = means + share * estimation.means
+    pairs = list(zip(shares[used], estimations, strict=True))
+    means: Floats = np.sum([share * estimation.means for share, estimation in pairs], axis=0)
     models = [estimation.model for estimation in estimations if estimation.model is not None]
     if len(models) == used.size:
         model = _model_sum(models, shares[used])
+        domain = groups[0].domain
         width = domain.high - domain.low
         places = (means - domain.low) / width
         spread = width**2 * model.variance(np.clip(places, 0.0, 1.0))
         combined = MeanEstimation(means, spread, spread, None, model, places)
     else:
-        parts = [
-            share**2 * estimation.population_variances
-            for share, estimation in zip(shares[used], estimations, strict=True)
-        ]
+        parts = [share**2 * estimation.population_variances for share, estimation in pairs]
         total = np.sum(parts, axis=0)
         degrees = _degrees(parts, [estimation.degrees for estimation in estimations])
         combined = MeanEstimation(means, total, total, degrees)
