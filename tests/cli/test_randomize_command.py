@@ -34,7 +34,7 @@ def test_the_summary_says_what_was_done(people: Path, tmp_path: Path, turnout: R
     target = tmp_path / "out.parquet"
     result = turnout("randomize", people, "-c", "answer", "-e", 1, "-p", 0.5, "-o", target)
     assert result.exit_code == 0
-    for text in ("600", "50 % of the nodes", "3 labels", "1 asked", "2.719 times", "guarantee"):
+    for text in ("600", "50 % of the people", "3 labels", "1 asked", "2.719 times", "guarantee"):
         assert text in result.stdout
     assert "note: the 3 labels of the domain are taken from the data" in result.stderr
     assert max(map(len, result.stdout.splitlines())) <= 80

@@ -163,7 +163,7 @@ def test_reports_with_probabilities_of_their_own_go_the_whole_path(
     target = tmp_path / "all.tally"
     result = turnout("tally", *parts, "-o", target)
     assert result.exit_code == 0, result.stderr
-    assert "each node with its own probability" in result.stdout
+    assert "each person with a probability of their own" in result.stdout
     answer = json.loads(turnout("estimate", target, "--json").stdout)
     assert answer["nodes"] == 4000
     never = next(record for record in answer["estimates"] if record["label"] == "never")

@@ -10,9 +10,9 @@ import typer
 from turnout import Bounds, Plan, SquareWave, _kinds, mean
 from turnout.cli import options
 from turnout.cli.answers import oracle_names
-from turnout.cli.showing.shown import describe_participation
 from turnout.distribution import BinnedBounds
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.reporting import words
 from turnout.reporting.words import number, span
 
 N = TypeVar("N", bound=Bounds)
@@ -184,7 +184,7 @@ def rows_of_plan(plan: Plan, reason: str) -> list[tuple[str, str]]:
         ("oracle", f"{oracle.name}, {oracle.report_bits:,} bits a report"),
         ("numbers", span(oracle.domain)),
         ("epsilon", number(oracle.epsilon)),
-        ("participation", describe_participation(plan)),
+        ("participation", words.participation(plan)),
     ]
     if isinstance(oracle.domain, BinnedBounds):
         cells = f"one of {oracle.cells:,} cells, {oracle.window:,} of them around the own bin"

@@ -28,7 +28,6 @@ from turnout.cli.numbers import (
     option_of,
 )
 from turnout.cli.running import note, refusing
-from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import tell
 from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
@@ -40,6 +39,7 @@ from turnout.pipeline.processing import plan_of
 from turnout.pipeline.running import randomize as run_job
 from turnout.pipeline.running import randomize_to_file
 from turnout.planning import choose_oracle
+from turnout.reporting import words
 from turnout.reporting.kinds import telling
 from turnout.reporting.words import file_size, number, rounded_up
 
@@ -389,7 +389,7 @@ def _summary(
     return [
         *rows,
         ("reports", f"{totals.reports:,}"),
-        ("participation", describe_participation(plan)),
+        ("participation", words.participation(plan)),
         ("oracle", oracle.name.replace("_", " ") + how),
         telling(plan).asked(oracle.domain),
         ("epsilon", f"{number(oracle.epsilon)} asked, {number(oracle.realized_epsilon)} realised"),

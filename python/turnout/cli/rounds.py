@@ -12,7 +12,6 @@ from turnout.cli import options
 from turnout.cli.answers import asked_domain, scanned
 from turnout.cli.running import refusing
 from turnout.cli.showing.rounds import show_search, show_two, summary
-from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import print_json, tell
 from turnout.cli.tallies import read_tally
 from turnout.collecting.groups.tally import GroupedTally
@@ -21,6 +20,7 @@ from turnout.frequency.adaptive import SecondRound, TwoRoundCollection
 from turnout.frequency.heavy_hitters import HeavyHitters, Round, Search
 from turnout.frequency.rounds import Rounds
 from turnout.pipeline.splitting import split as split_rows
+from turnout.reporting import words
 from turnout.reporting.words import number, percent
 from turnout.signing import SigningKey
 
@@ -366,6 +366,6 @@ def _plan_rows(
         ("round", f"{under_way.number}; the last is {last} at most"),
         *asked,
         ("oracle", inner.name.replace("_", " ")),
-        ("participation", describe_participation(plan)),
+        ("participation", words.participation(plan)),
         ("plan file", f"{file}{'' if key is None else f', signed by {key.public_key}'}"),
     ]

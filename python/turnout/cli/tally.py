@@ -15,13 +15,13 @@ from turnout import GroupedTally, Plan, metrics
 from turnout._files import atomic_write, open_regular
 from turnout.cli import options
 from turnout.cli.running import note, refusing
-from turnout.cli.showing.shown import describe_participation
 from turnout.cli.tables import print_json, tell
 from turnout.cli.tallies import REPORT_SUFFIXES, Counts, merged, read_tallies, refuse_repeats
 from turnout.collecting.report_files import MAX_MEMORY
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, PlanExpiredError, TurnoutError
 from turnout.pipeline import ReportSet, open_reports
+from turnout.reporting import words
 from turnout.reporting.kinds import telling
 from turnout.reporting.words import file_size, number
 
@@ -263,7 +263,7 @@ def _summary(result: Counts, target: Path, files: int) -> list[tuple[str, str]]:
         *groups,
         ("nodes", f"{total.nodes:,}"),
         ("reports", f"{total.received:,}"),
-        ("participation", describe_participation(result.plan)),
+        ("participation", words.participation(result.plan)),
         ("oracle", oracle.name.replace("_", " ")),
         telling(result.plan).asked(oracle.domain),
         ("epsilon", number(oracle.epsilon)),

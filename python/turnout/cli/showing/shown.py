@@ -10,13 +10,12 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from turnout import Plan
 from turnout.cli import options
 from turnout.cli.tables import print_json, save_picture, tell, write_table
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 from turnout.reporting.telling import View
-from turnout.reporting.words import number, percent
+from turnout.reporting.words import number, participation
 
 #: What is said of intervals that are cut.
 CUT: Final = ", cut to 0 and 1"
@@ -102,29 +101,12 @@ class Shown:
             tell(title, self.rows, *self.below, table=target, picture=plot)
 
 
-def describe_participation(plan: Plan) -> str:
-    """Say who takes part under a plan.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> describe_participation(tn.Plan(tn.DirectEncoding(1.0, 2), tn.Bernoulli(0.25)))
-    '25 % of the nodes, at random'
-    """
-    rate = plan.participation.uniform_rate
-    if rate is None:
-        return "each node with its own probability"
-    if plan.oracle.silent:
-        return "by the answer, which epsilon counts"
-    return "everyone" if rate == 1 else f"{percent(rate)} of the nodes, at random"
-
-
 def rows_of(counted: Any, method: str) -> list[tuple[str, str]]:
     """Say what was counted and how it is estimated, of a tally, an estimate or a grouped tally."""
     return [
         ("nodes", f"{counted.nodes:,}"),
         ("reports", f"{counted.received:,}"),
-        ("participation", describe_participation(counted.plan)),
+        ("participation", participation(counted.plan)),
         ("oracle", counted.plan.oracle.name.replace("_", " ")),
         ("epsilon", number(counted.plan.oracle.epsilon)),
         ("method", options.method_word(method).replace("_", " ")),
