@@ -244,9 +244,7 @@ class Questions(_Columns):
         """
         return self.combined(list(encoded(values, self._columns).values()))
 
-    def to_codes(self, values: Any) -> npt.NDArray[np.uint32]:
-        """Encode: see :meth:`encode`."""
-        return self.encode(values)
+    to_codes = encode
 
     def combined(self, codes: Sequence[Array]) -> npt.NDArray[np.uint32]:
         """Put the codes of each question beside each other."""
@@ -364,16 +362,10 @@ def _column(table: Any, name: str) -> Any:
                 f"values must have an answer to {name!r} in each entry", without[0]
             )
         return [row[name] for row in table]
-    if isinstance(table, (str, bytes)) or not hasattr(table, "__getitem__"):
+    unnamed = isinstance(table, np.ndarray) and table.dtype.names is None
+    if unnamed or isinstance(table, (str, bytes, list, tuple)) or not hasattr(table, "__getitem__"):
         raise _arguments.mistyped(
             "table must be a mapping from names to columns or a data frame", table
-        )
-    if isinstance(table, (list, tuple)) or (
-        isinstance(table, np.ndarray) and table.dtype.names is None
-    ):
-        raise InvalidTypeError(
-            "table must have a column for each name, as a mapping or a data frame has, got a "
-            f"{type(table).__name__}"
         )
     try:
         return table[name]

@@ -93,7 +93,9 @@ def factories(oracles: Any = None) -> list[tuple[str, Factory]]:
     return found
 
 
-def make(factory: Factory, epsilon: float, domain: Domain) -> FrequencyOracle:
+def make(
+    factory: Factory, epsilon: float, domain: Domain, argument: str = "oracle"
+) -> FrequencyOracle:
     """Call a factory and check what it makes: it may not spend more than it is given.
 
     Raises
@@ -110,10 +112,10 @@ def make(factory: Factory, epsilon: float, domain: Domain) -> FrequencyOracle:
     except TypeError as error:
         name = getattr(factory, "__name__", type(factory).__name__)
         raise InvalidTypeError(
-            "oracles must hold what makes an oracle from an epsilon and a domain alone, got "
+            f"{argument} must make an oracle from an epsilon and a domain alone, got "
             f"{name}{inspect.signature(factory)}: give a function that fills in the rest"
         ) from error
-    return checked_oracle("oracle", factory(epsilon, domain), epsilon, domain)
+    return checked_oracle(argument, factory(epsilon, domain), epsilon, domain)
 
 
 def named_oracle(argument: str, oracle: Factory | str) -> str:
@@ -341,15 +343,15 @@ def make_oracle(
             return known[oracle](epsilon, domain)
         return compared(epsilon, domain, oracles=candidates).oracle
     made = oracle_from_dict(oracle) if isinstance(oracle, dict) else oracle
-    if not isinstance(made, FrequencyOracle):
-        if not callable(made):
-            raise _arguments.mistyped(
-                f"{argument} must be 'auto', the name of an oracle, or callable with an epsilon "
-                "and a domain",
-                oracle,
-            )
-        made = made(epsilon, domain)
-    return checked_oracle(argument, made, epsilon, domain)
+    if isinstance(made, FrequencyOracle):
+        return checked_oracle(argument, made, epsilon, domain)
+    if not callable(made):
+        raise _arguments.mistyped(
+            f"{argument} must be 'auto', the name of an oracle, or callable with an epsilon and a "
+            "domain",
+            oracle,
+        )
+    return make(made, epsilon, domain, argument)
 
 
 def one_each(argument: str, given: Any, names: Sequence[Any]) -> list[tuple[str, Any]]:

@@ -16,7 +16,7 @@ from turnout._types import Floats, Integers
 from turnout.accounting.values import positive
 from turnout.domain import Domain, one_domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.choice import factories, make
+from turnout.frequency.choice import make_oracle
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.oracle import FrequencyOracle
@@ -89,9 +89,7 @@ class ParticipationPlan(Tabular):
     @property
     def weights(self) -> Floats:
         """What each node adds to the variance, times its probability: A of the notes."""
-        size = self.oracles[0].domain.size
-        totals = np.array([ReportLaw.of(oracle).total(size) for oracle in self.oracles])
-        return totals[self.groups]
+        return _totals(self.oracles)[self.groups]
 
     @property
     def expected_cost(self) -> float:
@@ -177,6 +175,11 @@ class ParticipationPlan(Tabular):
         )
 
 
+def _totals(oracles: Sequence[FrequencyOracle]) -> Floats:
+    """Give what a node with each oracle adds to the variance."""
+    return np.array([ReportLaw.of(oracle).total(oracle.domain.size) for oracle in oracles])
+
+
 def optimal_participation(
     epsilons: Any,
     costs: Any,
@@ -208,7 +211,8 @@ def optimal_participation(
         The answers: a :class:`turnout.Domain`, a list of labels, or their number; under either
         name.
     oracle
-        The class of the oracle, or any callable that takes an epsilon and a domain, or a name.
+        The class of the oracle, or any callable that takes an epsilon and a domain, or a name;
+        ``"auto"`` for the one of smallest variance at each epsilon.
 
     Returns
     -------
@@ -251,17 +255,8 @@ def optimal_participation(
             f"epsilons must hold at most {_MOST_GROUPS:,} different values, got {distinct.size:,}: "
             "round them down; reports of each are tallied by themselves"
         )
-    if not (isinstance(oracle, str) or callable(oracle)):
-        raise _arguments.mistyped(
-            "oracle must be the class of an oracle, a callable with an epsilon and a domain, or a "
-            "name",
-            oracle,
-        )
-    maker = factories(oracle)[0][1]
-    oracles = tuple(make(maker, float(level), answers) for level in distinct)
-    laws: Sequence[ReportLaw] = [ReportLaw.of(each) for each in oracles]
-    totals = np.array([law.total(answers.size) for law in laws])[groups]
-    probabilities, multiplier = _fill(totals, prices, limit)
+    oracles = tuple(make_oracle("oracle", oracle, float(level), answers) for level in distinct)
+    probabilities, multiplier = _fill(_totals(oracles)[groups], prices, limit)
     probabilities.flags.writeable = False
     prices.flags.writeable = False
     positions = groups.astype(np.int64).reshape(-1)

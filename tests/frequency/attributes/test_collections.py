@@ -136,9 +136,9 @@ def test_columns_come_from_any_table() -> None:
 @pytest.mark.parametrize(
     ("table", "error", "message"),
     [
-        ([1, 2], InvalidTypeError, "must have a column for each name"),
+        ([1, 2], InvalidTypeError, "mapping from names to columns"),
         ("sex", InvalidTypeError, "mapping from names to columns"),
-        (np.zeros((2, 2)), InvalidTypeError, "must have a column for each name"),
+        (np.zeros((2, 2)), InvalidTypeError, "mapping from names to columns"),
         (7, InvalidTypeError, "mapping from names to columns"),
         ({"sex": ["f"]}, InvalidValueError, "column 'age'"),
         (pd.DataFrame({"sex": ["f"]}), InvalidValueError, "column 'age'"),

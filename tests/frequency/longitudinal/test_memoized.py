@@ -626,7 +626,7 @@ def test_bad_arguments() -> None:
     memoized = chain("L-GRR")
     with pytest.raises(InvalidValueError, match="those of the oracle"):
         Memoized(tn.DirectEncoding(3.0, 4), 4, first_epsilon=1.0)
-    with pytest.raises(InvalidTypeError, match="domain must be a Domain or a number of answers"):
+    with pytest.raises(InvalidTypeError, match="domain must be a Domain, a list of labels"):
         Memoized(3.0, first_epsilon=1.0)
     with pytest.raises(InvalidTypeError, match="oracle must be an oracle, or an epsilon"):
         Memoized(None, first_epsilon=1.0)  # type: ignore[arg-type]

@@ -140,7 +140,12 @@ class TwoRoundTallies:
             # The same frequencies in both variances: the weights then hardly depend on them.
             least = 1.0 / max(1, first.received + second.received)
             plug = np.clip(0.5 * (one + two), least, 1.0)
-            weights = best_weights(*self._moments(plug, first, second))
+            alone, other, covariance = self._moments(plug, first, second)
+            spread = alone + other - 2 * covariance
+            # Both variances may be 0: then any weight will do.
+            any_weight = np.full_like(alone, 0.5)
+            best = np.divide(other - covariance, spread, out=any_weight, where=spread > 0)
+            weights = np.clip(best, 0.0, 1.0)
         else:
             fixed = _arguments.number("weight", weight)
             if not 0.0 <= fixed <= 1.0:
@@ -181,15 +186,6 @@ class TwoRoundTallies:
         spread = frequencies * (1 - frequencies) / max(n - 1, 1)
         two = two + spread * (n - asked) / asked
         return one, np.maximum(two, 0.0), -spread
-
-
-def best_weights(one: Floats, two: Floats, covariance: Floats) -> Floats:
-    """Give the weights of the first of two estimates for which the variance is smallest."""
-    spread = one + two - 2 * covariance
-    # Both variances may be 0: then any weight will do.
-    weights = np.divide(two - covariance, spread, out=np.full_like(one, 0.5), where=spread > 0)
-    result: Floats = np.clip(weights, 0.0, 1.0)
-    return result
 
 
 def combined_variance(weights: Floats, one: Floats, two: Floats, covariance: Floats) -> Floats:

@@ -20,7 +20,7 @@ from turnout.accounting.variation import VariationRatio
 from turnout.collecting.randomizer import rates_of
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.domain import Domain
+from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.oracle import FrequencyOracle
@@ -68,11 +68,7 @@ class PermanentAnswers(FrequencyOracle):
                 raise _arguments.mistyped(
                     "oracle must be an oracle, or an epsilon followed by a domain", oracle
                 ) from error
-            if domain is None:
-                raise InvalidTypeError(
-                    "domain must be a Domain or a number of answers where an epsilon is given "
-                    "instead of an oracle, got None"
-                )
+            domain = domain_of("domain", domain)
             permanent = _DIRECT if permanent is None else permanent
         kinds = (_DIRECT, *_UNARY)
         if permanent not in kinds:
