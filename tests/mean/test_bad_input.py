@@ -117,7 +117,7 @@ def test_other_arguments(mechanism: Any) -> None:
         estimate.interval(method="exact")
     with pytest.raises(InvalidValueError, match="simultaneous"):
         estimate.interval(simultaneous="both")
-    with pytest.raises(InvalidTypeError, match="mean must be a real number"):
+    with pytest.raises(InvalidTypeError, match="mean must hold real numbers"):
         estimate.interval().contains("0")
     for arguments in (
         (made, tn.Everyone(), []),
@@ -209,11 +209,11 @@ def test_impossible_weights_are_refused(place: int, change: int) -> None:
         row = list(tally.weights[0])
         row[place] = max(row[place] + change, 0)
         if place == 0 and change < 0:
-            row[0] = (tally.moments[0][0] << 32) - 1
+            row[0] = (tally.sums[0][0] << 32) - 1
         with pytest.raises(InvalidValueError, match=r"weights\[0\] must be sums over"):
             tn.mean.MeanTally(
                 tally.plan,
-                tally.moments,
+                tally.sums,
                 tally.received,
                 tally.nodes,
                 weights=[row],

@@ -20,10 +20,8 @@ from turnout.collecting.intervals import (
     critical_value,
     normal_interval,
 )
-from turnout.collecting.tally import CountedTally
-from turnout.distribution.law import BinnedBounds, Solution, solved
+from turnout.distribution.law import BinnedBounds
 from turnout.distribution.pictures import draw_bins
-from turnout.errors import EstimatorError
 
 #: The quantiles that a summary has by itself.
 SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -130,39 +128,6 @@ class DistributionEstimate(BaseEstimate[BinnedBounds]):
     _squares: Floats | None
 
     _columns = ("from", "to", "frequency", "standard_error", "low", "high")
-
-    @classmethod
-    def from_tally(cls, tally: CountedTally, method: str) -> DistributionEstimate:
-        """Estimate from a tally.
-
-        Raises
-        ------
-        EstimatorError
-            If there are no reports.
-        """
-        if tally.received == 0:
-            raise EstimatorError("nothing can be estimated: no reports were received")
-        shares = tally.sums / np.float64(tally.received)
-        worth, squares = float(tally.received), None
-        if tally.weights is not None:
-            total = tally.weights.total_inverse
-            shares = tally.weights.inverse / total
-            squares = tally.weights.inverse_squared / total**2
-            # As many reports of equal weight as these are worth (Kish).
-            worth = 1.0 / float(squares.sum())
-        found: Solution = solved(tally.oracle.law, shares * worth, method)
-        found.frequencies.flags.writeable = False
-        return cls(
-            tally.plan,
-            method,
-            tally.nodes,
-            tally.received,
-            found.frequencies,
-            found.steps,
-            found.converged,
-            shares,
-            squares,
-        )
 
     @property
     def edges(self) -> Floats:

@@ -16,8 +16,8 @@ from turnout.collecting.randomizer import Counts, Drawn, Noise
 from turnout.collecting.tally import CountedTally
 from turnout.distribution.estimate import DistributionEstimate
 from turnout.distribution.groups import GroupedDistributionEstimate
-from turnout.distribution.law import METHODS, BinnedBounds, WaveLaw
-from turnout.errors import CodeOutsideDomainError, InvalidValueError
+from turnout.distribution.law import METHODS, BinnedBounds, WaveLaw, solved
+from turnout.errors import CodeOutsideDomainError, EstimatorError, InvalidValueError
 from turnout.participation import Participation
 
 
@@ -114,7 +114,22 @@ class DistributionTally(CountedTally):
         array([0.7, 0. , 0.3, 0. ])
         """
         _arguments.choice("method", method, METHODS)
-        return DistributionEstimate.from_tally(self, method)
+        if self.received == 0:
+            raise EstimatorError("nothing can be estimated: no reports were received")
+        shares = self.sums / np.float64(self.received)
+        worth, squares = float(self.received), None
+        if self.weights is not None:
+            total = self.weights.total_inverse
+            shares = self.weights.inverse / total
+            squares = self.weights.inverse_squared / total**2
+            # As many reports of equal weight as these are worth (Kish).
+            worth = 1.0 / float(squares.sum())
+        found = solved(self.oracle.law, shares * worth, method)
+        found.frequencies.flags.writeable = False
+        collected = (self.plan, method, self.nodes, self.received)
+        return DistributionEstimate(
+            *collected, found.frequencies, found.steps, found.converged, shares, squares
+        )
 
 
 class SquareWave(KernelKind[DistributionTally]):

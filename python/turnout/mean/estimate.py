@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,9 +21,8 @@ from turnout.collecting.intervals import (
     critical_value,
     normal_interval,
 )
-from turnout.collecting.tally import BaseTally
-from turnout.errors import EstimatorError, InvalidValueError
-from turnout.mean.estimators import Estimator, MeanEstimation
+from turnout.errors import InvalidValueError
+from turnout.mean.estimators import MeanEstimation
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,20 +67,18 @@ class MeanInterval(BaseInterval):
         InvalidValueError, InvalidTypeError
             If there is not one finite number for each coordinate.
         """
-        if np.ndim(self.low) == 0:
-            value = _arguments.number("mean", mean)
-            if not math.isfinite(value):
-                raise InvalidValueError(f"mean must be finite, got {value}")
-            return bool(self.low <= value <= self.high)
-        given = _arguments.vector("mean", mean, "one number for each coordinate")
-        if given.size != np.size(self.low):
+        low, high = np.atleast_1d(self.low), np.atleast_1d(self.high)
+        one = np.ndim(self.low) == 0
+        expected = "one number for each coordinate"
+        given = _arguments.vector("mean", [mean] if one else mean, expected)
+        if given.size != low.size:
             raise InvalidValueError(
-                f"mean must have one number for each of the {np.size(self.low)} coordinates, got "
+                f"mean must have one number for each of the {low.size} coordinates, got "
                 f"{given.size}"
             )
         _arguments.refuse_entries("mean", given, ~np.isfinite(given), "finite")
-        result: Truths = (self.low <= given) & (given <= self.high)
-        return result
+        inside: Truths = (low <= given) & (given <= high)
+        return bool(inside[0]) if one else inside
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,19 +112,6 @@ class MeanEstimate(BaseEstimate[Bounds]):
     estimation: MeanEstimation = field(repr=False)
 
     _columns = ("coordinate", "mean", "standard_error", "low", "high")
-
-    @classmethod
-    def from_tally(cls, tally: BaseTally, method: str, estimator: Estimator) -> MeanEstimate:
-        """Apply an estimator to a tally.
-
-        Raises
-        ------
-        EstimatorError
-            If there are no nodes, or the estimator does not apply.
-        """
-        if tally.nodes == 0:
-            raise EstimatorError("nothing can be estimated: the tally has no nodes")
-        return cls(tally.plan, method, tally.nodes, tally.received, estimator(tally))
 
     @property
     def dimensions(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from turnout import _arguments
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidValueError
+from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import ESTIMATORS
 from turnout.mean.law import MeanLaw
@@ -118,12 +118,6 @@ class MeanTally(BaseTally):
         plain, wide = _numbers(data[:end], _PLAIN, 3), _numbers(data[end:], _WIDE, 6)
         return plain, wide if plan.participation.uniform_rate is None else None
 
-    @property
-    def moments(self) -> Rows:
-        """For every coordinate: reports, sum of cells, sum of squared cells; exact."""
-        moments: Rows = self.sums
-        return moments
-
     def estimate(self, method: str = "hajek") -> MeanEstimate:
         """Estimate the mean over all nodes.
 
@@ -153,7 +147,9 @@ class MeanTally(BaseTally):
         3
         """
         estimator = ESTIMATORS[_arguments.choice("method", method, tuple(ESTIMATORS))]
-        return MeanEstimate.from_tally(self, method, estimator)
+        if self.nodes == 0:
+            raise EstimatorError("nothing can be estimated: the tally has no nodes")
+        return MeanEstimate(self.plan, method, self.nodes, self.received, estimator(self))
 
 
 def _rows(argument: str, rows: Any, size: int, width: int) -> tuple[tuple[int, ...], ...]:

@@ -60,9 +60,9 @@ def test_it_covers_on_average_in_ten_populations(populations: Populations) -> No
 def test_it_says_that_it_holds_on_average_and_refuses_to_hold_for_all_at_once() -> None:
     estimate = tn.DirectEncoding(1.0, 5).simulate([100] * 5, seed=1).estimate()
     interval = estimate.interval(method="empirical_bayes")
-    assert interval.on_average
+    assert interval.method == "empirical_bayes"
     assert "on average over the answers" in repr(interval)
-    assert not estimate.interval().on_average
+    assert estimate.interval().method != "empirical_bayes"
     with pytest.raises(InvalidValueError, match="simultaneous must be None"):
         estimate.interval(method="empirical_bayes", simultaneous="sidak")
     grouped = tn.GroupedTally(

@@ -170,8 +170,10 @@ def _horvitz_thompson(tally: CountedTally) -> Estimation:
 
 def _second_moments(sums: WeightedSums, scores: ScoreMoments) -> Floats:
     """Estimate the sum of ``E[z^2] / pi`` over all nodes, ``z`` the score less q, over d."""
-    constant, slope = scores.second_from_first
     q = scores.other
+    # The mean square of a score is the constant plus the slope times its mean, whoever reports.
+    slope = (scores.own_second - scores.other_second) / scores.difference
+    constant = scores.other_second - slope * q
     second: Floats = (slope - 2 * q) * sums.inverse_squared
     second = second + (constant + q * q) * sums.total_inverse_squared
     return second / scores.difference**2

@@ -64,11 +64,6 @@ class Interval(BaseInterval):
 
     _columns = ("label", "low", "high")
 
-    @property
-    def on_average(self) -> bool:
-        """Whether the level holds on average over the answers only, not for each."""
-        return self.method == AVERAGE
-
     def to_records(self) -> list[dict[str, Any]]:
         """List one dictionary for each answer, for tables and programs.
 
@@ -100,7 +95,7 @@ class Interval(BaseInterval):
         )
         more = f", ... {self.low.size:,} answers" if self.low.size > _SHOWN else ""
         both = f", simultaneous={self.simultaneous!r}" if self.simultaneous else ""
-        if self.on_average:
+        if self.method == AVERAGE:
             both = ", on average over the answers"
         return f"Interval({{{shown}{more}}}, level={self.level:g}, {self.method!r}{both})"
 

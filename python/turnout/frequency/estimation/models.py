@@ -72,12 +72,6 @@ class ScoreMoments:
         """The mean square of the own score less the mean of the others."""
         return self.own_second - 2 * self.other * self.own + self.other * self.other
 
-    @property
-    def second_from_first(self) -> tuple[float, float]:
-        """``(a, b)``: the mean square is ``a + b`` times the mean, whoever holds the answer."""
-        slope = (self.own_second - self.other_second) / self.difference
-        return self.other_second - slope * self.other, slope
-
 
 def support_model(nodes: int, rate: float, scores: ScoreMoments) -> StatisticModel:
     """``X = C`` with a common rate: the estimators c, g and T.

@@ -39,6 +39,7 @@ class _Sketch(HashedOracle):
             optional_integer("width", width, least=2, most=2**16),
             self._hash_seed,
         )
+        self._shared = self.hashes
 
     @property
     def hashes(self) -> int:
@@ -54,10 +55,6 @@ class _Sketch(HashedOracle):
     def hash_seed(self) -> int:
         """The public seed of the functions."""
         return self._hash_seed
-
-    @property
-    def _shared(self) -> int:
-        return self.hashes
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from fractions import Fraction
 from typing import Any
 
@@ -25,10 +24,8 @@ class HashedOracle(FrequencyOracle):
     functions", 1979).
     """
 
-    @property
-    @abstractmethod
-    def _shared(self) -> int | None:
-        """How many functions all reports share; None if each has its own."""
+    #: How many functions all reports share; None if each has its own.
+    _shared: int | None
 
     def refuse_counting(self) -> None:
         """Refuse to be counted by a database, where no group-by over reports can.
@@ -158,11 +155,3 @@ def optional_integer(argument: str, value: object, *, least: int, most: int) -> 
 def public_seed(argument: str, value: object) -> int:
     """Return the seed of public hash functions."""
     return _arguments.integer(argument, value, least=0, most=2**64 - 1)
-
-
-def refuse_seed(argument: str, value: object, needed: str) -> None:
-    """Refuse the seed of functions that there are none of."""
-    if value is not None:
-        raise InvalidValueError(
-            f"{argument} must be given together with {needed}, got {_arguments.shown(value)} alone"
-        )

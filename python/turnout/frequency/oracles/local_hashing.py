@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from turnout import _core
+from turnout import _arguments, _core
 from turnout.domain import Domain
-from turnout.frequency.oracles.hashing import (
-    HashedOracle,
-    optional_integer,
-    public_seed,
-    refuse_seed,
-)
+from turnout.errors import InvalidValueError
+from turnout.frequency.oracles.hashing import HashedOracle, optional_integer, public_seed
 
 #: The largest numbers of buckets, and of functions of a pool.
 _MOST = 2**20
@@ -33,16 +29,20 @@ class _LocalHashing(HashedOracle):
     ) -> None:
         super().__init__(epsilon, domain)
         buckets = optional_integer("buckets", buckets, least=2, most=_MOST)
-        self._pool = optional_integer("seed_pool", seed_pool, least=1, most=_MOST)
+        self._shared = optional_integer("seed_pool", seed_pool, least=1, most=_MOST)
         self._core: _core.LocalHashing | _core.PooledLocalHashing
-        if self._pool is None:
-            refuse_seed("pool_seed", pool_seed, "seed_pool")
+        if self._shared is None:
+            if pool_seed is not None:
+                raise InvalidValueError(
+                    "pool_seed must be given together with seed_pool, got "
+                    f"{_arguments.shown(pool_seed)} alone"
+                )
             self._pool_seed = None
             self._core = _core.LocalHashing(self._epsilon, self._domain.size, buckets)
         else:
             self._pool_seed = 0 if pool_seed is None else public_seed("pool_seed", pool_seed)
             self._core = _core.PooledLocalHashing(
-                self._epsilon, self._domain.size, buckets, self._pool, self._pool_seed
+                self._epsilon, self._domain.size, buckets, self._shared, self._pool_seed
             )
 
     @property
@@ -53,7 +53,7 @@ class _LocalHashing(HashedOracle):
     @property
     def seed_pool(self) -> int | None:
         """The number of functions that all reports share, or None if each has its own."""
-        return self._pool
+        return self._shared
 
     @property
     def pool_seed(self) -> int | None:
@@ -63,24 +63,20 @@ class _LocalHashing(HashedOracle):
     @property
     def report_dtype(self) -> np.dtype[Any]:
         """The type of a report: uint64, or uint32 with a pool of functions."""
-        return np.dtype(np.uint64 if self._pool is None else np.uint32)
+        return np.dtype(np.uint64 if self._shared is None else np.uint32)
 
     @property
     def report_bits(self) -> int:
         """The size of a report in bits: of function and bucket together."""
         if isinstance(self._core, _core.LocalHashing):
             return self._core.report_bits
-        return (self._pool * self.buckets - 1).bit_length() if self._pool else 0
-
-    @property
-    def _shared(self) -> int | None:
-        return self._pool
+        return (self._shared * self.buckets - 1).bit_length() if self._shared else 0
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
-        if self._pool is None:
+        if self._shared is None:
             return {}
-        return {"seed_pool": self._pool, "pool_seed": self._pool_seed}
+        return {"seed_pool": self._shared, "pool_seed": self._pool_seed}
 
 
 class BinaryLocalHashing(_LocalHashing):
