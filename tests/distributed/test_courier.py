@@ -14,7 +14,7 @@ import pytest
 from turnout.distributed import Kind, Message, Party, Role
 from turnout.distributed.transport import Courier, Station
 from turnout.distributed.transport import courier as courier_module
-from turnout.distributed.transport.frames import accepted, frame, read_frame
+from turnout.distributed.transport.frames import ACCEPTED, frame, read_frame
 from turnout.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -233,7 +233,7 @@ def test_a_connection_that_answered_before_is_opened_again_after_a_timeout(
         while await read_frame(reader, 2**14):
             seen += 1
             if seen != 2:
-                writer.write(frame(accepted()))
+                writer.write(frame(ACCEPTED))
 
     (message, _) = sockets.shares(sockets.silent(), range(1))
     # The other messages are answered at once, so the time is the length of the test.

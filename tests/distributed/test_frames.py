@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from turnout import errors
-from turnout.distributed.transport.frames import accepted, frame, read_acknowledgement, refused
+from turnout.distributed.transport.frames import ACCEPTED, frame, read_acknowledgement, refused
 from turnout.errors import MalformedMessageError, ProtocolError
 
 
@@ -32,7 +32,7 @@ def test_frames_above_the_limit_are_refused_before_they_are_read(sockets: Module
 
 
 def test_acknowledgements_name_the_error() -> None:
-    assert read_acknowledgement(accepted()) is None
+    assert read_acknowledgement(ACCEPTED) is None
     for name in errors.__all__:
         error = getattr(errors, name)("what is wrong, été\nin two lines")
         found = read_acknowledgement(refused(error))

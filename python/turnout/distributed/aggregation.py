@@ -28,6 +28,9 @@ from turnout.frequency.estimation.estimators import Estimation
 
 Codes: TypeAlias = npt.NDArray[np.uint32]
 
+_HONEST_BUT_CURIOUS = (
+    "everyone follows the protocol: shares carry no proof that they are those of one item"
+)
 _MOST_USERS = 2**31 - 1
 _MOST_ITEMS = 2**24
 
@@ -136,12 +139,33 @@ class AggregationMechanism(abc.ABC):
     @property
     def guarantee(self) -> Guarantee:
         """What is protected, against whom, and what that rests on."""
-        sentences = tuple(self._assumptions())
-        return Guarantee(self.accounting, self.adjacency, self.epsilon, self.delta, sentences)
+        data, missing = "the data may be anything", self.max_missing_users
+        if self._promised:
+            data = (
+                f"every item is held by at least {self._promised} users, before and after the "
+                "change"
+            )
+        sentences = [*self._trust(), data, _HONEST_BUT_CURIOUS]
+        if missing and self._users_protect:
+            are = "user is" if missing == 1 else "users are"
+            sentences.append(f"at most {missing} {are} missing from a round")
+        return Guarantee(
+            self.accounting, self.adjacency, self.epsilon, self.delta, tuple(sentences)
+        )
 
     @abc.abstractmethod
-    def _assumptions(self) -> list[str]:
-        """Say what the guarantee rests on."""
+    def _trust(self) -> list[str]:
+        """Say who must keep what to themselves."""
+
+    @property
+    def _promised(self) -> int:
+        """How many users hold each item by a promise that the guarantee rests on, or 0."""
+        return 0
+
+    @property
+    def _users_protect(self) -> bool:
+        """Whether users that are missing take some protection with them."""
+        return self._promised > 0
 
     @property
     @abc.abstractmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 
 from turnout import _arguments
@@ -16,21 +15,6 @@ from turnout.distributed.results import CostLedger, Costs
 from turnout.errors import InvalidValueError
 
 _MOST_PARTIES = 10_000
-
-ANY_DATA = "the data may be anything"
-HONEST_BUT_CURIOUS = (
-    "everyone follows the protocol: shares carry no proof that they are those of one item"
-)
-
-
-def floor_sentence(floor: int) -> str:
-    """Say what a floor promises."""
-    return f"every item is held by at least {floor} users, before and after the change"
-
-
-def missing_sentence(users: int) -> str:
-    """Say how many users may drop out."""
-    return f"at most {users} {'user is' if users == 1 else 'users are'} missing from a round"
 
 
 def telling_sentence(users: int, kind: str = "") -> str:
@@ -73,9 +57,9 @@ class Deployed(AggregationMechanism):
             )
 
     @property
-    @abc.abstractmethod
     def sharing_rate(self) -> float:
         """The probability that a user shares its item."""
+        return 1.0
 
     @property
     def users_are_parties(self) -> bool:
@@ -180,7 +164,13 @@ class Deployed(AggregationMechanism):
         """How many know dummies or noise that users add: each knows its own at least."""
         return max(self.max_colluding_users, 1)
 
-    def _trust(self) -> str:
+    def _trust(self) -> list[str]:
+        users = "no other user uses or gives away what it knows of its own coins and noise"
+        if self.max_colluding_users:
+            users = telling_sentence(self.max_colluding_users, "other ")
+        return [self._parties_trust(), users]
+
+    def _parties_trust(self) -> str:
         honest = self.honest_aggregators
         who = "one" if honest == 1 else str(honest)
         if self.users_are_parties and not self.contributors:
@@ -194,8 +184,3 @@ class Deployed(AggregationMechanism):
             f"at least {who} of the {self.number_of_parties} aggregators "
             f"{'does' if honest == 1 else 'do'} not share what it sees with the others"
         )
-
-    def _users_trust(self) -> str:
-        if self.max_colluding_users == 0:
-            return "no other user uses or gives away what it knows of its own coins and noise"
-        return telling_sentence(self.max_colluding_users, "other ")

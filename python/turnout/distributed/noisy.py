@@ -13,7 +13,7 @@ from turnout._types import Array, Floats, Integers
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.intervals import StatisticModel
-from turnout.distributed.deployment import ANY_DATA, HONEST_BUT_CURIOUS, Deployed, missing_sentence
+from turnout.distributed.deployment import Deployed
 from turnout.distributed.noise import NOISES, NoiseLaw
 from turnout.distributed.results import Costs
 from turnout.errors import InvalidValueError
@@ -137,21 +137,17 @@ class NoisyAggregation(Deployed):
         """The privacy accounting of one release."""
         return self.law().accounting
 
-    def _assumptions(self) -> list[str]:
-        sentences = [self._trust(), self._users_trust(), ANY_DATA, HONEST_BUT_CURIOUS]
-        if self.source == "users":
-            sentences[0] = (
-                f"at least one of the {self.number_of_parties} parties that add up does not share "
-                "what it sees with the others"
-            )
-            if self.max_missing_users:
-                sentences.append(missing_sentence(self.max_missing_users))
-        return sentences
+    def _parties_trust(self) -> str:
+        if self.source == "parties":
+            return super()._parties_trust()
+        return (
+            f"at least one of the {self.number_of_parties} parties that add up does not share what "
+            "it sees with the others"
+        )
 
     @property
-    def sharing_rate(self) -> float:
-        """The probability that a user shares its item: one."""
-        return 1.0
+    def _users_protect(self) -> bool:
+        return self.source == "users"
 
     @property
     def contributors(self) -> int:

@@ -148,10 +148,6 @@ class Costs:
         sizes = MESSAGE_OVERHEAD + 4 + 4 * items + (items * bits + 7) // 8
         self.bytes += int(sizes.sum())
 
-    def over(self, parties: int) -> Costs:
-        """Divide by a number of parties."""
-        return Costs(*(value / parties for value in dataclasses.astuple(self)))
-
 
 _COLUMNS = fields_of(Costs)
 
@@ -201,7 +197,8 @@ class CostLedger(Tabular):
         role
             A key of :attr:`totals`.
         """
-        return self.totals[role].over(self.parties[role])
+        parties = self.parties[role]
+        return Costs(*(value / parties for value in dataclasses.astuple(self.totals[role])))
 
     def __str__(self) -> str:
         """Give the mean costs of a party, with the formulas of the paper below, as a text table.

@@ -79,6 +79,10 @@ class Sampled(AggregationMechanism):
             )
 
     @property
+    def _promised(self) -> int:
+        return self.floor if self._honest_floor else 0
+
+    @property
     def _honest_floor(self) -> int:
         return max(self.floor - self.max_colluding_users - self.max_missing_users, 0)
 

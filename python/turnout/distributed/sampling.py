@@ -16,13 +16,7 @@ from turnout._values import settle
 from turnout.accounting import CountSampling, SampleAndThreshold
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.thresholded import MOST_THRESHOLD
-from turnout.distributed.deployment import (
-    ANY_DATA,
-    HONEST_BUT_CURIOUS,
-    Deployed,
-    floor_sentence,
-    missing_sentence,
-)
+from turnout.distributed.deployment import Deployed
 from turnout.distributed.sampled import Sampled, thresholded_limits
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
@@ -190,22 +184,17 @@ class SamplingAggregation(Deployed, Sampled):
         """The probability that a user shares its item."""
         return self._rate
 
-    def _assumptions(self) -> list[str]:
-        sentences = [
-            "the server that samples is trusted" if self.central else self._trust(),
-            self._users_trust(),
-            floor_sentence(self.floor) if self._honest_floor else ANY_DATA,
-            HONEST_BUT_CURIOUS,
-        ]
-        if self.threshold is not None and not self.central:
-            sentences.insert(
-                1,
-                "the server that puts the sums together is trusted: it sees the counts below "
-                f"{self.threshold} before it withholds them",
-            )
-        if self.max_missing_users and self._honest_floor:
-            sentences.append(missing_sentence(self.max_missing_users))
-        return sentences
+    def _trust(self) -> list[str]:
+        parties, users = super()._trust()
+        if self.central:
+            return ["the server that samples is trusted", users]
+        if self.threshold is None:
+            return [parties, users]
+        server = (
+            "the server that puts the sums together is trusted: it sees the counts below "
+            f"{self.threshold} before it withholds them"
+        )
+        return [parties, server, users]
 
     @property
     def contributors(self) -> int:

@@ -18,13 +18,7 @@ from turnout._values import settle
 from turnout.accounting import TwoStageCountSampling
 from turnout.accounting.mechanism import Mechanism
 from turnout.distributed.aggregation import Codes, step_seed
-from turnout.distributed.deployment import (
-    ANY_DATA,
-    HONEST_BUT_CURIOUS,
-    floor_sentence,
-    missing_sentence,
-    telling_sentence,
-)
+from turnout.distributed.deployment import telling_sentence
 from turnout.distributed.messages import MESSAGE_OVERHEAD
 from turnout.distributed.payloads import bits_size
 from turnout.distributed.results import CostLedger, Costs
@@ -189,17 +183,10 @@ class TwoStageSampling(Sampled):
         """The privacy accounting of one round, against whoever knows all sets and the counts."""
         return self._accounting(self._rate)
 
-    def _assumptions(self) -> list[str]:
-        colluding = self.max_colluding_users
-        sentences = [
-            "no other user uses or gives away what it knows of its own coins and shares"
-            if colluding == 0
-            else telling_sentence(colluding),
-            floor_sentence(self.floor) if self._honest_floor else ANY_DATA,
-            HONEST_BUT_CURIOUS,
-        ]
-        if self.max_missing_users and self._honest_floor:
-            sentences.append(missing_sentence(self.max_missing_users))
+    def _trust(self) -> list[str]:
+        sentences = ["no other user uses or gives away what it knows of its own coins and shares"]
+        if self.max_colluding_users:
+            sentences = [telling_sentence(self.max_colluding_users)]
         if self.dummies:
             sentences.append(
                 f"at least {self.honest_aggregators} of the {self.contributors} users that add "

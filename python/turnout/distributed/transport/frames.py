@@ -16,7 +16,11 @@ from turnout.errors import MalformedMessageError, ProtocolError, TurnoutError
 _T = TypeVar("_T")
 
 _LENGTH = struct.Struct("<I")
-_ACCEPTED, _REFUSED = b"\x00", b"\x01"
+_REFUSED = b"\x01"
+
+#: Says that a message was accepted.
+ACCEPTED = b"\x00"
+
 _LONGEST_TEXT = 4096
 
 #: A frame is read in pieces of so many bytes.
@@ -105,11 +109,6 @@ async def _exactly(reader: asyncio.StreamReader, size: int, or_nothing: bool = F
         ) from error
 
 
-def accepted() -> bytes:
-    """Say that a message was accepted."""
-    return _ACCEPTED
-
-
 def refused(error: TurnoutError) -> bytes:
     """Say why a message was refused."""
     text = f"{type(error).__name__}\n{error}".encode(errors="replace")
@@ -124,7 +123,7 @@ def read_acknowledgement(content: bytes) -> TurnoutError | None:
     >>> read_acknowledgement(refused(ProtocolError("too late")))
     ProtocolError('too late')
     """
-    if content == _ACCEPTED:
+    if content == ACCEPTED:
         return None
     name, separator, text = content[1:].decode(errors="replace").partition("\n")
     if content[:1] != _REFUSED or not separator:

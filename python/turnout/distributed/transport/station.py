@@ -21,7 +21,7 @@ from turnout.distributed.messages import (
 from turnout.distributed.roles import Aggregator, ReportingServer
 from turnout.distributed.roles.base import Participant, State, listed
 from turnout.distributed.transport.courier import Address, Courier, Undelivered
-from turnout.distributed.transport.frames import accepted, refused, wait_for
+from turnout.distributed.transport.frames import ACCEPTED, refused, wait_for
 from turnout.distributed.transport.listener import Admission, Admits, Line, Listener
 from turnout.errors import (
     InvalidValueError,
@@ -261,7 +261,7 @@ class Station:
             self._fail(error)
             return refused(ProtocolError("the message could not be handled"))
         line.served()
-        return accepted()
+        return ACCEPTED
 
     def _role(self, message: Message) -> Participant:
         """Find whom a message is for."""
