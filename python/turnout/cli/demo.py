@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,14 +14,16 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from turnout import Bernoulli, DirectEncoding, Domain, Everyone, FrequencyEstimate
+from turnout import DirectEncoding, Domain, FrequencyEstimate
 from turnout._extras import require
+from turnout._types import Floats
 from turnout.cli.running import output, refusing
 from turnout.cli.tables import save_picture
 from turnout.reporting.words import percent
 
 _EPSILONS = (0.5, 1.0, 2.0)
 _RATES = (0.25, 1.0)
+#: That of the intervals of a single answer.
 _LEVEL = 0.95
 _PICTURE = "turnout-demo.png"
 _RATINGS = ("very poor", "poor", "fair", "good", "very good")
@@ -29,27 +32,20 @@ _AFFAIR = ("no", "yes")
 
 @dataclass(frozen=True)
 class _Question:
-    """A question of the survey and what everyone answered."""
+    """A question of the survey, what everyone answered, and what collections found.
+
+    The estimates are by participation rate and epsilon.
+    """
 
     text: str
     domain: Domain
     answers: list[str]
+    found: dict[tuple[float, float], FrequencyEstimate] = field(default_factory=dict)
 
     @property
-    def truth(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def truth(self) -> Floats:
         codes = self.domain.encode(self.answers)
         return np.bincount(codes, minlength=self.domain.size) / len(self.answers)
-
-
-@dataclass(frozen=True)
-class _Result:
-    """What one collection found."""
-
-    epsilon: float
-    rate: float
-    estimate: FrequencyEstimate
-    low: np.ndarray[Any, np.dtype[np.float64]]
-    high: np.ndarray[Any, np.dtype[np.float64]]
 
 
 @refusing
@@ -79,22 +75,19 @@ def demo(
     console = output()
     folder.mkdir(parents=True, exist_ok=True)
     questions = _survey()
-    seeds = iter(range(seed, seed + 100)) if seed is not None else None
-    results = []
+    numbers = itertools.count(seed) if seed is not None else itertools.repeat(None)
     console.print(_introduction(questions[0]))
     for question in questions:
-        found = [
-            _ask(question, epsilon, rate, None if seeds is None else next(seeds))
-            for rate in _RATES
-            for epsilon in _EPSILONS
-        ]
-        results.append(found)
+        for rate, epsilon in itertools.product(_RATES, _EPSILONS):
+            oracle = DirectEncoding(epsilon, question.domain)
+            tally = oracle.collect(question.answers, participation=rate, seed=next(numbers))
+            question.found[rate, epsilon] = tally.estimate()
         for rate in _RATES:
-            console.print(_table(question, [each for each in found if each.rate == rate]))
+            console.print(_table(question, rate))
             console.print()
     picture = folder / _PICTURE
-    save_picture(picture, lambda: _drawn(questions, results))
-    console.print(_conclusion(questions, results))
+    save_picture(picture, lambda: _drawn(questions))
+    console.print(_conclusion(questions))
     console.print(f"\nThe picture: {picture}", markup=False, soft_wrap=True)
 
 
@@ -109,14 +102,6 @@ def _survey() -> tuple[_Question, _Question]:
     )
 
 
-def _ask(question: _Question, epsilon: float, rate: float, seed: int | None) -> _Result:
-    oracle = DirectEncoding(epsilon=epsilon, domain=question.domain)
-    participation = Everyone() if rate == 1 else Bernoulli(rate)
-    estimate = oracle.collect(question.answers, participation=participation, seed=seed).estimate()
-    interval = estimate.interval(_LEVEL)
-    return _Result(epsilon, rate, estimate, interval.low, interval.high)
-
-
 def _introduction(question: _Question) -> Text:
     text = Text("\nTwo private questions, ", style="bold")
     text.append(f"{len(question.answers):,} real people\n")
@@ -129,13 +114,13 @@ def _introduction(question: _Question) -> Text:
     return text
 
 
-def _table(question: _Question, results: Sequence[_Result]) -> Table:
+def _table(question: _Question, rate: float) -> Table:
     """One table: a question asked at one participation rate."""
-    rate = results[0].rate
-    received = round(float(np.mean([result.estimate.received for result in results])))
-    who = "everyone reports" if rate == 1 else f"1 in {1 / rate:g} reports, about {received:,}"
+    estimates = [question.found[rate, epsilon] for epsilon in _EPSILONS]
+    received = round(float(np.mean([estimate.received for estimate in estimates])))
     title = Text(question.text, style="bold")
-    title.append(f" · {who}", style="not bold italic")
+    number = "" if rate == 1 else f", about {received:,}"
+    title.append(f" · {_who(rate)}{number}", style="not bold italic")
     table = Table(
         title=title,
         title_justify="left",
@@ -148,60 +133,66 @@ def _table(question: _Question, results: Sequence[_Result]) -> Table:
     )
     table.add_column("answer", no_wrap=True, min_width=9)
     table.add_column("truth", justify="right", style="green", no_wrap=True)
-    for result in results:
-        table.add_column(f"ε = {result.epsilon:g}", justify="right", no_wrap=True, min_width=18)
-    truth = question.truth
-    for code, label in enumerate(question.domain.labels):
-        cells = [_cell(result, code, truth[code]) for result in results]
-        table.add_row(Text(str(label)), f"{100 * truth[code]:.1f}", *cells)
+    for epsilon in _EPSILONS:
+        table.add_column(f"ε = {epsilon:g}", justify="right", no_wrap=True, min_width=18)
+    for label, truth in zip(question.domain.labels, question.truth, strict=True):
+        cells = [_cell(estimate[label], truth) for estimate in estimates]
+        table.add_row(Text(str(label)), f"{100 * truth:.1f}", *cells)
     return table
 
 
-def _cell(result: _Result, code: int, truth: float) -> Text:
-    low, high = result.low[code], result.high[code]
-    text = Text(_points(result.estimate.frequencies[code]))
-    inside = low <= truth <= high
-    text.append(f" ({_points(low)}, {_points(high)})", style="dim" if inside else "yellow")
+def _who(rate: float) -> str:
+    return "everyone reports" if rate == 1 else f"1 in {1 / rate:g} reports"
+
+
+def _cell(answer: Any, truth: float) -> Text:
+    share, low, high = (
+        percent(part, 1).removesuffix(" %") for part in (answer.frequency, answer.low, answer.high)
+    )
+    text = Text(share)
+    text.append(f" ({low}, {high})", style="dim" if _holds(answer, truth) else "yellow")
     return text
 
 
-def _points(share: float) -> str:
-    return percent(share, 1).removesuffix(" %")
+def _holds(answer: Any, truth: float) -> bool:
+    inside: bool = answer.low <= truth <= answer.high
+    return inside
 
 
-def _conclusion(questions: Sequence[_Question], results: Sequence[Sequence[_Result]]) -> Text:
-    held, total = 0, 0
-    for question, found in zip(questions, results, strict=True):
-        for result in found:
-            held += int(((result.low <= question.truth) & (question.truth <= result.high)).sum())
-            total += question.domain.size
-    best = results[1][-1]
+def _conclusion(questions: Sequence[_Question]) -> Text:
+    inside = [
+        _holds(estimate[label], truth)
+        for question in questions
+        for estimate in question.found.values()
+        for label, truth in zip(question.domain.labels, question.truth, strict=True)
+    ]
+    epsilon, truth = _EPSILONS[-1], questions[1].truth[1]
+    best = questions[1].found[_RATES[-1], epsilon]["yes"]
     text = Text("Result: ", style="bold")
     text.append(
-        f"{percent(best.estimate.frequencies[1], 1)} of these women report an affair "
-        f"({100 * best.low[1]:.1f}–{percent(best.high[1], 1)} at ε = {best.epsilon:g}); "
-        f"the truth is {percent(float(questions[1].truth[1]), 1)}.\n"
-        f"{held} of the {total} intervals hold the truth. "
+        f"{percent(best.frequency, 1)} of these women report an affair "
+        f"({100 * best.low:.1f}–{percent(best.high, 1)} at ε = {epsilon:g}); "
+        f"the truth is {percent(truth, 1)}.\n"
+        f"{sum(inside)} of the {len(inside)} intervals hold the truth. "
         "Nobody's own answer was seen.",
         style="not bold",
     )
     return text
 
 
-def _drawn(questions: Sequence[_Question], results: Sequence[Sequence[_Result]]) -> Any:
+def _drawn(questions: Sequence[_Question]) -> Any:
     """One row of panels a question, one panel an epsilon: truth as bars, estimates as points."""
     pyplot = require("matplotlib.pyplot", "cli")
     figure, grid = pyplot.subplots(
         len(questions), len(_EPSILONS), figsize=(12, 7.2), sharey="row", layout="constrained"
     )
-    for row, (question, found) in enumerate(zip(questions, results, strict=True)):
-        for column, epsilon in enumerate(_EPSILONS):
-            axes = grid[row][column]
-            _draw_panel(axes, question, [each for each in found if each.epsilon == epsilon])
-            if row == 0:
-                axes.set_title(f"ε = {epsilon:g}", fontweight="bold")
-        grid[row][0].set_ylabel("share of the people (%)")
-        grid[row][1].set_xlabel(question.text, fontsize=11, fontweight="bold", labelpad=8)
+    for row, question in zip(grid, questions, strict=True):
+        for axes, epsilon in zip(row, _EPSILONS, strict=True):
+            _draw_panel(axes, question, epsilon)
+        row[0].set_ylabel("share of the people (%)")
+        row[1].set_xlabel(question.text, fontsize=11, fontweight="bold", labelpad=8)
+    for axes, epsilon in zip(grid[0], _EPSILONS, strict=True):
+        axes.set_title(f"ε = {epsilon:g}", fontweight="bold")
     figure.suptitle(
         f"{len(questions[0].answers):,} real answers, each randomized by its owner: "
         f"estimates with {percent(_LEVEL)} intervals beside the truth",
@@ -212,23 +203,24 @@ def _drawn(questions: Sequence[_Question], results: Sequence[Sequence[_Result]])
     return figure
 
 
-def _draw_panel(axes: Any, question: _Question, results: Sequence[_Result]) -> None:
+def _draw_panel(axes: Any, question: _Question, epsilon: float) -> None:
     positions = np.arange(question.domain.size)
     axes.bar(positions, 100 * question.truth, width=0.72, color="#d5dae1", label="truth")
-    styles = {0.25: ("#d1495b", "s", -0.16), 1.0: ("#1b6ca8", "o", 0.16)}
-    for result in results:
-        colour, marker, shift = styles[result.rate]
-        middle = 100 * result.estimate.frequencies
+    styles = (("#d1495b", "s", -0.16), ("#1b6ca8", "o", 0.16))
+    for rate, (colour, marker, shift) in zip(_RATES, styles, strict=True):
+        estimate = question.found[rate, epsilon]
+        interval = estimate.interval(_LEVEL)
+        below, above = estimate.frequencies - interval.low, interval.high - estimate.frequencies
         axes.errorbar(
             positions + shift,
-            middle,
-            yerr=np.clip([middle - 100 * result.low, 100 * result.high - middle], 0, None),
+            100 * estimate.frequencies,
+            yerr=100 * np.clip([below, above], 0, None),
             fmt=marker,
             markersize=5.5,
             color=colour,
             capsize=3.5,
             linewidth=1.6,
-            label="everyone reports" if result.rate == 1 else f"1 in {1 / result.rate:g} reports",
+            label=_who(rate),
         )
     axes.axhline(0, color="#555555", linewidth=0.8)
     margin = 0.6 if question.domain.size > 3 else 0.9
@@ -236,5 +228,4 @@ def _draw_panel(axes: Any, question: _Question, results: Sequence[_Result]) -> N
     axes.set_xticks(positions, [str(label).replace(" ", "\n") for label in question.domain.labels])
     axes.grid(axis="y", color="#e8e8e8", linewidth=0.8)
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)

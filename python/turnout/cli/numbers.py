@@ -7,11 +7,12 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from turnout import Bounds, Plan, SquareWave, _kinds, mean
+from turnout import Bounds, Plan, SquareWave, mean
 from turnout.cli import options
 from turnout.cli.answers import oracle_names
 from turnout.distribution import BinnedBounds
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.mean.mechanism import mechanisms_of
 from turnout.reporting import words
 from turnout.reporting.words import number, span
 
@@ -94,21 +95,18 @@ def option_of(numbers: Bounds) -> str:
     return "--distribution" if isinstance(numbers, BinnedBounds) else "--mean"
 
 
-def mechanisms(numbers: Bounds) -> dict[str, Any]:
-    """List turnout's mechanisms for the mean of numbers, or for their distribution, by name.
+def mechanism_name(name: str | None, numbers: Bounds) -> str:
+    """Accept ``auto`` or the name of a mechanism, for the mean or for the distribution.
 
-    Examples
-    --------
-    >>> sorted(mechanisms(Bounds(0, 24))), sorted(mechanisms(BinnedBounds(0, 24)))
-    (['duchi', 'hybrid', 'piecewise'], ['square_wave'])
+    Raises
+    ------
+    typer.BadParameter
+        If there is none of this name.
     """
-    if isinstance(numbers, BinnedBounds):
-        return {SquareWave.name: SquareWave}
-    return {
-        name: found
-        for name, found in _kinds.known("turnout.mean").items()
-        if issubclass(found, mean.MeanMechanism) and found.__module__.startswith("turnout.")
-    }
+    kinds = (mean.Duchi, mean.Hybrid, mean.Piecewise)
+    known = [SquareWave.name] if isinstance(numbers, BinnedBounds) else [one.name for one in kinds]
+    which = f", which {option_of(numbers)} takes"
+    return oracle_names([name or "auto"], ("auto", *known), which)[0]
 
 
 def mechanism_of(name: str, epsilon: float, bounds: Bounds) -> tuple[Any, str]:
@@ -124,17 +122,16 @@ def mechanism_of(name: str, epsilon: float, bounds: Bounds) -> tuple[Any, str]:
     InvalidValueError
         If the mechanism takes no such epsilon.
     """
-    pair = (bounds.low, bounds.high)
     if isinstance(bounds, BinnedBounds):
-        return SquareWave(epsilon, pair, bounds.bins), ""
+        return SquareWave(epsilon, (bounds.low, bounds.high), bounds.bins), ""
+    every = mechanisms_of(epsilon, bounds)
     if name != "auto":
-        return mechanisms(bounds)[name](epsilon, pair), ""
-    candidates = [found for _, found in sorted(mechanisms(bounds).items())]
-    every = sorted((made(epsilon, pair) for made in candidates), key=lambda one: one.worst_variance)
-    others = ", ".join(f"{one.name} {one.worst_variance**0.5:.4g}" for one in every[1:])
-    return every[0], (
-        f"{every[0].name} at epsilon {number(epsilon)}: the standard error of one report is at "
-        f"most {every[0].worst_variance ** 0.5:.4g} ({others})"
+        return next(one for one in every if one.name == name), ""
+    best, *rest = every
+    others = ", ".join(f"{one.name} {one.worst_variance**0.5:.4g}" for one in rest)
+    return best, (
+        f"{best.name} at epsilon {number(epsilon)}: the standard error of one report is at "
+        f"most {best.worst_variance**0.5:.4g} ({others})"
     )
 
 
@@ -172,8 +169,7 @@ def plan_of_numbers(
     wanted = names or ["auto"]
     if len(wanted) != 1:
         raise typer.BadParameter(f"is named once with {option}", param_hint="--oracle")
-    (name,) = oracle_names(wanted, ("auto", *mechanisms(bounds)), f", which {option} takes")
-    mechanism, reason = mechanism_of(name, level, bounds)
+    mechanism, reason = mechanism_of(mechanism_name(wanted[0], bounds), level, bounds)
     return Plan(mechanism, **more), reason
 
 

@@ -22,8 +22,8 @@ from turnout.cli.answers import (
 from turnout.cli.numbers import (
     Distribution,
     Mean,
+    mechanism_name,
     mechanism_of,
-    mechanisms,
     numbers_of,
     option_of,
 )
@@ -179,7 +179,10 @@ def randomize(
     numbers = numbers_of(mean, distribution)
     check_labels(labels, labels_file)
     _check_options(context, numbers)
-    name = _checked_name(oracle_name, numbers)
+    if numbers is not None:
+        name = mechanism_name(oracle_name, numbers)
+    else:
+        (name,) = oracle_names([oracle_name or "auto"], ("auto", *registered()))
     single = _is_file(target)
     plan = None if plan_file is None else Plan.read(plan_file, public_key=public_key)
     columns = [column, *(joint or ())] if column is not None else _questions(plan)
@@ -279,13 +282,6 @@ def _is_file(target: Path) -> bool:
     except InvalidValueError as error:
         raise typer.BadParameter(str(error), param_hint="--output") from error
     return True
-
-
-def _checked_name(name: str | None, numbers: Bounds | None) -> str:
-    """Accept ``auto`` or the name of an oracle, before anything is read."""
-    known = registered() if numbers is None else mechanisms(numbers)
-    of = "" if numbers is None else f", which {option_of(numbers)} takes"
-    return oracle_names([name or "auto"], ("auto", *known), of)[0]
 
 
 def _questions(plan: Plan | None) -> list[str]:

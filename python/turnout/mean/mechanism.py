@@ -376,3 +376,15 @@ class Hybrid(GridMechanism):
         gain = 1 - 2 * Fraction(few, _WORDS)
         # The chance of the piecewise part is also that of its window alone.
         return _Mixture(near, near, window, gain, 2 * upper - (self.cells - 1))
+
+
+def mechanisms_of(epsilon: float, bounds: Bounds) -> list[MeanMechanism]:
+    """Make every mechanism, that of the smallest worst-case variance first.
+
+    Examples
+    --------
+    >>> [mechanism.name for mechanism in mechanisms_of(0.5, Bounds(0, 1))]
+    ['duchi', 'hybrid', 'piecewise']
+    """
+    every = (kind(epsilon, (bounds.low, bounds.high)) for kind in (Duchi, Hybrid, Piecewise))
+    return sorted(every, key=lambda mechanism: mechanism.worst_variance)

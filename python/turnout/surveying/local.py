@@ -22,7 +22,7 @@ from turnout.domain import Domain
 from turnout.errors import EstimatorError
 from turnout.frequency.draws import participants, weighted_choices
 from turnout.frequency.estimation.estimators import estimator_variance
-from turnout.mean.mechanism import Duchi, Hybrid, Piecewise
+from turnout.mean.mechanism import mechanisms_of
 from turnout.participation import Bernoulli, Everyone, Participation
 from turnout.pipeline import Answers
 from turnout.pipeline.in_memory import Columns, read_columns
@@ -94,12 +94,12 @@ class MeanOf(Question):
 
     def randomizer(self, epsilon: float) -> Any:
         """Choose the mechanism of smaller worst-case variance."""
-        return mean_mechanism(epsilon, self.domain)
+        return mechanisms_of(epsilon, self.domain)[0]
 
     def variance(self, epsilon: float, nodes: int, overall: Participation) -> float:
         """Say the worst of a range of one, of the mean: others follow it, whatever epsilon is."""
         reports = max(nodes * common_rate(overall), 1.0)
-        worst: float = mean_mechanism(epsilon, self.domain).worst_variance
+        worst: float = mechanisms_of(epsilon, self.domain)[0].worst_variance
         return worst / (2 * self.domain.half) ** 2 / reports
 
 
@@ -177,19 +177,6 @@ def refuse_no_rows(nodes: int, dropped: int | None) -> None:
     if not nodes:
         why = "" if not dropped else f", but {dropped:,} that were left out"
         raise EstimatorError(f"nothing can be estimated: there are no rows{why}")
-
-
-def mean_mechanism(epsilon: float, bounds: Bounds) -> Any:
-    """Choose the mechanism for means of smaller worst-case variance.
-
-    Examples
-    --------
-    >>> type(mean_mechanism(0.5, Bounds(0, 1))).__name__
-    'Duchi'
-    """
-    pair = (bounds.low, bounds.high)
-    found = [kind(epsilon, pair) for kind in (Duchi, Hybrid, Piecewise)]
-    return min(found, key=lambda mechanism: mechanism.worst_variance)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ import numpy as np
 
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.frequency.ordered import HierarchicalCollection
+from turnout.mean.mechanism import mechanisms_of
 from turnout.pipeline import Answers
-from turnout.surveying.local import Question, Scheme, SpreadOf, mean_mechanism
+from turnout.surveying.local import Question, Scheme, SpreadOf
 from turnout.surveying.numbers import NumberEstimate
 
 #: Where counting by aggregators that do not collude has an error so many times smaller, it is said.
@@ -107,7 +108,7 @@ def about_histogram(estimate: Any, question: Question, scheme: Scheme) -> list[s
         return []
     if not isinstance(estimate, NumberEstimate):
         return ["Mean and quantiles come from one histogram, which all reports are of."]
-    alone = mean_mechanism(scheme.epsilon, question.domain).worst_variance
+    alone = mechanisms_of(scheme.epsilon, question.domain)[0].worst_variance
     alone = math.sqrt(alone / max(estimate.tally.received, 1))
     return [
         "Mean and quantiles come from one histogram, which all reports are of: the mean alone "
