@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather, ipc
 
-from turnout.cli.sample.options import Wanted
-from turnout.cli.sample.records import Records, read_records
+from turnout.cli.sample.records import Records, Wanted, read_records
 from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
 
 

@@ -352,7 +352,6 @@ def test_refusals(
         ("-c", "x,y", "--bounds", "x=0:1"),
         ("-c", "x", "--bounds", "x=-0.5:1.5", "--method", "minimax"),
         ("-c", "x", "--method", "best"),
-        ("-c", "x", "--missing", "none"),
         ("-c", "kind,size", "--missing", "kind=none"),
         ("-c", "x", "--bounds", "x=0:1", "--labels", "a,b"),
         ("-c", "kind", "--labels", "a,b", "--method", "density"),
@@ -400,7 +399,7 @@ def test_missing_values_are_refused_with_count_and_rows(tmp_path: Path, turnout:
     path.write_text("who,x,k\na,1,p\na,,q\n,2,\nb,3,p\n", encoding="utf-8")
     for column, owner, message in [
         ("x", (), "column 'x': 1 of 4 answers are missing (row 2); --missing says"),
-        ("k", (), "column 'k': 1 answers are missing (row 3); --missing says what they are"),
+        ("k", (), "column 'k': 1 answer is missing (row 3); --missing says what they are"),
         (
             "k",
             ("--rows-are", "who", "--missing", "p"),
@@ -410,6 +409,15 @@ def test_missing_values_are_refused_with_count_and_rows(tmp_path: Path, turnout:
         result = turnout("sample", path, "-c", column, "-e", 1, *owner)
         assert result.exit_code == 1
         assert message in only_line(result.stderr)
+    bounds = ("-c", "x", "-e", 1, "--bounds", "x=0:9")
+    hint = "a number within the bounds, or 'drop' to leave these people out"
+    assert hint in only_line(turnout("sample", path, *bounds).stderr)
+    for wrong in ("none", "10"):
+        refused = turnout("sample", path, *bounds, "--missing", wrong)
+        assert refused.exit_code == 1
+        assert "a number within the bounds" in only_line(refused.stderr)
+    answer = json.loads(turnout("sample", path, *bounds, "--missing", 4, "--json").stdout)
+    assert len(answer["records"]) == 4
     options = ("--rows-are", "who", "--missing", "drop")
     answer = json.loads(turnout("sample", path, "-c", "x", "-e", 1, *options, "--json").stdout)
     assert [record["who"] for record in answer["records"]] == ["a", "b"]

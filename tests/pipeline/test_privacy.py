@@ -405,7 +405,7 @@ def test_a_null_of_a_dictionary_that_no_row_has_is_no_missing_identifier() -> No
         )
         if missing:
             with pytest.raises(
-                errors.InvalidValueError, match=r"1 rows have no identifier \(row 2\)"
+                errors.InvalidValueError, match=r"1 row has no identifier \(row 2\)"
             ):
                 list(answers.blocks())
         else:

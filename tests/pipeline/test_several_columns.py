@@ -45,11 +45,11 @@ def test_each_column_has_a_rule_and_a_row_is_left_out_as_a_whole() -> None:
     assert (found.dropped, found.keys, found.groups.tolist()) == (2, (("a",), ("b",)), [0, 1, 0])
     found = read({"vote": "none", "age": 7, "year": 1, "g": "c"}, group_by="g")
     assert (found.dropped, found.keys[-1], found.groups.tolist()) == (0, ("c",), [0, 1, 0, 0, 2])
-    with pytest.raises(InvalidValueError, match="1 rows have no group"):
+    with pytest.raises(InvalidValueError, match="1 row has no group"):
         read({"vote": "none", "age": 7, "year": 1}, group_by="g")
     whole = tn.pipeline.scan(ROWS.slice(4), ["vote", "year"], group_by="g", missing={"vote": "no"})
     domains = {name: DOMAINS[name] for name in whole.asked}
-    with pytest.raises(InvalidValueError, match=r"1 rows have no group in 'g' \(row 1\)"):
+    with pytest.raises(InvalidValueError, match=r"1 row has no group in 'g' \(row 1\)"):
         read_columns(whole, domains)
 
 

@@ -167,7 +167,7 @@ def _conclusion(questions: Sequence[_Question]) -> Text:
         for label, truth in zip(question.domain.labels, question.truth, strict=True)
     ]
     epsilon, truth = _EPSILONS[-1], questions[1].truth[1]
-    best = questions[1].found[_RATES[-1], epsilon]["yes"]
+    best: Any = questions[1].found[_RATES[-1], epsilon]["yes"]
     text = Text("Result: ", style="bold")
     text.append(
         f"{percent(best.frequency, 1)} of these women report an affair "

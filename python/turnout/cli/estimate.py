@@ -10,9 +10,8 @@ import typer
 from turnout import GroupedTally
 from turnout.cli import options
 from turnout.cli.running import refusing
-from turnout.cli.showing.estimates import show
+from turnout.cli.showing.estimates import Wish, show
 from turnout.cli.showing.joint import show_conditional, show_marginal
-from turnout.cli.showing.shown import Wish
 from turnout.cli.tallies import read_tally
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK

@@ -12,8 +12,7 @@ from turnout.cli import options
 from turnout.cli.answers import by_column, scanned, settled, stated_labels
 from turnout.cli.numbers import read_bounds
 from turnout.cli.running import output, refusing
-from turnout.cli.showing.estimates import print_told, show, show_estimate
-from turnout.cli.showing.shown import Shown, Wish
+from turnout.cli.showing.estimates import Shown, Wish, print_told, show, show_estimate
 from turnout.cli.tables import print_json, printable
 from turnout.collecting.keys import shown_part
 from turnout.reporting.kinds import SHARES

@@ -15,7 +15,7 @@ from turnout.bounds import Bounds
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.participation import Personalized
 from turnout.pipeline.asked import Asked, AskedColumns
-from turnout.pipeline.columns import GroupIndex, digested, groups_of
+from turnout.pipeline.columns import GroupIndex, digested, groups_of, rows_have
 from turnout.pipeline.encoding import EncodedBlock, Labels, Rows, without_group
 from turnout.pipeline.identity import Persons, find_persons, first_rows
 from turnout.pipeline.numbers import Numbers, read_numbers
@@ -387,7 +387,7 @@ class Answers(AskedColumns):
     def _no_group(self, rows: Rows, without: Truths) -> InvalidValueError:
         positions = np.flatnonzero(without)
         return InvalidValueError(
-            f"{self.source.name}: {positions.size:,} rows have no group in "
+            f"{self.source.name}: {rows_have(positions.size)} no group in "
             f"{', '.join(map(repr, self.group_by))} ({rows.text(positions)}); missing (--missing), "
             "by the name of such a column, says what their group is, or 'drop' leaves these people "
             "out"

@@ -309,8 +309,9 @@ class AskedColumns:
         gaps += typed.count(None)
         different = [value for value in typed if value is not None]
         if gaps and self.rule(column) is None:
+            are = "answer is" if gaps == 1 else "answers are"
             where = f" ({rows_text(np.array(rows))})" if rows else ""
             raise InvalidValueError(
-                f"{name}: {gaps:,} answers are missing{where}; {WAY_OUT.format('a label')}"
+                f"{name}: {gaps:,} {are} missing{where}; {WAY_OUT.format('a label')}"
             )
         return different, gaps > 0

@@ -33,6 +33,17 @@ def rows_text(rows: Array) -> str:
     return f"row{'s' if len(rows) > 1 else ''} {shown}{', ...' if len(rows) > _SHOWN else ''}"
 
 
+def rows_have(number: int) -> str:
+    """Begin to say what some rows have, or have not.
+
+    Examples
+    --------
+    >>> rows_have(1), rows_have(2000)
+    ('1 row has', '2,000 rows have')
+    """
+    return "1 row has" if number == 1 else f"{number:,} rows have"
+
+
 def factors(
     column: Any, name: str, *, keep_times: bool = False
 ) -> Iterator[tuple[list[Any], Array]]:

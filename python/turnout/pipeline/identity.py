@@ -26,7 +26,7 @@ from turnout._files import naming
 from turnout._progress import track
 from turnout._types import Array, Bytes, Integers, Truths, Unsigned
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.pipeline.columns import digested, rows_text
+from turnout.pipeline.columns import digested, rows_have, rows_text
 from turnout.pipeline.sources import Block, Source
 
 #: Two 64-bit words a row.
@@ -270,7 +270,7 @@ def digests(
         if missing.size:
             places = (missing if rows is None else rows[missing]) + first_row
             raise InvalidValueError(
-                f"{name}: {missing.size:,} rows have no identifier ({rows_text(places)})"
+                f"{name}: {rows_have(missing.size)} no identifier ({rows_text(places)})"
             )
     parts = [_digests(chunk, key, context, name) for chunk in column.chunks]
     return np.concatenate([np.empty((0, 16), np.uint8), *parts])

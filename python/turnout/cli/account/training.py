@@ -206,9 +206,16 @@ def calibrate(
         note(f"the target is met by every {wanted.replace('-', ' ')} up to {value:,}")
     known = None if wanted == "rounds" else times
     setting = shared.Setting(client_rate, sample_rate, local_size, noise, known, adjacency)
-    compared = None
+    compared: list[dict[str, Any]] = []
     if wanted == "noise" and times == 1:
-        compared = _compared(listed, value, epsilon, delta, adjacency)
+        compared = [
+            {
+                "scheme": scheme.key,
+                "guarantee": scheme.guarantee,
+                "noise_multiplier": _least_noise(scheme, epsilon, delta, adjacency),
+            }
+            for scheme in listed
+        ]
     if as_json:
         answer = {
             "calibrated": field,
@@ -220,7 +227,7 @@ def calibrate(
             **vars(setting),
             field: value,
         }
-        print_json(answer if compared is None else {**answer, "schemes": compared})
+        print_json({**answer, "schemes": compared} if compared else answer)
         return
     written = f"{value:,}" if isinstance(value, int) else number(value)
     direction = "the least, rounded up" if wanted == "noise" else "the largest, rounded down"
@@ -230,13 +237,11 @@ def calibrate(
         (wanted.replace("-", " "), f"{written}: {direction}"),
         ("delta there", shared.up(there)),
     ]
-    below = []
-    if compared is not None:
-        cells = [
-            [scheme.name, shared.up(record["noise_multiplier"], 6), scheme.remark]
-            for scheme, record in zip(listed, compared, strict=True)
-        ]
-        below.append(table(["scheme", "noise", "guarantee"], cells, right=(1,)))
+    cells = [
+        [scheme.name, shared.up(record["noise_multiplier"], 6), scheme.remark]
+        for scheme, record in zip(listed, compared, strict=False)
+    ]
+    below = [table(["scheme", "noise", "guarantee"], cells, right=(1,))] if compared else []
     tell("Random participation, calibrated", rows, *below)
 
 
@@ -255,24 +260,14 @@ def _wanted(given: dict[str, Any], parameter: str | None) -> str:
     return parameter
 
 
-def _compared(
-    listed: list[shared.Scheme], value: float | int, epsilon: float, delta: float, adjacency: str
-) -> list[dict[str, Any]]:
-    """Calibrate the noise of the other schemes."""
-    records = []
-    for scheme in listed:
-        noise: float = value
-        if scheme is not listed[0]:
-            try:
-                noise, _ = shared.calibrated(
-                    scheme.mechanism, "noise_multiplier", epsilon, delta, adjacency=adjacency
-                )
-            except InvalidValueError:
-                noise = math.inf
-        records.append(
-            {"scheme": scheme.key, "guarantee": scheme.guarantee, "noise_multiplier": noise}
-        )
-    return records
+def _least_noise(scheme: shared.Scheme, epsilon: float, delta: float, adjacency: str) -> float:
+    """Find the noise that meets a target in one round, infinite where none does."""
+    try:
+        return shared.calibrated(
+            scheme.mechanism, "noise_multiplier", epsilon, delta, adjacency=adjacency
+        )[0]
+    except InvalidValueError:
+        return math.inf
 
 
 @refusing

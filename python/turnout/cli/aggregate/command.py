@@ -24,8 +24,7 @@ from turnout.cli.aggregate.results import (
 )
 from turnout.cli.answers import check_labels, files_of, scanned, settled, stated_labels
 from turnout.cli.running import note, refusing
-from turnout.cli.showing.estimates import show_estimate
-from turnout.cli.showing.shown import Wish
+from turnout.cli.showing.estimates import Wish, show_estimate
 from turnout.distributed import recommend
 from turnout.frequency.estimation.estimate import SHRUNK
 from turnout.pipeline.in_memory import read_columns

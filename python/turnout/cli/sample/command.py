@@ -15,8 +15,15 @@ from turnout._extras import require
 from turnout.cli import options
 from turnout.cli.answers import stated_labels
 from turnout.cli.running import messages, note, output, refusing
-from turnout.cli.sample.options import NUMBER_METHODS, Method, Wanted, bounds_of, column_names
-from turnout.cli.sample.records import Records, read_records
+from turnout.cli.sample.records import (
+    NUMBER_METHODS,
+    Method,
+    Records,
+    Wanted,
+    bounds_of,
+    column_names,
+    read_records,
+)
 from turnout.cli.sample.results import Drawn, quality, show_quality
 from turnout.cli.tables import csv_of, print_estimates, print_json, save_picture, tell, write_table
 from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
@@ -141,7 +148,7 @@ def sample(
     labels
         The possible labels of a column; repeatable.
     missing
-        Count missing values as this label, or drop rows that have one.
+        Count missing values as this label or number, or drop rows that have one.
     jobs
         Processes that draw, one if not given; -1 for all cores.
     seed

@@ -17,8 +17,7 @@ from turnout import Bounds
 from turnout._extras import require
 from turnout._tables import records_of
 from turnout._types import Array, Floats
-from turnout.cli.sample.options import Method, Wanted
-from turnout.cli.sample.records import Records
+from turnout.cli.sample.records import Method, Records, Wanted
 from turnout.cli.tables import printable, table
 from turnout.reporting.words import file_size, number, percent, rounded_up
 from turnout.samplers import MollifiedBoosting, PopulationDraws

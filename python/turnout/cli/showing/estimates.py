@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from rich import box
@@ -15,23 +17,120 @@ from rich.text import Text
 from turnout import FrequencyEstimate
 from turnout.cli import options
 from turnout.cli.running import note
-from turnout.cli.showing.shown import CUT, Shown, Wish, in_words, rows_of
-from turnout.cli.tables import print_estimates, printable, table
+from turnout.cli.tables import (
+    print_estimates,
+    print_json,
+    printable,
+    save_picture,
+    table,
+    tell,
+    write_table,
+)
 from turnout.collecting.keys import shown_key, time_column
-from turnout.errors import EstimatorError
+from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.attributes import AttributeEstimate
 from turnout.frequency.estimation.answer import ordered
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 from turnout.reporting.frequencies import MANY
 from turnout.reporting.kinds import telling
-from turnout.reporting.telling import Telling, Told, groups_of
-from turnout.reporting.words import percent
+from turnout.reporting.telling import Telling, Told, View, groups_of
+from turnout.reporting.words import number, participation, percent
 
 #: So many rows of groups are shown, and so many groups are named.
 _MOST_ROWS: Final = 1000
 _FEW: Final = 5
 
 Rows = list[tuple[str, str]]
+
+#: What is said of intervals that are cut.
+CUT: Final = ", cut to 0 and 1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish(View):
+    """What the options of ``turnout estimate`` say.
+
+    Attributes
+    ----------
+    postprocessing
+        How frequencies are projected or shrunk.
+    """
+
+    postprocessing: str = "none"
+
+    def made(self, estimate: Any) -> Any:
+        """Process an estimate as is wished for, and cut its intervals.
+
+        Raises
+        ------
+        InvalidValueError
+            If that cannot be done to it.
+        """
+        if self.consistent or self.postprocessing != "none":
+            if not hasattr(estimate, "project"):
+                raise InvalidValueError(
+                    "--project, --shrink and --consistent do not apply to groups of several "
+                    "questions"
+                )
+            estimate = estimate.consistent() if self.consistent else estimate
+        return self.cut(self._processed(estimate))
+
+    def _processed(self, estimate: Any) -> Any:
+        if self.postprocessing == "none":
+            return estimate
+        if self.postprocessing == ACROSS:
+            return estimate.shrink(across=True)
+        if self.postprocessing == SHRUNK:
+            return estimate.shrink()
+        return estimate.project(self.postprocessing)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An estimate as it is shown.
+
+    Attributes
+    ----------
+    make_record
+        Makes the object of ``--json``.
+    make_table
+        Makes the Arrow table of files.
+    rows
+        Names and values above the table.
+    below
+        Tables, or what prints them.
+    draw
+        Makes the picture.
+    """
+
+    make_record: Callable[[], dict[str, Any]]
+    make_table: Callable[[], Any]
+    rows: list[tuple[str, str]]
+    below: Sequence[Table | Callable[[Console], None]]
+    draw: Callable[[], Any]
+
+    def deliver(self, title: str, *, plot: Path | None, target: Path | None, as_json: bool) -> None:
+        """Write the files that are wanted, and print the object or tables under a title."""
+        # Not everything has a picture: where there is none, nothing is written.
+        save_picture(plot, self.draw)
+        if target is not None:
+            write_table(target, self.make_table())
+        if as_json:
+            print_json(self.make_record())
+        else:
+            tell(title, self.rows, *self.below, table=target, picture=plot)
+
+
+def rows_of(counted: Any, method: str) -> list[tuple[str, str]]:
+    """Say what was counted and how it is estimated, of a tally, an estimate or a grouped tally."""
+    return [
+        ("nodes", f"{counted.nodes:,}"),
+        ("reports", f"{counted.received:,}"),
+        ("participation", participation(counted.plan)),
+        ("oracle", counted.plan.oracle.name.replace("_", " ")),
+        ("epsilon", number(counted.plan.oracle.epsilon)),
+        ("method", options.method_word(method).replace("_", " ")),
+    ]
 
 
 def show(tally: Any, wish: Wish) -> Shown:
@@ -70,7 +169,7 @@ def show_estimate(
             made = kind.interval_method(one, wish)
         rows.append(("interval", _intervals(kind, domain, wish, made, grouped=bool(groups))))
     except EstimatorError as error:
-        note(in_words(error, method))
+        note(str(error).replace(repr(method), f"--method {options.method_word(method)}"))
     if isinstance(estimate, FrequencyEstimate) and made is not None:
         _note_many(domain.size, wish)
     over = {"over": wish.over if wish.simultaneous else None}

@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from turnout import GroupedTally
-from turnout.cli.showing.estimates import show_estimate
-from turnout.cli.showing.shown import Shown, Wish, rows_of
+from turnout.cli.showing.estimates import Shown, Wish, rows_of, show_estimate
 from turnout.collecting.groups.apart import EstimatesOfGroups
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS

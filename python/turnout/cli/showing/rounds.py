@@ -8,8 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from turnout._drawing import draw_rows, interval_words
-from turnout.cli.showing.estimates import show_estimate
-from turnout.cli.showing.shown import CUT, Shown, Wish
+from turnout.cli.showing.estimates import CUT, Shown, Wish, show_estimate
 from turnout.cli.tables import printable, table
 from turnout.frequency.adaptive import TwoRounds
 from turnout.frequency.heavy_hitters import HeavyHitterResult, RoundRecord, Search
