@@ -67,8 +67,9 @@ class _Talkative(SecondRound):
 
     name = "talkative_of_the_contract"
 
-    def _present(self, answers: Any, noise: Any) -> Any:
-        return np.flatnonzero(np.asarray(answers) != 0)
+    def reporting(self, answers: Any, participation: Any, noise: Any) -> Any:
+        asked = super(SecondRound, self).reporting(answers, participation, noise)
+        return asked[np.asarray(answers)[asked] != 0]
 
 
 def test_silence_that_says_too_much_is_found_out() -> None:

@@ -41,10 +41,10 @@ def test_means_stand_in_order_of_time_with_gaps() -> None:
     assert np.isnan(means[[1, 2], 0]).all()
     assert means[0, 0] == estimate["DE", on(1)].mean
     assert means[3, 0] == estimate["DE", on(4)].mean
-    low, high = series.interval("FR", level=0.9, simultaneous="sidak")
-    expected = estimate.interval(0.9, simultaneous="sidak")
+    limits = estimate.interval(0.9, simultaneous="sidak")
+    low, high = series.picked(limits.low, "FR"), series.picked(limits.high, "FR")
     row = estimate.groups.index(("FR", on(2)))
-    assert (low[1, 0], high[1, 0]) == (expected.low[row, 0], expected.high[row, 0])
+    assert (low[1, 0], high[1, 0]) == (limits.low[row, 0], limits.high[row, 0])
     assert series.received("FR").tolist() == [0, 400, 0, 0]
     assert [row["group"]["day"] for row in series.to_records()] == [on(1), on(4), on(2), on(3)]
     assert repr(series) == "Series(4 times of 'day', 2 series)"

@@ -107,6 +107,22 @@ class BaseInterval(Tabular):
         return (self.low <= given) & (given <= self.high)
 
 
+#: What a simultaneous level of groups can hold for.
+OVER = ("labels", "groups", "all")
+
+
+def each_level(
+    level: object, simultaneous: str | None, over: str, labels: int, groups: int
+) -> float:
+    """Find the level of one interval, of those of the labels of groups that hold together."""
+    checked = checked_level(level, simultaneous)
+    _arguments.choice("over", over, OVER)
+    if simultaneous is None:
+        return checked
+    size = {"labels": labels, "groups": groups, "all": labels * groups}[over]
+    return 1.0 - tail_probability(checked, size, simultaneous)
+
+
 def checked_level(level: object, simultaneous: str | None) -> float:
     """Check a confidence level, and what else it is to hold for."""
     checked = _arguments.confidence("level", level)

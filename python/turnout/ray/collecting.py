@@ -335,7 +335,9 @@ def _of_dataset(ray: Any, dataset: Any, plan: Plan, progress: bool) -> BaseTally
 def _count_batch(table: Any, *, version: str, plan: Plan) -> Any:
     prepare_worker(version)
     pa = require("pyarrow", "ray")
-    found = reported(table, plan.oracle)
+    batches = table.combine_chunks().to_batches()
+    empty = pa.RecordBatch.from_pylist([], schema=table.schema)
+    found = reported(batches[0] if batches else empty, plan.oracle)
     plan.oracle.check_reports(found)
     counts = plan.oracle.count_reports(found)
     counted = plan.oracle.tally_type.of(plan, counts, len(found))

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Final, NamedTuple
 
 from turnout import _arguments
-from turnout.collecting.groups.estimate import OVER
 from turnout.collecting.groups.series import Series
+from turnout.collecting.intervals import OVER
 from turnout.collecting.keys import shown_part, to_json
 from turnout.collecting.plan import Plan
 from turnout.errors import InvalidValueError

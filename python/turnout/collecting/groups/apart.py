@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 from turnout import _arguments
 from turnout._tables import Tabular
-from turnout.collecting.groups.estimate import OVER
-from turnout.collecting.intervals import checked_level, tail_probability
+from turnout.collecting.intervals import each_level
 from turnout.collecting.keys import Key
 from turnout.errors import InvalidValueError
 
@@ -115,12 +114,7 @@ class EstimatesOfGroups(Tabular, Mapping[Key, E]):
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type, or none of the allowed values.
         """
-        level = checked_level(level, simultaneous)
-        _arguments.choice("over", over, OVER)
-        if simultaneous is not None:
-            entries, groups = len(self._unknown), max(1, len(self))
-            number = {"labels": entries, "groups": groups, "all": entries * groups}[over]
-            level = 1.0 - tail_probability(level, number, simultaneous)
+        level = each_level(level, simultaneous, over, len(self._unknown), max(1, len(self)))
         options = {} if top is None else {"top": top}
         records = []
         for key, counted in self._counted.items():

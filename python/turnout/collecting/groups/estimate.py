@@ -18,7 +18,7 @@ from turnout._tables import Tabular, records_of
 from turnout._types import Floats, Self, Unsigned
 from turnout.collecting.groups.series_pictures import Lines
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.intervals import checked_level, tail_probability
+from turnout.collecting.intervals import each_level
 from turnout.collecting.keys import Key, plain_key, shown_key
 from turnout.collecting.parted import PartedTally
 from turnout.collecting.plan import Plan
@@ -26,9 +26,6 @@ from turnout.errors import EstimatorError, InvalidValueError
 
 #: The limits of so many answers of so many groups are printed.
 _SHOWN = 3
-
-#: What a simultaneous level can hold for.
-OVER = ("labels", "groups", "all")
 
 E = TypeVar("E")
 
@@ -393,13 +390,8 @@ class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
         InvalidValueError
             If an argument is none of the allowed values.
         """
-        level = checked_level(level, simultaneous)
-        _arguments.choice("over", over, OVER)
-        if simultaneous is None:
-            return level
-        labels = 1 if over == "groups" else self.plan.domain.size
-        groups = 1 if over == "labels" else max(1, len(self._estimates))
-        return 1.0 - tail_probability(level, labels * groups, simultaneous)
+        groups = max(1, len(self._estimates))
+        return each_level(level, simultaneous, over, self.plan.domain.size, groups)
 
     def _rows(self, estimate: Any, level: float, top: int | None) -> list[dict[str, Any]]:
         """List what is known of the estimate of one group."""

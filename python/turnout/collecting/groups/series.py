@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._tables import Tabular
 from turnout._types import Figure, Floats, Unsigned
+from turnout._values import settle
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.series_pictures import draw_series
 from turnout.collecting.keys import Key, Part, in_order, plain_key, time_column
@@ -17,6 +19,7 @@ from turnout.errors import InvalidValueError
 G = TypeVar("G", bound="BaseGroupedEstimate[Any]")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Series(Tabular, Generic[G]):
     """The estimates over time, one series for each group of the other columns.
 
@@ -47,60 +50,61 @@ class Series(Tabular, Generic[G]):
            [0.8, 0.2]]))
     """
 
-    __slots__ = ("_estimate", "_place", "_time")
+    estimate: G
+    time: Any = None
 
-    def __init__(self, estimate: G, time: str | None = None) -> None:
-        self._estimate: G = _arguments.instance(
-            "estimate", estimate, BaseGroupedEstimate, "an estimate of groups"
+    def __post_init__(self) -> None:
+        """Check the fields, and find the column that must be the time."""
+        estimate = _arguments.instance(
+            "estimate", self.estimate, BaseGroupedEstimate, "an estimate of groups"
         )
-        names = estimate.names
-        self._time = _guessed(estimate) if time is None else time
-        if self._time not in names:
-            raise _arguments.invalid(f"time must be one of the columns {list(names)}", time)
-        self._place = names.index(self._time)
+        time, names = self.time, list(estimate.names)
+        if time is None:
+            time = names[0] if len(names) == 1 else time_column(names, estimate)
+            if time is None:
+                raise InvalidValueError(
+                    f"time must name one of the columns {names}: it is not clear which"
+                )
+        if time not in names:
+            raise _arguments.invalid(f"time must be one of the columns {names}", time)
+        settle(self, time=time)
 
     @property
     def _columns(self) -> tuple[str, ...]:  # type: ignore[override]
-        return self._estimate._columns
+        return self.estimate._columns
 
     @property
     def _group_columns(self) -> tuple[str, ...]:
-        return self._estimate.names
+        return self.estimate.names
 
     @property
     def _label_columns(self) -> tuple[str, ...]:
-        return self._estimate._label_columns
+        return self.estimate._label_columns
 
     @property
-    def estimate(self) -> G:
-        """The estimates of all groups."""
-        return self._estimate
-
-    @property
-    def time(self) -> str:
-        """The name of the column that is the time."""
-        return self._time
+    def _place(self) -> int:
+        return self.estimate.names.index(self.time)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the other columns: there is one series for each of their groups."""
-        return tuple(name for name in self._estimate.names if name != self._time)
+        return tuple(name for name in self.estimate.names if name != self.time)
 
     @property
     def times(self) -> list[Part]:
         """All times of any group, in order; missing ones (None) are left out."""
-        found = {key[self._place] for key in self._estimate}
+        found = {key[self._place] for key in self.estimate}
         return [key[0] for key in in_order((part,) for part in found if part is not None)]
 
     @property
     def panels(self) -> list[Key]:
         """The keys of the series: of the other columns; one empty key if there are none."""
-        return list(dict.fromkeys(self._without_time(key) for key in self._estimate))
+        return list(dict.fromkeys(self._without_time(key) for key in self.estimate))
 
     def sizes(self) -> dict[Key, int]:
         """Count the reports of each series, at all times together."""
         sizes = dict.fromkeys(self.panels, 0)
-        for key, tally in self._estimate.tally.items():
+        for key, tally in self.estimate.tally.items():
             if key[self._place] is not None:
                 sizes[self._without_time(key)] += tally.received
         return sizes
@@ -116,7 +120,7 @@ class Series(Tabular, Generic[G]):
         key = plain_key("panel", () if panel is None else panel, len(self.names))
         if key not in self.panels:
             raise _arguments.invalid(f"panel must be one of {self.panels}", panel)
-        places = {group: place for place, group in enumerate(self._estimate)}
+        places = {group: place for place, group in enumerate(self.estimate)}
         return [places.get(self._with_time(key, time)) for time in self.times]
 
     def picked(self, table: Floats, panel: Any = None) -> Floats:
@@ -164,7 +168,7 @@ class Series(Tabular, Generic[G]):
         InvalidValueError
             If there is no such series.
         """
-        return self.picked(self._estimate.numbers, panel)
+        return self.picked(self.estimate.numbers, panel)
 
     def received(self, panel: Any = None) -> Unsigned:
         """Give the number of reports at each time.
@@ -184,41 +188,9 @@ class Series(Tabular, Generic[G]):
         InvalidValueError
             If there is no such series.
         """
-        received = self._estimate.received
+        received = self.estimate.received
         rows = [0 if place is None else int(received[place]) for place in self._rows(panel)]
         return np.array(rows, np.uint64)
-
-    def interval(
-        self,
-        panel: Any = None,
-        *,
-        level: float = 0.95,
-        simultaneous: str | None = None,
-        over: str = "all",
-    ) -> tuple[Floats, Floats]:
-        """Give the limits at each time.
-
-        Parameters
-        ----------
-        panel
-            The key of the series, if there are other columns than the time.
-        level, simultaneous, over
-            As for :meth:`interval` of the groups, over all groups of all series.
-
-        Returns
-        -------
-        low, high : numpy.ndarray
-            float64 of the shape (times, entries); nan where there are no reports.
-
-        Raises
-        ------
-        InvalidValueError
-            If there is no such series, or an argument is none of the allowed values.
-        EstimatorError
-            If the estimator is biased.
-        """
-        limits = self._estimate.interval(level, simultaneous=simultaneous, over=over)
-        return self.picked(limits.low, panel), self.picked(limits.high, panel)
 
     def to_records(
         self,
@@ -247,11 +219,11 @@ class Series(Tabular, Generic[G]):
         InvalidValueError
             If an argument is none of the allowed values.
         """
-        records = self._estimate.to_records(level, simultaneous=simultaneous, over=over, top=top)
-        size = len(records) // max(1, len(self._estimate))
+        records = self.estimate.to_records(level, simultaneous=simultaneous, over=over, top=top)
+        size = len(records) // max(1, len(self.estimate))
         by_group = {
             key: records[size * place : size * (place + 1)]
-            for place, key in enumerate(self._estimate)
+            for place, key in enumerate(self.estimate)
         }
         times = [None, *self.times]
         wanted = [self._with_time(panel, time) for panel in self.panels for time in times]
@@ -291,24 +263,12 @@ class Series(Tabular, Generic[G]):
             If an argument is none of the allowed values, a label is none of the domain, or there
             are no times.
         """
-        lines = self._estimate.lines(labels, level, simultaneous, over)
+        lines = self.estimate.lines(labels, level, simultaneous, over)
         return draw_series(self, lines)
 
     def __repr__(self) -> str:
         """Show how many times and series there are."""
         return (
-            f"{type(self).__name__}({len(self.times)} times of {self._time!r}, "
+            f"{type(self).__name__}({len(self.times)} times of {self.time!r}, "
             f"{len(self.panels)} series)"
         )
-
-
-def _guessed(estimate: BaseGroupedEstimate[Any]) -> str:
-    """Find the one column that must be the time."""
-    if len(estimate.names) == 1:
-        return estimate.names[0]
-    found = time_column(estimate.names, estimate)
-    if found is None:
-        raise InvalidValueError(
-            f"time must name one of the columns {list(estimate.names)}: it is not clear which"
-        )
-    return found

@@ -1,4 +1,4 @@
-"""Parquet and Arrow IPC files as sequences of tables, each of which fits into bounded memory.
+"""Parquet and Arrow IPC files as sequences of batches, each of which fits into bounded memory.
 
 Both formats compress, and say beside the compressed bytes how many there were: a reader that
 believes it gets as much memory as the number says, from a file of a few bytes. The numbers are
@@ -267,8 +267,8 @@ class ParquetContainer:
                 raise CorruptDataError("a column does not say where it begins")
             yield from page_bytes(file, start, column.total_compressed_size)
 
-    def tables(self, rows: int, most: int, stretch: Stretch) -> Iterator[Any]:
-        """Read tables of at most so many rows, in which no text has more than ``most`` bytes."""
+    def batches(self, rows: int, most: int, stretch: Stretch) -> Iterator[Any]:
+        """Read batches of at most so many rows, in which no text has more than ``most`` bytes."""
         pa = require("pyarrow", "cli")
         for item in self._schema:
             kind = item.type
@@ -285,8 +285,7 @@ class ParquetContainer:
         texts = [item.name for item in self._schema if pa.types.is_string(item.type)]
         with self._again() as file:
             opened = self._opened(file, texts, self._footer)
-            for batch in opened.iter_batches(rows, stretch.groups, use_threads=False):
-                yield pa.Table.from_batches([batch])
+            yield from opened.iter_batches(rows, stretch.groups, use_threads=False)
 
 
 class ArrowContainer:
@@ -328,9 +327,9 @@ class ArrowContainer:
         """Give the whole file: it does not say where its record batches are."""
         return [Stretch(0, None, range(0))]
 
-    def tables(self, rows: int, most: int, _stretch: Stretch) -> Iterator[Any]:
-        """Read tables of at most so many rows, of record batches of at most ``most`` bytes."""
-        pa, ipc = require("pyarrow", "cli"), require("pyarrow.ipc", "cli")
+    def batches(self, rows: int, most: int, _stretch: Stretch) -> Iterator[Any]:
+        """Read batches of at most so many rows, of record batches of at most ``most`` bytes."""
+        ipc = require("pyarrow.ipc", "cli")
         with self._again() as file:
             schema, messages = self._begun(file)
             for message in messages:
@@ -339,8 +338,8 @@ class ArrowContainer:
                 _check(message_bytes(message), most)
                 batch = ipc.read_record_batch(message, schema)
                 batch.validate(full=True)
-                for piece in pa.Table.from_batches([batch]).to_batches(rows):
-                    yield pa.Table.from_batches([piece])
+                for start in range(0, batch.num_rows, rows):
+                    yield batch.slice(start, rows)
 
 
 def _check(size: int, most: int) -> None:

@@ -279,12 +279,12 @@ class ReportFile:
     def _stretch(self, rows: int, stretch: Stretch) -> Iterator[ReportBatch]:
         expected = self.header.reports if stretch.rows is None else stretch.rows
         found = 0
-        for table in _each(self._container.tables(rows, self.most_memory, stretch), self.path):
+        for rows_read in _each(self._container.batches(rows, self.most_memory, stretch), self.path):
             with _explained(self.path):
-                found += len(table)
+                found += len(rows_read)
                 if found > expected:
                     raise self._other_rows(stretch.start + found)
-                batch = self._batch(table)
+                batch = self._batch(rows_read)
             yield batch
         with _explained(self.path):
             if found != expected:
@@ -301,20 +301,20 @@ class ReportFile:
         own = header.plan.participation.uniform_rate is None
         return width + 8 * own + 8 * groups + 16 * header.pseudonyms
 
-    def _batch(self, table: Any) -> ReportBatch:
+    def _batch(self, batch: Any) -> ReportBatch:
         pa = require("pyarrow", "cli")
         header, oracle = self.header, self.header.plan.oracle
-        reports = reported(table, oracle)
+        reports = reported(batch, oracle)
         oracle.check_reports(reports)
         own = header.plan.participation.uniform_rate is None
-        probabilities = _values(table, "probability", pa.float64()) if own else None
+        probabilities = _values(batch, "probability", pa.float64()) if own else None
         if (
             probabilities is not None
             and not ((probabilities >= 2.0**-30) & (probabilities <= 1.0)).all()
         ):
             raise CorruptDataError("column 'probability' has values outside [2^-30, 1]")
-        groups = None if header.groups is None else _group_index(table, header.groups)
-        pseudonyms = _bytes(table, "pseudonym", 16) if header.pseudonyms else None
+        groups = None if header.groups is None else _group_index(batch, header.groups)
+        pseudonyms = _bytes(batch, "pseudonym", 16) if header.pseudonyms else None
         return ReportBatch(reports, probabilities, groups, pseudonyms)
 
     def reports(self) -> Reports:
@@ -372,67 +372,57 @@ class _explained:  # noqa: N801, used as a function
             raise CorruptDataError(f"{name}: {error}") from error
 
 
-def _joined(arrays: list[Any]) -> Array:
-    """Put arrays together; one beside empty ones is not copied."""
-    kept = [array for array in arrays if len(array)] or arrays[:1]
-    return kept[0] if len(kept) == 1 else np.concatenate(kept)
-
-
-def _each(tables: Iterator[Any], path: str | os.PathLike[str]) -> Iterator[Any]:
+def _each(batches: Iterator[Any], path: str | os.PathLike[str]) -> Iterator[Any]:
     while True:
         with _explained(path):
-            table = next(tables, None)
-        if table is None:
+            batch = next(batches, None)
+        if batch is None:
             return
-        yield table
+        yield batch
 
 
-def reported(table: Any, oracle: Randomizer) -> Array:
+def reported(batch: Any, oracle: Randomizer) -> Array:
     """Get the reports as an array of the oracle's type and shape."""
     pa = require("pyarrow", "cli")
     dtype, shape = oracle.report_dtype, oracle.report_shape
     if not shape:
-        return _values(table, "report", pa.from_numpy_dtype(dtype))
-    data = _bytes(table, "report", dtype.itemsize * shape[0])
+        return _values(batch, "report", pa.from_numpy_dtype(dtype))
+    data = _bytes(batch, "report", dtype.itemsize * shape[0])
     rows: Array = data.view(dtype.newbyteorder("<"))
     return rows.astype(dtype, copy=False)
 
 
-def _bytes(table: Any, name: str, size: int) -> Bytes:
+def _bytes(batch: Any, name: str, size: int) -> Bytes:
     """Get a column of binaries of a fixed size as rows of bytes."""
     pa = require("pyarrow", "cli")
-    column = table.column(name)
+    column = batch.column(name)
     if column.type != pa.binary(size):
         raise CorruptDataError(
             f"column {name!r} has type {column.type}, expected {pa.binary(size)}"
         )
     if column.null_count:
         raise CorruptDataError(f"column {name!r} has {column.null_count} nulls")
-    pieces = [
-        np.frombuffer(piece.buffers()[1], np.uint8)[piece.offset * size :][: len(piece) * size]
-        for piece in column.chunks
-        if len(piece)
-    ]
-    return _joined([np.empty(0, np.uint8), *pieces]).reshape(-1, size)
+    data = np.frombuffer(column.buffers()[1], np.uint8) if len(column) else np.empty(0, np.uint8)
+    return data[column.offset * size :][: len(column) * size].reshape(-1, size)
 
 
-def _values(table: Any, column: str, kind: Any) -> Array:
+def _values(batch: Any, column: str, kind: Any) -> Array:
     """Get a column of one type and without nulls as a NumPy array."""
-    values = table.column(column)
+    values = batch.column(column)
     if values.type != kind:
         raise CorruptDataError(f"column {column!r} has type {values.type}, expected {kind}")
     if values.null_count:
         raise CorruptDataError(f"column {column!r} has {values.null_count} nulls")
-    return _joined([np.empty(0, kind.to_pandas_dtype()), *map(to_numpy, values.chunks)])
+    return to_numpy(values)
 
 
-def _group_index(table: Any, groups: Groups) -> Integers:
+def _group_index(batch: Any, groups: Groups) -> Integers:
     """Find the group of each row."""
     place = {key: position for position, key in enumerate(groups.keys)}
     keys: list[Key] = [()]
-    index = np.zeros(table.num_rows, np.int64)
+    index = np.zeros(batch.num_rows, np.int64)
     for name in groups.names:
-        distinct, codes = _encoded(table.column(name), name)
+        distinct, codes = _encoded(batch.column(name), name)
         # Pairs of the keys so far and this column's values; only those that occur are kept.
         found, joint = np.unique(index * len(distinct) + codes, return_inverse=True)
         pairs = [divmod(pair, len(distinct)) for pair in found.tolist()]
@@ -448,9 +438,6 @@ def _encoded(column: Any, name: str) -> tuple[list[Any], Integers]:
     """Reduce a column to its distinct values and the position of each entry's among them."""
     pa = require("pyarrow", "cli")
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
-    encoded = encoded.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([]).dictionary_encode()
     # A null may be one of the values, or no value at all.
     codes = to_numpy(encoded.indices.fill_null(len(encoded.dictionary)))
     used, index = np.unique(codes, return_inverse=True)
