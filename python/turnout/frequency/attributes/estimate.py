@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import methodcaller
-from typing import Any, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
@@ -232,6 +232,9 @@ class AttributeTally(PartedTally, Mapping[str, Tally]):
     ['a', 'b']
     """
 
+    #: The class of its estimates.
+    _estimate_type: ClassVar[type[AttributeEstimate]] = AttributeEstimate
+
     def __getitem__(self, name: str) -> Tally:
         """Return the tally of one attribute."""
         places = {each: place for place, each in enumerate(self)}
@@ -270,7 +273,7 @@ class AttributeTally(PartedTally, Mapping[str, Tally]):
             If the method does not apply, or an attribute has no report.
         """
         each = {name: tally.estimate(method) for name, tally in self.items()}
-        return AttributeEstimate(self.plan, method, self.nodes, self.received, each)
+        return self._estimate_type(self.plan, method, self.nodes, self.received, each)
 
 
 class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):

@@ -27,7 +27,7 @@ from turnout.frequency.heavy_hitters.result import (
     among_all,
     crowd_level,
     detectable,
-    growth_of,
+    errors_of,
     most_rivals,
     noise_level,
     outstanding,
@@ -299,8 +299,7 @@ class HeavyHitters(RoundsProtocol):
         """Say what must be exceeded among so many candidates."""
         domain = Domain.from_integers(candidates + 1)
         scores = make_oracle("oracle", self.oracle, self.epsilon, domain).score_moments
-        noise = scores.other_variance / scores.difference**2 / reports
-        growth = growth_of(scores) / reports
+        noise, growth = errors_of(scores, reports)
         level = max(
             noise_level(scores, reports, candidates, self.family_wise_error),
             crowd_level(noise, growth, candidates, self.keep),
@@ -401,10 +400,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
         return _round(protocol, domain, current.number + 1)
 
     def _record(self, tally: Tally, kept: int, level: float, cut: int) -> None:
-        scores = tally.oracle.score_moments
-        # Of a candidate that nobody holds, given the number of reports.
-        noise = float(np.sqrt(scores.other_variance / tally.received)) / scores.difference
-        growth = growth_of(scores) / tally.received
+        noise, growth = errors_of(tally.oracle.score_moments, tally.received)
         current = self.current
         self._records.append(
             RoundRecord(
@@ -414,7 +410,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
                 kept=kept,
                 nodes=tally.nodes,
                 received=tally.received,
-                standard_error=noise,
+                standard_error=math.sqrt(noise),
                 variance_growth=growth,
                 level=level,
                 cut=cut,

@@ -50,13 +50,14 @@ class Bar:
         return float(special.ndtr((frequency - self.level) / spread))
 
 
-def growth_of(scores: ScoreMoments) -> float:
-    """Give what a unit of frequency adds to the variance of one report's estimate, at most.
+def errors_of(scores: ScoreMoments, reports: float) -> tuple[float, float]:
+    """Give the variance of an estimate of frequency zero, and what a unit adds to it, at most.
 
     That who is in the group is itself drawn is counted: ``f (1 - f)`` is at most ``f``.
     """
-    own, other = scores.own_variance, scores.other_variance
-    return max((own - other) / scores.difference**2, 0.0) + 1.0
+    unit = scores.difference**2
+    own, other = scores.own_variance / unit, scores.other_variance / unit
+    return other / reports, (max(own - other, 0.0) + 1.0) / reports
 
 
 def noise_level(scores: ScoreMoments, reports: float, candidates: int, error: float) -> float:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from turnout import _arguments, _columns
 from turnout._documents import object_schema
+from turnout._types import Integers
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 #: (n, width) uint8: the bits of n values, eight to a byte, zeros after the last.
@@ -232,18 +233,17 @@ class TextValues:
             raise _arguments.invalid("must not have the character 0, which marks the end", value)
         return codes
 
-    def _codes(self, row: Rows, bits: int) -> list[int]:
-        """List the symbols of a prefix; the last may be cut, and has zeros then."""
+    def _codes(self, rows: Rows, bits: int) -> Integers:
+        """Give the symbols of prefixes; the last may be cut, and has zeros then: the smallest."""
         size = self.symbol_bits
-        known = np.unpackbits(row)[:bits]
-        padded = np.concatenate([known, np.zeros(-bits % size, dtype=np.uint8)])
-        weights = 1 << np.arange(size - 1, -1, -1)
-        codes: list[int] = (padded.reshape(-1, size) @ weights).tolist()
-        return codes
+        symbols = -(-bits // size)
+        known = np.zeros((len(rows), symbols * size), np.uint8)
+        known[:, :bits] = np.unpackbits(rows, axis=1)[:, :bits]
+        return known.reshape(len(rows), symbols, size) @ (1 << np.arange(size)[::-1])
 
     def decode(self, row: Rows) -> str:
         """Turn one row of bits into its text."""
-        return self._text([code for code in self._codes(row, self.bits) if code])
+        return self._text([code for code in self._codes(row[None], self.bits)[0].tolist() if code])
 
     def _text(self, codes: list[int]) -> str:
         if self.alphabet is None:
@@ -253,7 +253,7 @@ class TextValues:
     def shown(self, row: Rows, bits: int) -> str:
         """Show a prefix by its whole characters, and the bits of the next; no two are alike."""
         size = self.symbol_bits
-        codes = self._codes(row, bits - bits % size)
+        codes = self._codes(row[None], bits - bits % size)[0].tolist()
         if 0 in codes or bits == self.bits:
             return self._text([code for code in codes if code])
         if self.alphabet is None:
@@ -265,14 +265,7 @@ class TextValues:
 
     def possible(self, rows: Rows, bits: int) -> npt.NDArray[np.bool_]:
         """Say which prefixes some text has: nothing follows the end, and characters exist."""
-        size = self.symbol_bits
-        whole = bits // size
-        known = np.unpackbits(rows, axis=1)[:, :bits]
-        # A cut character has zeros for what is unknown: the smallest that it can be.
-        known = np.pad(known, ((0, 0), (0, -bits % size)))
-        codes = known.reshape(len(rows), known.shape[1] // size, size) @ (
-            1 << np.arange(size - 1, -1, -1)
-        )
+        codes, whole = self._codes(rows, bits), bits // self.symbol_bits
         ends = codes == 0
         ends[:, whole:] = False
         ended = np.logical_or.accumulate(ends, axis=1)

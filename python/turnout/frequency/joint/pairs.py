@@ -259,20 +259,7 @@ class PairTally(AttributeTally):
     A mapping from names of tables, such as ``"sex × vote"``, to their :class:`JointTally`.
     """
 
-    def estimate(self, method: str = "hajek") -> PairEstimate:
-        """Estimate the shares in each table: see :meth:`turnout.Tally.estimate`.
-
-        Raises
-        ------
-        InvalidValueError
-            If there is no such method.
-        EstimatorError
-            If the method does not apply, or a table has no report.
-        """
-        each: dict[str, FrequencyEstimate] = {
-            name: tally.estimate(method) for name, tally in self.items()
-        }
-        return PairEstimate(self.plan, method, self.nodes, self.received, each)
+    _estimate_type = PairEstimate
 
 
 class PairTables(AttributeCollection):
