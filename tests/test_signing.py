@@ -147,7 +147,7 @@ def test_other_arguments_are_refused() -> None:
         SigningKey.generate().sign,
         lambda message: verify(public_key, message, bytes(64)),
     ):
-        with pytest.raises(InvalidTypeError, match="message must be bytes, got a str"):
+        with pytest.raises(InvalidTypeError, match="message must be bytes, got 'text'"):
             use("text")  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError, match="signature must be 64 bytes"):
         verify(public_key, b"", "00" * 64)  # type: ignore[arg-type]

@@ -100,7 +100,8 @@ class SigningKey:
         >>> len(SigningKey.generate().sign(b""))
         64
         """
-        return _core.ed25519_sign(self._secret, _message_bytes(message))
+        _arguments.instance("message", message, bytes, "bytes")
+        return _core.ed25519_sign(self._secret, message)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the key to a new file that only its owner can read (mode 0600).
@@ -235,12 +236,6 @@ def verify(public_key: str, message: bytes, signature: bytes) -> bool:
     False
     """
     key = public_key_bytes("public_key", public_key)
-    if not isinstance(signature, bytes):
-        raise _arguments.mistyped("signature must be 64 bytes", signature)
-    return _core.ed25519_verify(key, _message_bytes(message), signature)
-
-
-def _message_bytes(message: object) -> bytes:
-    if not isinstance(message, bytes):
-        raise InvalidTypeError(f"message must be bytes, got a {type(message).__name__}")
-    return message
+    _arguments.instance("signature", signature, bytes, "64 bytes")
+    _arguments.instance("message", message, bytes, "bytes")
+    return _core.ed25519_verify(key, message, signature)

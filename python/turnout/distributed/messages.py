@@ -54,7 +54,6 @@ from dataclasses import dataclass
 
 from turnout import _arguments
 from turnout.errors import (
-    InvalidTypeError,
     InvalidValueError,
     MalformedMessageError,
     UnsupportedVersionError,
@@ -223,8 +222,7 @@ class Message:
         MalformedMessageError
             If it is truncated, altered, or no message.
         """
-        if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
+        _arguments.instance("data", data, (bytes, bytearray, memoryview), "bytes")
         data = bytes(data)
         if len(data) < MESSAGE_OVERHEAD or data[:4] != MAGIC:
             raise MalformedMessageError(

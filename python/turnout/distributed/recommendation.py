@@ -254,24 +254,20 @@ def recommend(
     if delta is not None:
         target_delta = float(unit_interval("delta", _arguments.number("delta", delta)))
     nonnegative("epsilon", target_epsilon)
+    common: dict[str, Any] = {
+        "honest_aggregators": honest_aggregators,
+        "max_colluding_users": max_colluding_users,
+        "max_missing_users": max_missing_users,
+        "adjacency": adjacency,
+    }
     probe = NoisyAggregation(
         domain,  # type: ignore[arg-type]
         users,
         parameter=1.0,
         parties=parties,
-        honest_aggregators=honest_aggregators,
-        max_colluding_users=max_colluding_users,
-        max_missing_users=max_missing_users,
-        adjacency=adjacency,
+        **common,
     )
-    common = {
-        "epsilon": target_epsilon,
-        "delta": target_delta,
-        "honest_aggregators": probe.honest_aggregators,
-        "max_colluding_users": probe.max_colluding_users,
-        "max_missing_users": probe.max_missing_users,
-        "adjacency": adjacency,
-    }
+    common |= {"epsilon": target_epsilon, "delta": target_delta}
     checked_floor(floor, probe.users, probe.domain.size)
     size = probe.domain.size
     chosen = max(1, round(0.4 * size))

@@ -188,8 +188,7 @@ class Round:
         InvalidTypeError
             If ``data`` is not bytes.
         """
-        if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
+        _arguments.instance("data", data, (bytes, bytearray, memoryview), "bytes")
         try:
             description: Any = parsed(bytes(data))
         except (ValueError, RecursionError) as error:

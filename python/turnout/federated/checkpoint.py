@@ -118,7 +118,8 @@ class TrainingState:
             )
         arrays = _arguments.items("optimizer_state", self.optimizer_state, "a list of arrays")
         for place, array in enumerate(arrays):
-            if not isinstance(array, np.ndarray) or not _storable(array.dtype):
+            numbers = isinstance(array, np.ndarray) and array.dtype.kind in "biuf"
+            if not numbers or array.dtype.itemsize > 8:
                 raise _arguments.mistyped(
                     f"optimizer_state[{place}] must be a NumPy array of numbers of at most 64 bits",
                     array,
@@ -244,7 +245,8 @@ def _write(path: Path, metadata: dict[str, Any], arrays: Sequence[Array]) -> Non
         archive.writestr(_member(_METADATA), canonical(metadata))
         for name, array in zip(_names(len(arrays) - 1), arrays, strict=True):
             buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, _little(array), version=(1, 0), allow_pickle=False)
+            little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+            np.lib.format.write_array(buffer, little, version=(1, 0), allow_pickle=False)
             archive.writestr(_member(name), buffer.getbuffer())
     seal_file(path, placeholder)
 
@@ -297,14 +299,6 @@ def _state(metadata: dict[str, Any], arrays: list[Array]) -> TrainingState:
     if metadata.keys() != state._metadata().keys():
         raise CorruptDataError(f"its metadata are {_arguments.shown(metadata)}")
     return state
-
-
-def _little(array: Array) -> Array:
-    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
-
-
-def _storable(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
 def _check_json(name: str, value: Any) -> None:

@@ -111,7 +111,12 @@ class Participant(abc.ABC):
             raise ProtocolError(
                 f"{self.party} got a message of {message.sender} for {message.recipient}"
             )
-        self._expect(message)
+        if message.kind not in self.takes:
+            expected = " or ".join(map(in_words, self.takes)) or "none"
+            raise MalformedMessageError(
+                f"{self.party} takes messages of kind {expected} only, got "
+                f"{in_words(message.kind)} from {message.sender}"
+            )
         return self._accept(message)
 
     def give_up(self) -> NoReturn:
@@ -142,14 +147,6 @@ class Participant(abc.ABC):
         return message
 
     # Refusals.
-
-    def _expect(self, message: Message) -> None:
-        if message.kind not in self.takes:
-            expected = " or ".join(map(in_words, self.takes)) or "none"
-            raise MalformedMessageError(
-                f"{self.party} takes messages of kind {expected} only, got "
-                f"{in_words(message.kind)} from {message.sender}"
-            )
 
     def _sender(
         self,

@@ -16,7 +16,7 @@ from flwr.common.logger import log
 from turnout import _arguments
 from turnout._types import Integers
 from turnout.accounting import PrivacyLedger
-from turnout.errors import InvalidTypeError, ProtocolError, TurnoutError
+from turnout.errors import ProtocolError, TurnoutError
 from turnout.federated import Client, Draw, RandomParticipationSGD, Structure, Update
 from turnout.federated.client import LABEL
 from turnout.federated.flower import records
@@ -174,9 +174,7 @@ def client_app(
     >>> app = client_app(local, budget=PrivacyLedger(epsilon=1.0, delta=1e-5), size_bound=10)
     """
     if not callable(local):
-        raise InvalidTypeError(
-            "local must be a function of the node's context, got " + _arguments.shown(local)
-        )
+        raise _arguments.mistyped("local must be a function of the node's context", local)
     node = _Node(budget, plan, size_bound, trusts_server, least_seconds)
     app = ClientApp()
 
