@@ -85,6 +85,13 @@ def integer(argument: str, value: object, *, least: int, most: int | None = None
     return result
 
 
+def optional_integer(
+    argument: str, value: object, *, least: int, most: int | None = None
+) -> int | None:
+    """Return an integer within bounds, or None for the default."""
+    return None if value is None else integer(argument, value, least=least, most=most)
+
+
 def moment(argument: str, value: object) -> datetime:
     """Return a moment in UTC; a time without a time zone is refused."""
     if not isinstance(value, datetime):

@@ -246,9 +246,7 @@ def compared(
     if not 0.0 < level < math.inf:
         raise InvalidValueError(f"epsilon must be finite and above 0, got {level}")
     answers = domain_of("domain_size", domain_size)
-    limit = None
-    if report_bits is not None:
-        limit = _arguments.integer("report_bits", report_bits, least=1)
+    limit = _arguments.optional_integer("report_bits", report_bits, least=1)
     share = _arguments.number("frequency", frequency)
     if not 0.0 <= share <= 1.0:
         raise InvalidValueError(f"frequency must be in [0, 1], got {share}")

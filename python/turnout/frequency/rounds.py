@@ -41,8 +41,6 @@ _PROTOCOLS: Final[dict[str, type[Rounds[Any, Any]]]] = {}
 K = TypeVar("K", bound=Kind[Any])
 R = TypeVar("R")
 
-Some = TypeVar("Some", bound="Rounds[Any, Any]")
-
 
 class RoundsProtocol:
     """Base class of what is asked in rounds, and how: a dataclass of its parameters."""
@@ -90,7 +88,8 @@ class Rounds(ABC, Generic[K, R]):
     protocol_type: ClassVar[type[RoundsProtocol]]
 
     def __init__(self, protocol: Any, first: K) -> None:
-        self._protocol = protocol
+        #: What is asked, and how.
+        self.protocol = protocol
         self._current: K | None = first
         self._closed: tuple[Any, ...] = ()
         self._result: R | None = None
@@ -99,11 +98,6 @@ class Rounds(ABC, Generic[K, R]):
         """Make the protocol known to documents."""
         super().__init_subclass__(**arguments)
         _PROTOCOLS[cls.name] = cls
-
-    @property
-    def protocol(self) -> Any:
-        """What is asked, and how."""
-        return self._protocol
 
     @abstractmethod
     def _following(self, tally: Any) -> K | None:
@@ -271,7 +265,7 @@ class Rounds(ABC, Generic[K, R]):
         )
 
     @classmethod
-    def from_json(cls: type[Some], text: str | bytes) -> Some:
+    def from_json(cls, text: str | bytes) -> Self:
         """Go on from what :meth:`to_json` wrote: the rounds are closed again.
 
         Raises
@@ -283,7 +277,7 @@ class Rounds(ABC, Generic[K, R]):
         InvalidTypeError
             If ``text`` is no text.
         """
-        found = rounds_from_json(text)
+        found: Self = rounds_from_json(text)
         if not isinstance(found, cls):
             raise CorruptDataError(f"not the state of {cls.name}, but of {found.name}")
         return found
@@ -303,7 +297,7 @@ class Rounds(ABC, Generic[K, R]):
             temporary.write_text(text, encoding="ascii", newline="\n")
 
     @classmethod
-    def read(cls: type[Some], path: str | os.PathLike[str]) -> Some:
+    def read(cls, path: str | os.PathLike[str]) -> Self:
         """Go on from a file that :meth:`write` wrote.
 
         Raises

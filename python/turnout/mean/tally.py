@@ -11,7 +11,6 @@ from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import ESTIMATORS
-from turnout.mean.law import MeanLaw
 
 Rows = tuple[tuple[int, ...], ...]
 
@@ -65,7 +64,19 @@ class MeanTally(BaseTally):
         return _rows("moments", sums, self.domain.dimensions, 3)
 
     def _check_sums(self) -> None:
-        _check_moments(self.sums, self.received, self.oracle)
+        last, sampled = self.oracle.cells - 1, self.oracle.sampled
+        for j, row in enumerate(self.sums):
+            if not _are_moments(row, self.received, last):
+                raise _arguments.invalid(
+                    f"moments[{j}] must be those of at most {self.received} cells from 0 to {last}",
+                    row,
+                )
+        total = sum(row[0] for row in self.sums)
+        if total != self.received * sampled:
+            raise InvalidValueError(
+                f"moments must be of {sampled} cells for each of the {self.received} reports, got "
+                f"{total} cells"
+            )
 
     def _taken_weights(self, weights: Any) -> Rows:
         return _rows("weights", weights, self.domain.dimensions, 6)
@@ -171,21 +182,6 @@ def _are_moments(sums: Sequence[int], most: int, last: int) -> bool:
     zero, first, second = sums
     fits = zero <= most and first <= zero * last and second <= first * last
     return fits and first * first <= zero * second and first <= second
-
-
-def _check_moments(moments: tuple[tuple[int, ...], ...], received: int, mechanism: MeanLaw) -> None:
-    last = mechanism.cells - 1
-    for j, row in enumerate(moments):
-        if not _are_moments(row, received, last):
-            raise _arguments.invalid(
-                f"moments[{j}] must be those of at most {received} cells from 0 to {last}", row
-            )
-    total = sum(row[0] for row in moments)
-    if total != received * mechanism.sampled:
-        raise InvalidValueError(
-            f"moments must be of {mechanism.sampled} cells for each of the {received} reports, got "
-            f"{total} cells"
-        )
 
 
 def _added(

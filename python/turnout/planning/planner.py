@@ -116,9 +116,7 @@ def plan(
     }
     if not any(costs.values()):
         raise InvalidValueError("cost_per_report and cost_per_bit must not both be 0")
-    limit = None
-    if report_bits is not None:
-        limit = _arguments.integer("report_bits", report_bits, least=1)
+    limit = _arguments.optional_integer("report_bits", report_bits, least=1)
     answers = one_domain(domain_size, domain)
     search = _Search(
         nodes=nodes,

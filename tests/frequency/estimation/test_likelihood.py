@@ -329,19 +329,19 @@ def test_support_counts_taken_for_a_multinomial_sample_give_another_answer() -> 
 
 
 def test_scores_with_laplace_noise_have_the_likelihood_of_the_whole_histogram() -> None:
-    unit, ratio, size = 4, np.e, 3
+    ratio, size = np.e, 3
     generator = np.random.default_rng(10)
-    decay = ratio ** (-1 / (2 * unit))
+    decay = ratio ** (-1 / 2)
     values = generator.choice(size, size=400, p=[0.6, 0.3, 0.1])
     noise = generator.geometric(1 - decay, (400, size)) - generator.geometric(
         1 - decay, (400, size)
     )
-    scores = noise + unit * (values[:, None] == np.arange(size))
+    scores = noise + (values[:, None] == np.arange(size))
     ones = np.ones(400)
-    likelihood = DenseLikelihood.of_scores(scores, unit, ratio, weights=ones, squares=ones)
+    likelihood = DenseLikelihood.of_scores(scores, ratio, weights=ones, squares=ones)
     channel = np.empty((400, size))
     for answer in range(size):
-        residual = scores - unit * (np.arange(size) == answer)
+        residual = scores - (np.arange(size) == answer)
         channel[:, answer] = (decay ** np.abs(residual) * (1 - decay) / (1 + decay)).prod(axis=1)
     found, gap = reach(likelihood, size)
     assert gap < 1e-10

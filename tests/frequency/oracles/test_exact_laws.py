@@ -490,7 +490,7 @@ def test_own_functions_put_every_answer_into_one_bucket(make: Make, epsilon: flo
     assert oracle.realized_ratio <= bounds(oracle.realized_epsilon)[1]
     # Two answers are told apart by functions that separate them: A, and 1 of the other's buckets.
     apart = Fraction(own - other, own + (oracle.buckets - 1) * other)
-    apart *= 1 - oracle.collision_probability
+    apart *= 1 - oracle._collisions(2)
     assert apart <= Fraction(oracle.variation_ratio.total_variation)
 
 

@@ -124,16 +124,16 @@ class DenseLikelihood(Likelihood):
 
     @classmethod
     def of_scores(
-        cls, scores: Array, unit: int, ratio: float, *, weights: Floats, squares: Floats
+        cls, scores: Array, ratio: float, *, weights: Floats, squares: Floats
     ) -> DenseLikelihood:
         """Take histograms with discrete Laplace noise on every entry.
 
-        A node adds ``unit`` to the entry of its answer, and noise with mass in proportion to
-        ``ratio^(-|z| / (2 unit))`` to all: a report ``y`` has likelihood in proportion to
-        ``ratio^((|y_x| - |y_x - unit|) / (2 unit))`` under answer ``x``.
+        A node adds one to the entry of its answer, and noise with mass in proportion to
+        ``ratio^(-|z| / 2)`` to all: a report ``y`` has likelihood in proportion to
+        ``ratio^((|y_x| - |y_x - 1|) / 2)`` under answer ``x``.
         """
         whole = scores.astype(np.float64)
-        exponent = (np.abs(whole) - np.abs(whole - unit)) / (2.0 * unit)
+        exponent = (np.abs(whole) - np.abs(whole - 1.0)) / 2.0
         return cls(np.exp(np.log(ratio) * exponent), weights=weights, squares=squares)
 
     def step(self, frequencies: Floats) -> tuple[Floats, float]:
@@ -165,15 +165,9 @@ def likelihood_of(reports: Reports) -> Likelihood:
     codes, weights, squares = _distinct(reports)
     ratio = float(oracle.realized_ratio)
     if oracle.name == "summation_histogram_encoding":
-        unit = score_unit(oracle)
-        return DenseLikelihood.of_scores(codes, unit, ratio, weights=weights, squares=squares)
+        return DenseLikelihood.of_scores(codes, ratio, weights=weights, squares=squares)
     support = support_of(oracle, codes)
     return SupportLikelihood(support, ratio, oracle.domain.size, weights=weights, squares=squares)
-
-
-def score_unit(oracle: Any) -> int:
-    """Tell how much a node adds to the entry of its answer: one, unless the oracle says more."""
-    return int(getattr(oracle, "unit", 1))
 
 
 def support_of(oracle: Any, codes: Array) -> Unsigned:

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from turnout import _arguments
 from turnout._core import CountMeanSketch as _Rows
 from turnout._core import HadamardCountMeanSketch as _Entries
 from turnout._types import Array, Truths
 from turnout.domain import Domain
 from turnout.frequency.improbable import rows_of_bits
-from turnout.frequency.oracles.hashing import HashedOracle, optional_integer, public_seed
+from turnout.frequency.oracles.hashing import HashedOracle, public_seed
 
 
 class _Sketch(HashedOracle):
@@ -35,8 +36,8 @@ class _Sketch(HashedOracle):
         self._core: Any = self._kind(
             self._epsilon,
             self._domain.size,
-            optional_integer("hashes", hashes, least=1, most=2**20),
-            optional_integer("width", width, least=2, most=2**16),
+            _arguments.optional_integer("hashes", hashes, least=1, most=2**20),
+            _arguments.optional_integer("width", width, least=2, most=2**16),
             self._hash_seed,
         )
         self._shared = self.hashes

@@ -47,14 +47,6 @@ class HashedOracle(FrequencyOracle):
                 "equal and counts of them are no shorter: use oracle.tally(reports)"
             )
 
-    @property
-    def collision_probability(self) -> Fraction:
-        """The probability that two different answers have the same bucket, over the functions.
-
-        ``1 / g`` but for less than ``g / P^2``, with the modulus ``P``: exact, as a fraction.
-        """
-        return self._collisions(2)
-
     def _collisions(self, answers: int) -> Fraction:
         """Give the probability that so many different answers have the same bucket."""
         modulus, buckets = self._core.modulus, self._core.buckets
@@ -74,7 +66,7 @@ class HashedOracle(FrequencyOracle):
         if self._shared is None:
             return super().variation_ratio
         ratio = self.realized_ratio
-        distance = difference_up(*self.support_probabilities) / (1 - self.collision_probability)
+        distance = difference_up(*self.support_probabilities) / (1 - self._collisions(2))
         return VariationRatio(ratio, min(distance, (ratio - 1) / (ratio + 1)), ratio)
 
     @property
@@ -145,11 +137,6 @@ class HashedOracle(FrequencyOracle):
         scale = self._shared * (1 - two) ** 2
         same, other = float((two - two**2) / scale), float((three - two**2) / scale)
         return same * (squares - total) + other * (total**2 - squares)
-
-
-def optional_integer(argument: str, value: object, *, least: int, most: int) -> int | None:
-    """Return an integer within bounds, or None for the default."""
-    return None if value is None else _arguments.integer(argument, value, least=least, most=most)
 
 
 def public_seed(argument: str, value: object) -> int:

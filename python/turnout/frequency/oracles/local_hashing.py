@@ -10,7 +10,7 @@ import numpy as np
 from turnout import _arguments, _core
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.frequency.oracles.hashing import HashedOracle, optional_integer, public_seed
+from turnout.frequency.oracles.hashing import HashedOracle, public_seed
 
 #: The largest numbers of buckets, and of functions of a pool.
 _MOST = 2**20
@@ -19,17 +19,20 @@ _MOST = 2**20
 class _LocalHashing(HashedOracle):
     """Local hashing with any number of buckets."""
 
+    #: How many buckets are asked for: as many as are best, if None.
+    _buckets: int | None = 2
+
     def __init__(
         self,
         epsilon: float,
         domain: Domain | Sequence[Hashable] | int,
-        buckets: int | None,
-        seed_pool: int | None,
-        pool_seed: int | None,
+        *,
+        seed_pool: int | None = None,
+        pool_seed: int | None = None,
     ) -> None:
         super().__init__(epsilon, domain)
-        buckets = optional_integer("buckets", buckets, least=2, most=_MOST)
-        self._shared = optional_integer("seed_pool", seed_pool, least=1, most=_MOST)
+        asked = (self._epsilon, self._domain.size, self._buckets)
+        self._shared = _arguments.optional_integer("seed_pool", seed_pool, least=1, most=_MOST)
         self._core: _core.LocalHashing | _core.PooledLocalHashing
         if self._shared is None:
             if pool_seed is not None:
@@ -38,12 +41,10 @@ class _LocalHashing(HashedOracle):
                     f"{_arguments.shown(pool_seed)} alone"
                 )
             self._pool_seed = None
-            self._core = _core.LocalHashing(self._epsilon, self._domain.size, buckets)
+            self._core = _core.LocalHashing(*asked)
         else:
             self._pool_seed = 0 if pool_seed is None else public_seed("pool_seed", pool_seed)
-            self._core = _core.PooledLocalHashing(
-                self._epsilon, self._domain.size, buckets, self._shared, self._pool_seed
-            )
+            self._core = _core.PooledLocalHashing(*asked, self._shared, self._pool_seed)
 
     @property
     def buckets(self) -> int:
@@ -128,16 +129,6 @@ class BinaryLocalHashing(_LocalHashing):
 
     name = "binary_local_hashing"
 
-    def __init__(
-        self,
-        epsilon: float,
-        domain: Domain | Sequence[Hashable] | int,
-        *,
-        seed_pool: int | None = None,
-        pool_seed: int | None = None,
-    ) -> None:
-        super().__init__(epsilon, domain, 2, seed_pool, pool_seed)
-
 
 class OptimizedLocalHashing(_LocalHashing):
     """Report a randomized bucket of the answer, and the hash function that gave it.
@@ -208,7 +199,8 @@ class OptimizedLocalHashing(_LocalHashing):
         seed_pool: int | None = None,
         pool_seed: int | None = None,
     ) -> None:
-        super().__init__(epsilon, domain, buckets, seed_pool, pool_seed)
+        self._buckets = _arguments.optional_integer("buckets", buckets, least=2, most=_MOST)
+        super().__init__(epsilon, domain, seed_pool=seed_pool, pool_seed=pool_seed)
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""

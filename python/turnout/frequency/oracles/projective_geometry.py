@@ -92,9 +92,8 @@ class ProjectiveGeometryResponse(FrequencyOracle):
     ) -> None:
         super().__init__(epsilon, domain)
         size = self._domain.size
-        if field_size is not None:
-            field_size = _arguments.integer("field_size", field_size, least=2, most=2**31 - 1)
-        self._field_size, points = _core.projective_space(self._epsilon, size, field_size)
+        asked = _arguments.optional_integer("field_size", field_size, least=2, most=2**31 - 1)
+        self._field_size, points = _core.projective_space(self._epsilon, size, asked)
         kernel: Any = _core.ProjectiveGeometry32
         if points <= 2**8:
             kernel = _core.ProjectiveGeometry8

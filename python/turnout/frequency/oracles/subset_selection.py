@@ -77,9 +77,8 @@ class SubsetSelection(BitRowOracle):
     ) -> None:
         super().__init__(epsilon, domain)
         size = self._domain.size
-        if subset_size is not None:
-            subset_size = _arguments.integer("subset_size", subset_size, least=1, most=size - 1)
-        self._core = _core.SubsetSelection(self._epsilon, size, subset_size)
+        asked = _arguments.optional_integer("subset_size", subset_size, least=1, most=size - 1)
+        self._core = _core.SubsetSelection(self._epsilon, size, asked)
 
     @property
     def counts_of_a_report(self) -> int:

@@ -10,7 +10,7 @@ from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.errors import EstimatorError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
-from turnout.frequency.estimation.likelihoods import score_unit, support_of
+from turnout.frequency.estimation.likelihoods import support_of
 from turnout.frequency.estimation.projection import simplex, summing_to_one
 from turnout.frequency.ordered.statistics import OrderedEstimate, OrderedStatistics
 from turnout.frequency.tally import Tally
@@ -59,7 +59,7 @@ class OrderedReports(OrderedStatistics):
         self._weights = self._weights / self._weights.sum()
         self._scores: Floats | None = None
         if oracle.name == "summation_histogram_encoding":
-            self._scores = reports.codes.astype(np.float64) / score_unit(oracle)
+            self._scores = reports.codes.astype(np.float64)
         else:
             self._support = support_of(oracle, reports.codes)
         self.frequencies = summing_to_one(oracle.tally(reports).estimate().frequencies)
