@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -22,9 +23,17 @@ from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.reporting.contents import CollectionFacts, Contents, Part
 from turnout.reporting.figures import data_uri
 from turnout.reporting.kinds import telling
-from turnout.reporting.markup import Markup, definitions, join, paragraph, section, tag, void
-from turnout.reporting.tables import folded, told_table
-from turnout.reporting.telling import View
+from turnout.reporting.markup import (
+    Markup,
+    definitions,
+    join,
+    paragraph,
+    section,
+    table,
+    tag,
+    void,
+)
+from turnout.reporting.telling import Row, Told, View
 from turnout.reporting.words import (
     METHODS,
     epsilon_together,
@@ -35,6 +44,19 @@ from turnout.reporting.words import (
     percent,
     rounded_up,
 )
+
+#: So many rows of a table are on the page; tables of more than so many are folded away.
+_ROWS, _UNFOLDED = 1000, 200
+
+#: How people call what tables name otherwise.
+_WORDS = {
+    "label": "answer",
+    "count": "people",
+    "frequency": "share",
+    "std. error": "standard error",
+    "25 %": "lower quartile",
+    "75 %": "upper quartile",
+}
 
 
 def header(contents: Contents, title: str) -> Markup:
@@ -88,16 +110,53 @@ def estimates(contents: Contents) -> Markup:
 def _section(contents: Contents, part: Part) -> Markup:
     """Show an estimate: a picture, a table, and what is said of both."""
     told = contents.told(part)
-    table = told_table(contents, told)
+    numbers = _table(contents, told)
+    if "series" in part.name:
+        # A page that is printed leaves out what is folded.
+        unfolded = "open" if len(told.rows) <= _UNFOLDED else None
+        numbers = tag("details", tag("summary", "The numbers"), numbers, open=unfolded)
     picture = void("img", src=data_uri(contents, part), alt=part.alt) if part.drawn else ""
     return section(
         part.title,
         paragraph(told.lead) if told.lead else "",
         tag("figure", picture) if picture else "",
-        folded(table, told) if "series" in part.name else table,
+        numbers,
         _scope_note(contents) if part.grouped else paragraph(told.words, class_="note"),
         name=part.name,
     )
+
+
+def _table(contents: Contents, told: Told) -> Markup:
+    """Make a table of the first rows, and say how many there would be."""
+    if not told.rows:
+        return paragraph("There are no groups.")
+    words = {**_WORDS, "count": "times held"} if len(contents.asked) > 1 else _WORDS
+    columns = [words.get(name, name) for name in told.head]
+    if told.rows[0].received is not None:
+        columns.insert(told.names, "reports")
+    rows = [_cells(row, told.names, len(told.head)) for row in told.rows]
+    shown = rows if contents.view.top is None else rows[:_ROWS]
+    head = (*told.groups, *columns)
+    made = table(told.caption, head, shown, names=len(told.groups) + told.names)
+    groups = [next(each) for _, each in itertools.groupby(told.rows, lambda row: row.group)]
+    every = max(sum(1 if row.reason else told.entries for row in groups), len(rows))
+    if every <= len(shown):
+        return made
+    more = (
+        f"{len(shown):,} of {every:,} rows. All of them: turnout report --top all, "
+        "turnout estimate TALLY --output FILE.csv, or estimate().to_pandas()."
+    )
+    return join([made, paragraph(more, class_="note")])
+
+
+def _cells(row: Row, names: int, columns: int) -> list[object]:
+    """Write a row: who, how many reports, and numbers or why there are none."""
+    received = [] if row.received is None else [f"{row.received:,}"]
+    if row.reason is not None:
+        nothing = ["–"] * (columns - names - 1)
+        return [*row.group, *["–"] * names, *received, row.reason, *nothing]
+    numbers = (cell.replace("-", "−") for cell in row.cells[names:])
+    return [*row.group, *row.cells[:names], *received, *numbers]
 
 
 def _scope_note(contents: Contents) -> Markup:
