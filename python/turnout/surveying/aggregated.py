@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from turnout._seeds import derived
@@ -51,25 +51,36 @@ def aggregated(
     share_of_delta = share if share >= _LEAST_DELTA else None
     order = {key: place for place, key in enumerate(in_order(found.keys))}
     results: dict[str, SurveyResult] = {}
+    guarantees: dict[str, Any] = {}
     for (name, domain), codes in zip(domains.items(), found.codes, strict=True):
-        rounds, mechanisms = {}, {}
+        rounds, mechanisms, named = {}, {}, {}
         for group, key in sorted(enumerate(found.keys), key=lambda pair: order[pair[1]]):
             mine = codes[found.groups == group]
-            best = recommend(mine.size, domain, part, share_of_delta, parties=parties).best
-            mechanisms[key] = best
+            best: Any = recommend(mine.size, domain, part, share_of_delta, parties=parties).best
+            at = f" in {', '.join(map(str, key))}" if key else ""
+            mechanisms[key] = named[f"Of {name!r}{at}"] = best
             rounds[key] = best.run(domain.decode(mine), derived(seed, len(results), group))
-        notes = about_labels(questions[name])
-        results[name] = _result(name, by, rounds, mechanisms, tuple(notes))
+        guarantees |= named
+        users = sum(mechanism.users for mechanism in mechanisms.values())
+        where = "" if not by else f", in {len(rounds):,} groups"
+        one = (
+            f"{users:,} people were asked {name!r} and all answered: counted under secret sharing "
+            f"by {best.number_of_parties} parties at epsilon {best.epsilon!r}{where}.",
+            *_guarantees(named),
+        )
+        notes = tuple(about_labels(questions[name]))
+        if by:
+            groups = ShareGroups(by, {key: each.estimate for key, each in rounds.items()})
+            results[name] = SurveyResult(rounds, groups, name, by, one, notes, mechanisms)
+        else:
+            shares = rounds[()].estimate
+            results[name] = SurveyResult(rounds[()], shares, name, by, one, notes, best)
     statement = (
         f"{found.groups.size:,} people were asked {', '.join(map(repr, questions))}, and each "
         f"answer was counted under secret sharing by {parties} parties at epsilon {part!r}.",
         f"All that is published of a person together has epsilon {epsilon!r}"
         + ("." if not delta else f" and delta {delta!r}."),
-        *_guarantees(
-            (f"Of {name!r}{at}", mechanism)
-            for name, one in results.items()
-            for at, mechanism in _by_group(one.mechanism)
-        ),
+        *_guarantees(guarantees),
     )
     notes_of_all = (
         *about_seed(seed),
@@ -80,41 +91,10 @@ def aggregated(
     return together(results, statement, notes_of_all)
 
 
-def _result(
-    name: str,
-    by: tuple[str, ...],
-    rounds: dict[Any, Any],
-    mechanisms: dict[Any, Any],
-    notes: tuple[str, ...],
-) -> SurveyResult:
-    first = next(iter(mechanisms.values()))
-    users = sum(mechanism.users for mechanism in mechanisms.values())
-    where = "" if not by else f", in {len(rounds):,} groups"
-    statement = (
-        f"{users:,} people were asked {name!r} and all answered: counted under secret sharing by "
-        f"{first.number_of_parties} parties at epsilon {first.epsilon!r}{where}.",
-        *_guarantees(
-            (f"Of {name!r}{at}", mechanism)
-            for at, mechanism in _by_group(mechanisms if by else first)
-        ),
-    )
-    if not by:
-        return SurveyResult(rounds[()], rounds[()].estimate, name, by, statement, notes, first)
-    estimate = ShareGroups(by, {key: each.estimate for key, each in rounds.items()})
-    return SurveyResult(rounds, estimate, name, by, statement, notes, mechanisms)
-
-
-def _by_group(mechanism: Any) -> list[tuple[str, Any]]:
-    """List the mechanisms of a result, each with the words for its group."""
-    if not isinstance(mechanism, dict):
-        return [("", mechanism)]
-    return [(f" in {', '.join(map(str, key))}", one) for key, one in mechanism.items()]
-
-
-def _guarantees(found: Iterable[tuple[str, Any]]) -> list[str]:
+def _guarantees(mechanisms: Mapping[str, Any]) -> list[str]:
     """List every guarantee with its conditions, once, and what it is of where they differ."""
     of: dict[str, list[str]] = {}
-    for name, mechanism in found:
+    for name, mechanism in mechanisms.items():
         of.setdefault(str(mechanism.guarantee), []).append(name)
     lines = []
     for text, names in of.items():

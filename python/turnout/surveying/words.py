@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
@@ -76,60 +76,55 @@ def statement_of_all(
     )
 
 
-def about_seed(seed: int | None) -> list[str]:
+def about_seed(seed: int | None) -> Iterator[str]:
     """Say that a seed undoes the noise."""
-    if seed is None:
-        return []
-    return ["Made with a seed: fit for tests only, the noise can be computed again."]
+    if seed is not None:
+        yield "Made with a seed: fit for tests only, the noise can be computed again."
 
 
-def about_labels(question: Question) -> list[str]:
+def about_labels(question: Question) -> Iterator[str]:
     """Say that labels were taken from the data."""
-    if not question.labels_of_data:
-        return []
-    return [
-        f"The {question.domain.size:,} labels are those of the data and are taken to be public; "
-        "labels (--labels) states them."
-    ]
+    if question.labels_of_data:
+        yield (
+            f"The {question.domain.size:,} labels are those of the data and are taken to be "
+            "public; labels (--labels) states them."
+        )
 
 
-def about_left_out(answers: Answers, number: int | None) -> list[str]:
+def about_left_out(answers: Answers, number: int | None) -> Iterator[str]:
     """Say how many did not answer, where what is missing in any column is left out."""
-    if number == 0 or not answers.drops:
-        return []
-    rows = "Rows" if number is None else f"{number:,} rows"
-    what = "an answer or a group" if answers.group_by else "an answer"
-    return [f"{rows} without {what} were left out: who left it open is not protected."]
+    if number != 0 and answers.drops:
+        rows = "Rows" if number is None else f"{number:,} rows"
+        what = "an answer or a group" if answers.group_by else "an answer"
+        yield f"{rows} without {what} were left out: who left it open is not protected."
 
 
-def about_histogram(estimate: Any, question: Question, scheme: Scheme) -> list[str]:
+def about_histogram(estimate: Any, question: Question, scheme: Scheme) -> Iterator[str]:
     """Say that mean and quantiles share all reports, and what the mean alone would gain."""
-    if not isinstance(question, SpreadOf):
-        return []
-    if not isinstance(estimate, NumberEstimate):
-        return ["Mean and quantiles come from one histogram, which all reports are of."]
-    alone = mechanisms_of(scheme.epsilon, question.domain)[0].worst_variance
-    alone = math.sqrt(alone / max(estimate.tally.received, 1))
-    return [
-        "Mean and quantiles come from one histogram, which all reports are of: the mean alone "
-        f"(no quantiles; --mean) would have an error of at most {alone:.2g} in place of "
-        f"{estimate.mean.standard_error:.2g}."
-    ]
+    if isinstance(estimate, NumberEstimate):
+        alone = mechanisms_of(scheme.epsilon, question.domain)[0].worst_variance
+        alone = math.sqrt(alone / max(estimate.tally.received, 1))
+        yield (
+            "Mean and quantiles come from one histogram, which all reports are of: the mean alone "
+            f"(no quantiles; --mean) would have an error of at most {alone:.2g} in place of "
+            f"{estimate.mean.standard_error:.2g}."
+        )
+    elif isinstance(question, SpreadOf):
+        yield "Mean and quantiles come from one histogram, which all reports are of."
 
 
-def about_aggregators(estimate: Any, tally: Any, epsilon: float) -> list[str]:
+def about_aggregators(estimate: Any, tally: Any, epsilon: float) -> Iterator[str]:
     """Say so where an owner of all answers would have a far smaller error in another way."""
     if not tally.nodes or not hasattr(estimate, "frequencies"):
-        return []
+        return
     each: Iterable[Any] = tally.values() if isinstance(tally, GroupedTally) else [tally]
     nodes = np.array([one.nodes for one in each if one.received], float)
     error = math.sqrt(float(np.nanmean(np.asarray(estimate.standard_errors) ** 2)))
     # Discrete Laplace noise for counts of which a person changes two.
     central = 8.0**0.5 / epsilon * math.sqrt(float(np.mean(nodes**-2.0)))
-    if error < _FAR_BETTER * central:
-        return []
-    return [
-        "An owner of all answers, or aggregators that do not collude, would count with an error of "
-        f"about {100 * central:.2g} points in place of {100 * error:.2g}: trust 'aggregators' "
-        "(--trust aggregators) does."
-    ]
+    if error >= _FAR_BETTER * central:
+        yield (
+            "An owner of all answers, or aggregators that do not collude, would count with an "
+            f"error of about {100 * central:.2g} points in place of {100 * error:.2g}: trust "
+            "'aggregators' (--trust aggregators) does."
+        )
