@@ -136,16 +136,9 @@ def estimate(
     processing = project if not shrink else ACROSS if across else SHRUNK
     telling(tally.plan).check(named, options.method_word(chosen))
     wish = Wish(
-        chosen,
-        level,
-        simultaneous,
-        over,
-        order,
-        top,
-        clip,
-        postprocessing=processing,
-        consistent=consistent,
-    )
+        chosen, level, simultaneous, over, order, top, clip, consistent,
+        given or (), of, marginal or (), postprocessing=processing,
+    )  # fmt: skip
     if across and not isinstance(tally, GroupedTally):
         raise InvalidValueError(f"{source}: is not grouped, so --across has no groups")
     if consistent:
@@ -153,9 +146,9 @@ def estimate(
     if by:
         tally = _over(source, tally, by)
     if given:
-        shown = show_conditional(tally, wish, given, of)
+        shown = show_conditional(tally, wish)
     elif marginal:
-        shown = show_marginal(tally, wish, marginal)
+        shown = show_marginal(tally, wish)
     else:
         shown = show(tally, wish)
     shown.deliver(f"Estimates from {source}", plot=plot, target=target, as_json=as_json)

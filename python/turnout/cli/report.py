@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -94,18 +94,10 @@ def report(
     if target is not None:
         options.refuse_overwriting_inputs(target, inputs)
     tally = merged(read_tallies(sources, allow_equal=allow_equal))
-    wanted: dict[str, Any] = {
-        "method": method,
-        "level": level,
-        "simultaneous": simultaneous,
-        "over": over,
-        "time": time,
-        "clip": clip,
-        "given": given or (),
-        "of": of,
-        "marginal": marginal or (),
-        "consistent": consistent,
-    }
+    view = View(
+        method, level, simultaneous, over, order, top, clip, consistent,
+        given or (), of, marginal or (), time,
+    )  # fmt: skip
     known = None if facts is None else _read_facts(facts)
     rows = [("nodes", f"{tally.nodes:,}"), ("reports", f"{tally.received:,}")]
     if target is not None and target.suffix.lower() in TABLE_SUFFIXES:
@@ -114,15 +106,15 @@ def report(
                 f"{target} would hold one table: turnout estimate has these options and --output",
                 param_hint="--given, --of, --marginal or --consistent",
             )
-        view = View(method, level, simultaneous, over, clip=clip)
         estimate = tally.estimate(method or tally.plan.oracle.tally_type.default_method)
         write_table(target, view.cut(estimate).to_arrow(**view.scope_of(estimate)))
         rows.append(("table", f"{target}, {file_size(target.stat().st_size)}"))
     elif target is not None:
-        write_report(tally, target, title=title, facts=known, top=top, order=order, **wanted)
+        write_report(tally, target, title=title, facts=known, **vars(view))
         rows.append(("page", f"{target}, {file_size(target.stat().st_size)}"))
     if pictures is not None:
-        written = save_pictures(tally, pictures, **wanted)
+        drawn = {name: value for name, value in vars(view).items() if name not in ("order", "top")}
+        written = save_pictures(tally, pictures, **drawn)
         rows.append(("pictures", f"{len(written)} files in {pictures}"))
     tell("Report", rows)
 

@@ -78,7 +78,7 @@ class _Chosen(EstimatesOfGroups[Any]):
     series = plot
 
 
-def show_conditional(tally: Any, wish: Wish, given: Sequence[str], of: str | None) -> Shown:
+def show_conditional(tally: Any, wish: Wish) -> Shown:
     """Show the shares of the answers to one question among those who gave each of others.
 
     Raises
@@ -88,7 +88,8 @@ def show_conditional(tally: Any, wish: Wish, given: Sequence[str], of: str | Non
     InvalidValueError
         If it is not clear which question is meant, or one is not in the table.
     """
-    wanted, estimate = question_of(tally.plan.oracle, given, of), tally.estimate(wish.method)
+    given = tuple(wish.given)
+    wanted, estimate = question_of(tally.plan.oracle, given, wish.of), tally.estimate(wish.method)
     domains = tally.plan.oracle.columns
     kind = SharesGivenOthers(given, wanted, domains[wanted])
 
@@ -108,7 +109,7 @@ def show_conditional(tally: Any, wish: Wish, given: Sequence[str], of: str | Non
     return show_estimate(chosen, wish, kind, head, counted=tally)
 
 
-def show_marginal(tally: Any, wish: Wish, names: Sequence[str]) -> Shown:
+def show_marginal(tally: Any, wish: Wish) -> Shown:
     """Show the shares of some questions, whatever is answered to the others.
 
     Raises
@@ -124,13 +125,13 @@ def show_marginal(tally: Any, wish: Wish, names: Sequence[str]) -> Shown:
     def choose(found: Any) -> Any:
         if wish.consistent:
             # Tables that agree are projected and shrunk together.
-            return marginal_of(wish.made(found), names)
-        return wish.made(marginal_of(found, names))
+            return marginal_of(wish.made(found), wish.marginal)
+        return wish.made(marginal_of(found, wish.marginal))
 
     whole = tally.total if isinstance(tally, GroupedTally) else tally
     found = choose(whole.estimate(wish.method))
     # A table of two has an order of its own.
-    names = list(questions_of(found.domain)) or list(names)
+    names = list(questions_of(found.domain)) or list(wish.marginal)
     row = ("shares", f"of {', '.join(names)}, whatever is answered to the others")
     head = [*rows_of(tally, str(wish.method)), row]
     if isinstance(tally, GroupedTally):
