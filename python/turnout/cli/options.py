@@ -1,4 +1,7 @@
-"""The options that several commands have, and the checks of what is given for options."""
+"""The options that several commands have, and the checks of what is given for options.
+
+An option is called as the parameter of the command, unless its type says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -119,25 +122,19 @@ Column = Annotated[
     str, typer.Option("--column", "-c", help="Column with the answers; no other is read.")
 ]
 Labels = Annotated[
-    str | None,
-    typer.Option("--labels", metavar="A,B,C", help="The possible answers, comma-separated."),
+    str | None, typer.Option(metavar="A,B,C", help="The possible answers, comma-separated.")
 ]
 LabelsByColumn = Annotated[
     list[str] | None,
     typer.Option(
-        "--labels",
         metavar="[COLUMN=]A,B,C",
         help="The possible answers of a column, comma-separated; repeatable.",
     ),
 ]
-LabelsFile = Annotated[
-    Path | None,
-    typer.Option("--labels-file", help="The possible answers, one a line (UTF-8)."),
-]
+LabelsFile = Annotated[Path | None, typer.Option(help="The possible answers, one a line (UTF-8).")]
 Missing = Annotated[
     list[str] | None,
     typer.Option(
-        "--missing",
         metavar="[COLUMN=]LABEL|drop",
         help="Count missing answers (in a column) as this label, or drop those people; of a column "
         "of groups: the group of who has none; repeatable.",
@@ -146,7 +143,6 @@ Missing = Annotated[
 MissingValues = Annotated[
     list[str] | None,
     typer.Option(
-        "--missing-value",
         metavar="TEXT",
         help="A text that means missing, beside empty fields, nulls, NaN and (where they are no "
         "label) what pandas takes for missing: NA, n/a, null, None; repeatable.",
@@ -163,13 +159,11 @@ Sources = Annotated[
     ),
 ]
 IdColumn = Annotated[
-    str | None,
-    typer.Option("--id-column", help="Which person a row is of; it is not written anywhere."),
+    str | None, typer.Option(help="Which person a row is of; it is not written anywhere.")
 ]
 Duplicates = Annotated[
     Literal["refuse", "first"],
     typer.Option(
-        "--duplicates",
         metavar="refuse|first",
         help="With --id-column: what happens to a second row of a person.",
     ),
@@ -177,22 +171,17 @@ Duplicates = Annotated[
 PseudonymKeyFile = Annotated[
     Path | None,
     typer.Option(
-        "--pseudonym-key",
         metavar="FILE",
         help="With --id-column: reports carry a keyed pseudonym; the file is made if need be.",
     ),
 ]
 GroupBy = Annotated[
     list[str] | None,
-    typer.Option(
-        "--group-by", help="A column that is reported as it is, for a tally of each group."
-    ),
+    typer.Option(help="A column that is reported as it is, for a tally of each group."),
 ]
 ProbabilityColumn = Annotated[
     str | None,
-    typer.Option(
-        "--probability-column", help="Each person's own probability of reporting; public."
-    ),
+    typer.Option(help="Each person's own probability of reporting; public."),
 ]
 
 
@@ -213,16 +202,13 @@ Level = Annotated[
     typer.Option("--interval", callback=check_level, help="Confidence level of the intervals."),
 ]
 PublicKey = Annotated[
-    str | None,
-    typer.Option("--public-key", metavar="HEX", help="Refuse a plan not signed by this key."),
+    str | None, typer.Option(metavar="HEX", help="Refuse a plan not signed by this key.")
 ]
 Seed = Annotated[
-    int | None,
-    typer.Option("--seed", min=0, help="For tests only: whoever knows it can undo the noise."),
+    int | None, typer.Option(min=0, help="For tests only: whoever knows it can undo the noise.")
 ]
 Sign = Annotated[
-    Path | None,
-    typer.Option("--sign", metavar="KEY", help="Sign the plan with this key; see turnout key."),
+    Path | None, typer.Option(metavar="KEY", help="Sign the plan with this key; see turnout key.")
 ]
 TableFile = Annotated[
     Path | None,
@@ -282,7 +268,6 @@ def method_word(name: str) -> str:
 Method = Annotated[
     Any,
     typer.Option(
-        "--method",
         metavar="NAME",
         parser=_method,
         help=f"Estimator: {', '.join(METHODS)}. hajek suits every participation; everyone is "
@@ -336,7 +321,6 @@ def top_of(text: str) -> int | None:
 Top = Annotated[
     Any,
     typer.Option(
-        "--top",
         metavar="N|all",
         parser=top_of,
         help="Show the labels with the largest shares only; --json has all.",
