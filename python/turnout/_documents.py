@@ -50,6 +50,27 @@ def parsed(text: str | bytes | bytearray) -> Any:
     return json.loads(text, **_BOUNDED)
 
 
+def document(refusal: str, text: str | bytes | bytearray) -> Any:
+    """Read JSON that may be anything.
+
+    Raises
+    ------
+    CorruptDataError
+        If it is none, in the words of the refusal.
+
+    Examples
+    --------
+    >>> document("not a plan of turnout", "{")
+    Traceback (most recent call last):
+        ...
+    turnout.errors.CorruptDataError: not a plan of turnout: Expecting property name enclosed in ...
+    """
+    try:
+        return parsed(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptDataError(f"{refusal}: {error}") from error
+
+
 def decoder() -> json.JSONDecoder:
     """Make a decoder of such JSON, for who reads much of it."""
     return json.JSONDecoder(**_BOUNDED)

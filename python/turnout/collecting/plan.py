@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Generic, Literal
 
 from turnout import _arguments, _kinds, participation
-from turnout._documents import check_version, parsed
+from turnout._documents import check_version, document
 from turnout._files import atomic_write, read_bytes
 from turnout.collecting.plan_file import (
     MOST_EXPIRES,
@@ -195,11 +195,7 @@ class Plan(Generic[R_co]):
             If ``text`` is not text.
         """
         _arguments.instance("text", text, (str, bytes, bytearray), "the JSON text of a plan")
-        try:
-            description = parsed(text)
-        except (ValueError, RecursionError) as error:
-            raise CorruptDataError(f"not a plan of turnout: {error}") from error
-        return cls.from_dict(description)
+        return cls.from_dict(document("not a plan of turnout", text))
 
     @cached_property
     def fingerprint(self) -> str:

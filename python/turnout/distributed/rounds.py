@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from turnout import _arguments
-from turnout._documents import canonical, check_version, parsed
+from turnout._documents import canonical, check_version, document
 from turnout._values import settle
 from turnout.distributed.aggregation import AggregationMechanism, check_users
 from turnout.distributed.deployment import Deployed
@@ -189,10 +189,7 @@ class Round:
             If ``data`` is not bytes.
         """
         _arguments.instance("data", data, (bytes, bytearray, memoryview), "bytes")
-        try:
-            description: Any = parsed(bytes(data))
-        except (ValueError, RecursionError) as error:
-            raise CorruptDataError(f"not a round of turnout's: {error}") from error
+        description = document("not a round of turnout's", bytes(data))
         check_version("round", description, "turnout-round", _VERSION)
         match description:
             case {"nonce": str(nonce), "mechanism": mechanism}:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from flwr.app import ConfigRecord, Context
 
 from turnout import Plan, _arguments
-from turnout._documents import parsed
+from turnout._documents import document
 from turnout._files import atomic_write, read_bytes, turn
 from turnout.accounting import PrivacyLedger
 from turnout.errors import (
@@ -227,10 +227,7 @@ def with_room_for(answers: Mapping[str, Answer], name: str, plan: Plan, budget: 
 
 
 def _decoded(text: str | bytes) -> dict[str, Answer]:
-    try:
-        description = parsed(text if isinstance(text, str) else text.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise CorruptDataError(f"no answers of turnout: {error}") from error
+    description = document("no answers of turnout", text)
     match description:
         case {"format": "turnout-answers", "version": 1, "answers": dict(answers), **rest} if (
             not rest
