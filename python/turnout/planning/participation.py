@@ -97,11 +97,6 @@ class ParticipationPlan(Tabular):
         return math.fsum(self.costs * self.probabilities)
 
     @property
-    def expected_reports(self) -> float:
-        """The sum of the probabilities."""
-        return math.fsum(self.probabilities)
-
-    @property
     def variance(self) -> float:
         """The sum over answers of the variance of the Horvitz-Thompson count, in squared nodes."""
         return math.fsum(self.weights / self.probabilities) - self.nodes
@@ -112,14 +107,9 @@ class ParticipationPlan(Tabular):
         return min(1.0, self.budget / math.fsum(self.costs))
 
     @property
-    def uniform_variance(self) -> float:
-        """The variance at the common rate that costs the same."""
-        return math.fsum(self.weights) / self.uniform_rate - self.nodes
-
-    @property
     def gain(self) -> float:
         """The variance at the common rate over the variance here; at least 1."""
-        return self.uniform_variance / self.variance
+        return (math.fsum(self.weights) / self.uniform_rate - self.nodes) / self.variance
 
     def collect(self, values: Any, *, seed: int | None = None) -> tuple[Tally, ...]:
         """Collect the nodes' answers: each randomizes with its own epsilon.

@@ -64,11 +64,6 @@ class AttributeEstimate(BaseEstimate[Questions], Mapping[str, FrequencyEstimate]
     _columns = ("attribute", "label", "count", "frequency", "standard_error", "low", "high")
 
     @property
-    def answers(self) -> int:
-        """The number of answers to all attributes."""
-        return sum(estimate.domain.size for estimate in self.estimates.values())
-
-    @property
     def postprocessing(self) -> str:
         """What was done to the frequencies of all attributes: see :meth:`project`."""
         return next(iter(self.estimates.values())).postprocessing
@@ -147,7 +142,8 @@ class AttributeEstimate(BaseEstimate[Questions], Mapping[str, FrequencyEstimate]
         level = checked_level(level, simultaneous)
         if simultaneous is None:
             return level
-        return 1.0 - tail_probability(level, self.answers, "bonferroni")
+        answers = sum(estimate.domain.size for estimate in self.estimates.values())
+        return 1.0 - tail_probability(level, answers, "bonferroni")
 
     def to_records(
         self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None

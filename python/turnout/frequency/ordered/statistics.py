@@ -15,7 +15,7 @@ from turnout._types import Floats
 from turnout.collecting.intervals import critical_value
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
-from turnout.frequency.estimation.covariance import Covariance, covariance_of
+from turnout.frequency.estimation.covariance import covariance_of
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.projection import summing_to_one
 
@@ -325,11 +325,6 @@ class OrderedEstimate(OrderedStatistics):
     def domain(self) -> Domain:
         """The answers."""
         return self._estimate.domain
-
-    @property
-    def covariance(self) -> Covariance:
-        """The covariances between the answers, before the shift."""
-        return self._covariance
 
     def _variances(self, coefficients: Floats) -> Floats:
         # The shift takes what is common to all coefficients out of the error.
