@@ -98,10 +98,6 @@ def capsule(table: pa.Table, folder: Path, piece: int) -> Any:
     return Exporter()
 
 
-def list_of_batches(table: pa.Table, folder: Path, piece: int) -> Any:
-    return [*table.to_batches(piece), table.slice(0, 0).combine_chunks()]
-
-
 def chunks(table: pa.Table, folder: Path, piece: int) -> Any:
     return pa.concat_tables(
         [table.slice(i, piece) for i in range(0, table.num_rows, piece)] or [table]
@@ -122,7 +118,6 @@ MAKERS: list[Maker] = [
     duckdb,
     narwhals,
     capsule,
-    list_of_batches,
     chunks,
 ]
 

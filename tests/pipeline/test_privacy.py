@@ -292,7 +292,7 @@ def test_a_complete_job_says_nothing_about_what_was_in_its_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two sources of one name and time leave the same state, whatever is in them."""
-    monkeypatch.setattr("turnout.pipeline.job.secrets.token_hex", lambda size: "ab" * size)
+    monkeypatch.setattr("turnout.pipeline.running.secrets.token_hex", lambda size: "ab" * size)
     path, folder = tmp_path / "in.csv", tmp_path / "reports"
     left = []
     for content in ("id,a\n1,no\n2,no\n", "id,a\n1,yes\n2,no\n"):

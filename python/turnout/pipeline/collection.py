@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import operator
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from turnout import _arguments
 from turnout._progress import track
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind
@@ -18,9 +15,15 @@ from turnout.collecting.tally import BaseTally
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers
 from turnout.pipeline.flight import Executor, Part
-from turnout.pipeline.processing import JobNoise, Totals, collect_block, of_nobody, plan_of
+from turnout.pipeline.processing import (
+    JobNoise,
+    Totals,
+    collect_block,
+    in_parts,
+    of_nobody,
+    plan_of,
+)
 from turnout.pipeline.running import Secrets, number_of_parts, observe_rows
-from turnout.pipeline.sources import Block
 
 AnyTally = BaseTally | GroupedTally
 
@@ -77,12 +80,12 @@ def run_collection(
     seed: int | None,
 ) -> AnyTally:
     """Do what :func:`collect` does, wherever the work is done."""
-    _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
     plan = plan_of(answers, oracle, participation)
-    secrets = Secrets.of(JobNoise.made(_arguments.seed(seed)), answers.pseudonym_key)
+    secrets = Secrets.of(JobNoise.made(seed), answers.pseudonym_key)
     answers.persons(progress=executor.progress)
     collecting = _Collecting(answers.with_key(None), plan)
-    parts = _stretches(answers.blocks(plan.domain), executor.stretch)
+    stretches = in_parts(answers.blocks(plan.domain), executor.stretch)
+    parts = (Part(number, list(blocks)) for number, blocks in stretches)
     with (
         executor.merging() as total,
         contextlib.closing(executor.results(collecting, parts, secrets, into=total)) as each,
@@ -110,10 +113,3 @@ class _Collecting:
             done += Totals.of_block(encoded)
             tallies.append(collect_block(plan, encoded, secrets.noise, names))
         return done, functools.reduce(operator.add, tallies)
-
-
-def _stretches(blocks: Iterable[Block], size: int) -> Iterator[Part]:
-    """Put blocks together that are tallied together."""
-    each = iter(blocks)
-    while together := list(itertools.islice(each, size)):
-        yield Part(together[0].index, together)

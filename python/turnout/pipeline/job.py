@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -85,16 +84,8 @@ class Job:
         """Whether all parts are there."""
         return self.parts is not None
 
-    @classmethod
-    def begin(
-        cls,
-        folder: Path,
-        plan: Plan,
-        answers: Mapping[str, Any],
-        noise: JobNoise,
-        content: str | None,
-    ) -> Job:
-        """Begin a job in a folder that has none, and write its state.
+    def begin(self) -> None:
+        """Write the state of a new job to its folder, which has none.
 
         Raises
         ------
@@ -103,13 +94,13 @@ class Job:
         OSError
             If the folder cannot be written to.
         """
+        folder = self.folder
         others = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
         if others:
             raise InvalidValueError(
                 f"output: {str(folder)!r} is not empty ({_arguments.listed(others)}): name a new "
                 "folder, so that its files are those of one job"
             )
-        job = cls(folder, secrets.token_hex(16), plan, answers, noise, content)
         try:
             (folder / STATE_FOLDER).mkdir(parents=True)
         except FileExistsError as error:
@@ -117,13 +108,12 @@ class Job:
                 f"output: another job has just begun in {str(folder)!r}"
             ) from error
         try:
-            job._write()
+            self._write()
         except BaseException:
             # Nothing has begun: the folder stays free.
             with contextlib.suppress(OSError):
                 (folder / STATE_FOLDER).rmdir()
             raise
-        return job
 
     @classmethod
     def read(cls, folder: Path) -> Job | None:

@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -33,14 +33,11 @@ from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized, from_dict, taking_part_in
+from turnout.pipeline.answers import Answers
+from turnout.pipeline.columns import GroupIndex
+from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.flight import in_flight
 from turnout.pipeline.sources import BLOCK
-
-if TYPE_CHECKING:
-    from turnout.pipeline.answers import Answers
-    from turnout.pipeline.columns import GroupIndex
-    from turnout.pipeline.encoding import EncodedBlock
-
 
 #: Chunks of a block: each has random streams of its own.
 _CHUNKS: Final = BLOCK // 2**16
@@ -69,6 +66,7 @@ class JobNoise:
     @classmethod
     def made(cls, seed: int | None) -> JobNoise:
         """Draw a key from the operating system, unless there is a seed."""
+        seed = _arguments.seed(seed)
         return cls(HiddenBytes(secrets.token_bytes(32)) if seed is None else None, seed)
 
     def block(self, index: int) -> _core.NoiseStreams:
@@ -151,6 +149,7 @@ def plan_of(answers: Answers, oracle: Kind, participation: Any) -> Plan:
         If personal probabilities are not in a column, or are there beside a common rate, or if the
         oracle's reports cannot be made block by block.
     """
+    _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
     _arguments.instance("oracle", oracle, Kind, "an oracle")
     # A kind of one's own may draw for all at once, a memoized one answers from a client's state.
     if not (oracle.fresh and oracle.by_blocks):

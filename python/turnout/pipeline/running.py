@@ -8,6 +8,7 @@ import hmac
 import itertools
 import logging
 import os
+import secrets
 import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -168,13 +169,13 @@ def run_job(
         return open_reports(job.folder)
     _LOGGER.info("job %s: randomizing %s into %s", job.name, answers.name, job.folder)
     assert job.noise is not None
-    secrets = Secrets.of(job.noise, answers.pseudonym_key)
+    hidden = Secrets.of(job.noise, answers.pseudonym_key)
     # Other machines have other working folders.
     writing = _Writing(answers.with_key(None), replace(task, folder=job.folder.absolute()))
     parts, total = 0, Totals()
     try:
         answers.persons(progress=executor.progress)
-        work = executor.results(writing, _parts(answers, task), secrets)
+        work = executor.results(writing, _parts(answers, task), hidden)
         with contextlib.closing(work) as each:
             number = number_of_parts(answers, PART_BLOCKS)
             for part, made in track(each, "randomizing", executor.progress, number):
@@ -207,8 +208,8 @@ class _Writing:
     task: PartTask
     begun: list[int] = field(default_factory=list)
 
-    def __call__(self, secrets: Secrets, part: Part) -> Totals:
-        answers, task = secrets.unlocked(self.answers), self.task
+    def __call__(self, hidden: Secrets, part: Part) -> Totals:
+        answers, task = hidden.unlocked(self.answers), self.task
         if not (task.folder / STATE_FOLDER).is_dir():
             raise InvalidValueError(
                 "output must be a folder that all machines of the cluster share: "
@@ -221,7 +222,7 @@ class _Writing:
                 raise CorruptDataError(f"{path}: was there and is gone")
         else:
             blocks = self._encoded(answers, part.number, part.blocks)
-            header = task.write(part.number, blocks, secrets.noise)
+            header = task.write(part.number, blocks, hidden.noise)
         return Totals.of_part(header)
 
     def _encoded(
@@ -301,10 +302,9 @@ def randomize_to_file(
     TurnoutError, OSError
         As :func:`randomize`.
     """
-    _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
     plan = plan_of(answers, oracle, participation)
     answers = _named(answers, plan)
-    noise = JobNoise.made(_arguments.seed(seed))
+    noise = JobNoise.made(seed)
     answers.persons(progress=progress)
     total = Totals()
 
@@ -357,17 +357,16 @@ def open_job(
     TurnoutError
         As :func:`randomize`.
     """
-    _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
     plan, folder = plan_of(answers, oracle, participation), _folder(output)
     answers = _named(answers, plan)
-    checked = _arguments.seed(seed)
+    noise = JobNoise.made(seed)
     # A part is a fixed stretch of rows: another release may cut them otherwise.
     described = {**answers.describe(), "part_blocks": PART_BLOCKS}
     job = Job.read(folder)
     if job is None:
-        noise = JobNoise.made(checked)
         content, answers = content_of(answers, noise)
-        job = Job.begin(folder, plan, described, noise, content)
+        job = Job(folder, secrets.token_hex(16), plan, described, noise, content)
+        job.begin()
     elif not resume:
         state = "is complete" if job.complete else "is unfinished: resume goes on with it"
         empty = not job.complete and not any(folder.glob("part-*"))
@@ -448,7 +447,7 @@ def randomized_in_memory(
         raise InvalidTypeError(
             "values with group_by or pseudonyms cannot become Reports: use turnout.pipeline"
         )
-    noise = JobNoise.made(_arguments.seed(seed))
+    noise = JobNoise.made(seed)
     return _together(plan, _encoded(answers, plan), noise)
 
 

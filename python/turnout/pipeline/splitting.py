@@ -78,13 +78,13 @@ def split(
             for block in answers.blocks():
                 table = answers.rows_of(block).table.select(names)
                 if not writers:
-                    # Dictionaries differ from block to block.
-                    schema = _plain(pa, table).schema
+                    schema = _plain_schema(pa, table.schema)
                     writers = [
                         files.enter_context(parquet.ParquetWriter(made / _name(number), schema))
                         for number in range(groups)
                     ]
-                table = _plain(pa, table).cast(schema)
+                # Dictionaries differ from block to block.
+                table = table.cast(schema)
                 group = assign(table.num_rows)
                 for number, writer in enumerate(writers):
                     part = kept(table, group == number)
@@ -102,10 +102,8 @@ def _name(number: int) -> str:
     return f"round-{number}.parquet"
 
 
-def _plain(pa: Any, table: Any) -> Any:
+def _plain_schema(pa: Any, schema: Any) -> Any:
     """Write dictionaries out."""
-    for position, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            column = table.column(position).cast(field.type.value_type)
-            table = table.set_column(position, field.name, column)
-    return table
+    dictionary = pa.types.is_dictionary
+    kinds = [kind.value_type if dictionary(kind) else kind for kind in schema.types]
+    return pa.schema(zip(schema.names, kinds, strict=True))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 from turnout import _arguments
 from turnout._extras import require
-from turnout.errors import InvalidTypeError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 from turnout.pipeline.sources.columnar import ColumnarSource, FileBlock
 from turnout.pipeline.sources.filed import CsvSource
 from turnout.pipeline.sources.files import find_files
-from turnout.pipeline.sources.frames import from_iterator, open_frame
+from turnout.pipeline.sources.frames import open_frame
 
 __all__ = ["BLOCK", "Block", "FileBlock", "Source", "TableBlock", "open_source"]
 
@@ -70,43 +68,15 @@ def open_source(data: Any, *, block_rows: int = BLOCK) -> Source:
     block_rows = _arguments.integer("block_rows", block_rows, least=1, most=BLOCK)
     if isinstance(data, Source):
         return data
-    if isinstance(data, (str, os.PathLike)):
-        return _from_files(data, block_rows)
-    if isinstance(data, (list, tuple)):
-        if all(isinstance(entry, (str, os.PathLike)) for entry in data):
-            return _from_files(data, block_rows)
-        data = _concatenated(data)
+    several = data if isinstance(data, (list, tuple)) else [data]
+    if all(isinstance(entry, (str, os.PathLike)) for entry in several):
+        name, files = find_files(data)
+        opener = CsvSource if files[0].format == "csv" else ColumnarSource
+        return opener(name, files, block_rows)
     found = open_frame(data)
-    if found is None and isinstance(data, Iterator):
-        found = from_iterator(data)
     if found is None:
-        raise _refused(data)
+        raise _arguments.mistyped(
+            "data must be paths, a table, a query, or an iterator of record batches", data
+        )
     found.block_rows = block_rows
     return found
-
-
-def _concatenated(data: Sequence[Any]) -> Any:
-    """Make one table of several."""
-    pa = require("pyarrow", "cli")
-    if not all(isinstance(entry, (pa.Table, pa.RecordBatch)) for entry in data):
-        raise _refused(data)
-    tables = [
-        entry if isinstance(entry, pa.Table) else pa.Table.from_batches([entry]) for entry in data
-    ]
-    try:
-        return pa.concat_tables(tables)
-    except pa.ArrowException as error:
-        raise InvalidTypeError(f"data must be tables of one schema: {error}") from error
-
-
-def _refused(data: Any) -> InvalidTypeError:
-    return InvalidTypeError(
-        "data must be paths, a table, a query, or an iterator of record batches, got "
-        f"{_arguments.shown(data)}"
-    )
-
-
-def _from_files(data: Any, block_rows: int) -> Source:
-    name, files = find_files(data)
-    opener = CsvSource if files[0].format == "csv" else ColumnarSource
-    return opener(name, files, block_rows)

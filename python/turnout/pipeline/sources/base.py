@@ -396,12 +396,11 @@ def cut(stretches: Iterable[tuple[T, int]], size: int) -> Iterator[list[tuple[T,
 class Elsewhere(Source):
     """Stands for a source in another process."""
 
+    repeatable = False
+
     def __init__(self, source: Source) -> None:
         self.name = source.name
         self.rows = source.rows
-        self.block_rows = source.block_rows
-        self.fingerprint = source.fingerprint
-        self.repeatable = False
         self.texts = source.texts
 
     @property

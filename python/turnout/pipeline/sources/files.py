@@ -53,7 +53,7 @@ class DataFile:
         ``"parquet"``, ``"arrow"`` or ``"csv"``.
     partitions
         Names and texts of the Hive partitions that the file is in; None is a null.
-    size, modified, changed
+    state
         Bytes, the time of the last change in nanoseconds, and that of the last change to the file
         or to what the system says of it, which no program can set.
     """
@@ -62,9 +62,7 @@ class DataFile:
     shown: str
     format: str
     partitions: tuple[tuple[str, str | None], ...]
-    size: int
-    modified: int
-    changed: int
+    state: tuple[int, int, int]
 
     def check_unchanged(self) -> None:
         """Refuse a file that is no longer the one that was opened.
@@ -76,13 +74,13 @@ class DataFile:
         OSError
             If it is gone, or no regular file any more.
         """
-        now = check_regular(self.path)
-        if (now.st_size, now.st_mtime_ns, now.st_ctime_ns) != (
-            self.size,
-            self.modified,
-            self.changed,
-        ):
+        if _state(self.path) != self.state:
             raise CorruptDataError(f"{self.shown} was changed while it was being read")
+
+
+def _state(path: str) -> tuple[int, int, int]:
+    status = check_regular(path)
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def find_files(data: Any) -> tuple[str, list[DataFile]]:
@@ -225,20 +223,11 @@ def _describe(path: Path, partitions: Iterable[tuple[str, str | None]]) -> DataF
         raise InvalidValueError(
             f"data: {os.fspath(path)!r} must end in {', '.join(_FORMATS)}, or .csv.gz"
         )
-    status = check_regular(path)
-    pairs = tuple(partitions)
-    names = [name for name, _ in pairs]
+    place, pairs = os.fspath(path.absolute()), tuple(partitions)
+    state, names = _state(place), [name for name, _ in pairs]
     if len(set(names)) < len(names):
         raise InvalidValueError(f"{os.fspath(path)}: a partition is named twice in the path")
-    return DataFile(
-        os.fspath(path.absolute()),
-        os.fspath(path),
-        kind,
-        pairs,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-    )
+    return DataFile(place, os.fspath(path), kind, pairs, state)
 
 
 def _natural(path: str) -> list[tuple[tuple[int, int, str], ...]]:
@@ -319,11 +308,12 @@ def fingerprint(files: Iterable[DataFile], block_rows: int) -> str:
     begin = f"turnout-files/{block_rows}".encode()
     places, whole = hashlib.sha256(begin), hashlib.sha256(begin)
     for file in files:
-        head = f"/{len(file.path)}/{file.path}/{file.modified}/"
+        size, modified, _ = file.state
+        head = f"/{len(file.path)}/{file.path}/{modified}/"
         places.update(head.encode("utf-8", "surrogateescape"))
-        whole.update(f"{head}{file.size}/".encode("utf-8", "surrogateescape"))
+        whole.update(f"{head}{size}/".encode("utf-8", "surrogateescape"))
         with open_regular(file.path) as stream:
-            stream.seek(max(file.size - _TAIL, 0))
+            stream.seek(max(size - _TAIL, 0))
             whole.update(hashlib.sha256(stream.read(_TAIL)).digest())
     return places.hexdigest()[:32] + whole.hexdigest()
 

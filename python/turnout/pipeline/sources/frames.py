@@ -69,52 +69,32 @@ class StreamSource(Source):
 def _selected(batches: Iterable[Any], schema: Any, name: str) -> Iterator[Any]:
     """Take the wanted columns of each batch, in the types of the first."""
     pa = require("pyarrow", "cli")
-    for number, batch in enumerate(_named(pa, batches, name)):
-        if isinstance(batch, pa.RecordBatch):
-            table = pa.Table.from_batches([batch])
-        elif isinstance(batch, pa.Table):
-            table = batch
-        else:
-            raise _arguments.mistyped(
-                f"{name}: batch {number} must be a pyarrow RecordBatch or Table", batch
-            )
-        wanted_schema(table.schema, schema.names, f"{name}, batch {number}")
-        yield conform(table.select(schema.names), schema, f"{name}, batch {number}")
+    try:
+        for number, batch in enumerate(batches):
+            if not isinstance(batch, (pa.RecordBatch, pa.Table)):
+                raise _arguments.mistyped(
+                    f"{name}: batch {number} must be a pyarrow RecordBatch or Table", batch
+                )
+            wanted_schema(batch.schema, schema.names, f"{name}, batch {number}")
+            whole = isinstance(batch, pa.Table)
+            table = batch if whole else pa.Table.from_batches([batch])
+            yield conform(table.select(schema.names), schema, f"{name}, batch {number}")
+    except pa.ArrowException as error:
+        raise CorruptDataError(f"{name}: cannot be read: {error}") from error
 
 
-def _named(pa: Any, batches: Iterable[Any], name: str) -> Iterator[Any]:
-    """Name the stream in what Arrow has to say about it."""
-    iterator = iter(batches)
-    while True:
-        try:
-            batch = next(iterator, None)
-        except pa.ArrowException as error:
-            raise CorruptDataError(f"{name}: cannot be read: {error}") from error
-        if batch is None:
-            return
-        yield batch
-
-
-def from_iterator(data: Iterable[Any]) -> Source:
-    """Open an iterator of record batches; the first of them is asked for now.
-
-    Raises
-    ------
-    InvalidValueError
-        If there is none.
-    InvalidTypeError
-        If it is no record batch.
-    """
+def _from_iterator(data: Iterator[Any]) -> Source:
+    """Open an iterator of record batches; the first of them is asked for now."""
     pa = require("pyarrow", "cli")
-    name = "the iterator of record batches"
-    iterator = iter(data)
-    first = next(iterator, None)
+    first = next(data, None)
     if first is None:
         raise InvalidValueError("data must give at least one record batch, got an empty iterator")
     if not isinstance(first, (pa.RecordBatch, pa.Table)):
         raise _arguments.mistyped("data must give pyarrow record batches or tables", first)
-    batches = itertools.chain([first], iterator)
-    return StreamSource(name, first.schema, lambda _: batches, once=True)
+    batches = itertools.chain([first], data)
+    return StreamSource(
+        "the iterator of record batches", first.schema, lambda _: batches, once=True
+    )
 
 
 #: What messages call one.
@@ -346,12 +326,14 @@ _KINDS: Final[list[tuple[str, str, Callable[[Any], Source]]]] = [
 
 
 def open_frame(data: Any) -> Source | None:
-    """Open a frame of any library; None if it is none.
+    """Open a frame of any library, or a stream; None if it is none.
 
     Raises
     ------
     InvalidTypeError
-        If it is a single column.
+        If it is a stream of something else than tables.
+    InvalidValueError
+        If it is an iterator that gives nothing.
     """
     for library, kind, opener in _KINDS:
         if isinstance(data, getattr(sys.modules.get(library), kind, ())):
@@ -370,6 +352,4 @@ def open_frame(data: Any) -> Source | None:
                 f"data must be a table, got {type(data).__name__}: {error}"
             ) from error
         return _from_reader(reader)
-    if hasattr(data, "__arrow_c_array__"):
-        raise InvalidTypeError(f"data must be a table, got one column: {_arguments.shown(data)}")
-    return None
+    return _from_iterator(data) if isinstance(data, Iterator) else None
