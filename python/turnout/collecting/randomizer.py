@@ -129,6 +129,8 @@ class Randomizer(ABC):
 
     #: The class of its tallies.
     tally_type: ClassVar[type[Any]]
+    #: The class of what is estimated of the groups of a :class:`turnout.GroupedTally`.
+    grouped_type: ClassVar[type[Any]]
 
     #: The class of its domains: which answers can be given.
     domain_type: ClassVar[type[Any]]
@@ -280,10 +282,6 @@ class Randomizer(ABC):
             None where each group is to be counted by itself.
         """
         return None
-
-    @abstractmethod
-    def estimate_groups(self, grouped: Any, method: str | None) -> Any:
-        """Estimate what was asked for in each group of a :class:`turnout.GroupedTally`."""
 
     @abstractmethod
     def check_reports(self, reports: Array) -> None:

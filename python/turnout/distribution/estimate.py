@@ -163,8 +163,7 @@ class DistributionEstimate(BaseEstimate[BinnedBounds]):
         shares = level + inner @ law.window_sums((self._shares - floor) / cells) / extra
         if self._squares is None:
             return shares, inner / extra**2 / self.received
-        offset = np.arange(law.cells)[:, None] - np.arange(law.bins)
-        near = ((offset >= 0) & (offset < law.window)) / cells[:, None]
+        near = (law.matrix() > floor) / cells[:, None]
         weights = inner @ near.T / extra
         weights -= (weights @ self._shares)[:, None]
         return shares, (weights * self._squares) @ weights.T

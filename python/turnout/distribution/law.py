@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -197,8 +197,7 @@ def _windows(numbers: Floats, window: int, *, after: bool) -> Floats:
     return found
 
 
-@dataclass(frozen=True)
-class Solution:
+class Solution(NamedTuple):
     """A distribution over the bins.
 
     Attributes

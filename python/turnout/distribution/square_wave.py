@@ -64,8 +64,7 @@ class DistributionTally(CountedTally):
 
     @classmethod
     def _entries(cls, plan: Plan) -> int:
-        cells: int = plan.oracle.cells
-        return cells
+        return int(plan.oracle.cells)
 
     def _check_sums(self) -> None:
         total = sum(self.sums.tolist())
@@ -127,9 +126,7 @@ class DistributionTally(CountedTally):
         found = solved(self.oracle.law, shares * worth, method)
         found.frequencies.flags.writeable = False
         collected = (self.plan, method, self.nodes, self.received)
-        return DistributionEstimate(
-            *collected, found.frequencies, found.steps, found.converged, shares, squares
-        )
+        return DistributionEstimate(*collected, *found, shares, squares)
 
 
 class SquareWave(KernelKind[DistributionTally]):
@@ -181,6 +178,7 @@ class SquareWave(KernelKind[DistributionTally]):
     #: The type of the integers that a report is made of.
     report_dtype = np.dtype(np.uint16)
     tally_type = DistributionTally
+    grouped_type = GroupedDistributionEstimate
     domain_type = BinnedBounds
     no_simulation_because = ""
 
@@ -253,10 +251,6 @@ class SquareWave(KernelKind[DistributionTally]):
         for place in np.flatnonzero(near).tolist():
             cells[place : place + self.window] += generator.multinomial(int(near[place]), alike)
         return Counts(cells.astype(np.uint64), int(reporting.sum()))
-
-    def estimate_groups(self, grouped: Any, method: str | None) -> GroupedDistributionEstimate:
-        """Estimate the distribution in each group of a grouped tally."""
-        return GroupedDistributionEstimate(grouped, method)
 
     def check_reports(self, reports: Array) -> None:
         """Refuse reports that the mechanism cannot have made.

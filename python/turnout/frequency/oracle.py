@@ -29,6 +29,7 @@ class FrequencyOracle(KernelKind[Tally]):
     """Base class of the local randomizers of categorical answers."""
 
     tally_type: ClassVar[type[Any]] = Tally
+    grouped_type = GroupedEstimate
     domain_type: ClassVar[type[Any]] = Domain
     no_simulation_because: ClassVar[str] = ""
 
@@ -122,12 +123,7 @@ class FrequencyOracle(KernelKind[Tally]):
     def realized_ratio(self) -> Fraction:
         """The largest likelihood ratio of a report under two answers, exactly; at most e^eps."""
         kernel: Any = self._kernel
-        own, other = kernel.words
-        return Fraction(own, other)
-
-    def estimate_groups(self, grouped: Any, method: str | None) -> GroupedEstimate:
-        """Estimate the frequencies of the answers in each group of a grouped tally."""
-        return GroupedEstimate(grouped, method)
+        return Fraction(*kernel.words)
 
     def draw_from_counts(self, counts: Array, rate: float, seed: int | None) -> Counts:
         """Draw from counts: see :meth:`turnout.collecting.kind.Kind.draw_from_counts`."""

@@ -72,8 +72,7 @@ class Tally(CountedTally):
 
     @classmethod
     def _entries(cls, plan: Plan) -> int:
-        size: int = plan.oracle.domain.size
-        return size
+        return int(plan.oracle.domain.size)
 
     @classmethod
     def _entry_type(cls, plan: Plan) -> np.dtype[Any]:

@@ -33,6 +33,7 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
     """
 
     tally_type = MeanTally
+    grouped_type = GroupedMeanEstimate
     no_simulation_because = "a report depends on the number itself"
     domain_type = Bounds
 
@@ -71,10 +72,6 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
     def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
         """Randomize and add up: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
         return _counts(self._core.collect(answers.ravel(), rates_of(participation), noise))
-
-    def estimate_groups(self, grouped: Any, method: str | None) -> GroupedMeanEstimate:
-        """Estimate the mean in each group of a grouped tally."""
-        return GroupedMeanEstimate(grouped, method)
 
     def check_reports(self, reports: Array) -> None:
         """Refuse reports that the mechanism cannot have made.

@@ -60,6 +60,7 @@ class AttributeCollection(PartedKind):
     """
 
     tally_type = AttributeTally
+    grouped_type = GroupedAttributeEstimate
     domain_type = Questions
     no_simulation_because = "counts of single answers do not say how a person's go together"
 
@@ -111,10 +112,6 @@ class AttributeCollection(PartedKind):
     def answers_of(self, answers: Array, part: int) -> Array:
         """Give the column of an attribute."""
         return np.ascontiguousarray(answers[:, part])
-
-    def estimate_groups(self, grouped: Any, method: str | None) -> GroupedAttributeEstimate:
-        """Estimate the frequencies of the answers to all questions in each group."""
-        return GroupedAttributeEstimate(grouped, method)
 
     def by_attribute(self, reports: Reports) -> dict[str, Reports]:
         """Take reports apart: those of each attribute, as its own randomizer makes them.

@@ -210,6 +210,7 @@ class HierarchicalCollection(PartedKind):
 
     name = "hierarchical"
     tally_type = HierarchicalTally
+    grouped_type = GroupedEstimate
     no_simulation_because = ""
     domain_type = Domain
     one_rate_because = (
@@ -273,10 +274,6 @@ class HierarchicalCollection(PartedKind):
             part = oracle.simulate(held, participation=rate, seed=derived(seed, 1, level))
             drawn.append((part.support, part.received))
         return Counts(tuple(drawn), sum(number for _, number in drawn))
-
-    def estimate_groups(self, grouped: Any, method: str | None) -> GroupedEstimate:
-        """Estimate the frequencies of the answers in each group of a grouped tally."""
-        return GroupedEstimate(grouped, method)
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes, the randomizers of the levels one by one."""
