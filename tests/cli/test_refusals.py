@@ -112,3 +112,13 @@ def test_an_option_with_a_short_form_is_refused_as_an_option(tmp_path: Path, tur
     asked = ("survey", tmp_path / "people.csv", "-c", "answer", "-e", 1, "--labels", "a,b")
     refused = turnout(*asked, "--trust", "aggregators", "-p", 0.5)
     assert "error: --participation is of local reports" in refused.stderr
+
+
+def test_what_has_no_option_is_refused_by_its_value_alone(tmp_path: Path, turnout: Run) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "people.txt").write_text("answer\na\n")
+    for source, what in (("empty", "has no file that ends in"), ("people.txt", "must end in")):
+        line = ("randomize", tmp_path / source, "-c", "answer", "-e", 1, "-o", tmp_path / "out")
+        assert turnout(*line).stderr.startswith(f"error: '{tmp_path / source}' {what} .parquet")
+    refused = turnout("tally", tmp_path / "empty", "-o", tmp_path / "out.tally")
+    assert refused.stderr.startswith(f"error: '{tmp_path / 'empty'}' holds no file of reports")

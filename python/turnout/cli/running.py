@@ -74,6 +74,9 @@ def _options(command: Callable[..., None]) -> list[str]:
 #: Arguments that commands call otherwise.
 _OTHER_WORDS = {"bounds": "--mean", "group_by": "--by", "domain": "--labels", "id": "--id-column"}
 
+#: How arguments begin a message that commands call by no name.
+_NAMELESS = re.compile("^(data|paths): ")
+
 #: How an object is described: a name, and what it was made of, which can be objects too.
 _INSIDE = r"[^()]*"
 for _ in range(3):
@@ -99,9 +102,11 @@ def in_options(text: str, options: Iterable[str]) -> str:
     'people.csv: --missing must be a label'
     >>> in_options("seed must be a number, got Seed(seed=3)", ["--seed"])
     '--seed must be a number, got Seed(seed 3)'
+    >>> in_options("data: 'people.txt' must end in .csv", [])
+    "'people.txt' must end in .csv"
     """
     # Where else an argument is said to be is no matter of commands.
-    text = re.sub(r", of [\w ]+ and turnout\.[\w.]+,", "", text)
+    text = _NAMELESS.sub("", re.sub(r", of [\w ]+ and turnout\.[\w.]+,", "", text))
     known = list(options)
     words = {option[2:].replace("-", "_"): option for option in known}
     words |= {
@@ -141,5 +146,4 @@ def _describe(error: OSError) -> str:
     if error.filename is None:
         return reason
     name = error.filename.decode() if isinstance(error.filename, bytes) else str(error.filename)
-    # Of arguments that commands call by no name.
-    return f"{name}: {reason.removeprefix('data: ').removeprefix('paths: ')}"
+    return f"{name}: {_NAMELESS.sub('', reason)}"
