@@ -80,17 +80,20 @@ def panels(draw: Mapping[str, Callable[..., Any]]) -> Figure:
     return result
 
 
-def finish(axes: Axes, title: str, *, above: bool = False) -> None:
+def finish(axes: Axes, title: str, *, legend: str = "best") -> None:
     """Write title and legend, and leave out the lines above and at the right.
 
-    A legend above the axes covers nothing, and its markers are not taken for points.
+    A legend ``"above"`` or ``"beside"`` the axes covers nothing, and its markers are not taken for
+    points.
     """
     axes.spines[["top", "right"]].set_visible(False)
-    place: dict[str, Any] = {"loc": "best"}
+    place: dict[str, Any] = {"loc": legend}
     lines = 0
-    if above:
+    if legend == "above":
         place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0, "ncols": 2}
         lines = -(-len(axes.get_legend_handles_labels()[1]) // 2)
+    elif legend == "beside":
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0}
     axes.legend(frameon=False, fontsize=9, **place)
     axes.set_title(title, loc="left", fontsize=10, pad=6 + 16 * lines, wrap=True)
 

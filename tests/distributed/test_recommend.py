@@ -255,7 +255,7 @@ def test_the_picture_names_every_mechanism(found: td.Recommendation) -> None:
     assert shown == {"for any data", "for data with the floor", "local, no aggregators"}
     assert "mean squared error" in axes.get_xlabel()
     for part in ("1,000 users", "30 items", "epsilon = 1", "delta = 1e-05"):
-        assert part in axes.get_title()
+        assert part in axes.get_title(loc="left")
     assert axes.get_xscale() == "log"
     other = plt.figure().subplots()
     assert td.recommend(50, 3, *TARGET).plot(other) is other

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from turnout import _arguments
-from turnout._drawing import new_axes
+from turnout._drawing import finish, new_axes
 from turnout._tables import Listing
 from turnout._types import Axes
 from turnout.accounting.values import nonnegative, unit_interval
@@ -173,13 +173,8 @@ class Recommendation(Listing):
         axes.set_axisbelow(True)
         axes.set_yticks(positions, [record.title for record in self.records], fontsize=9)
         axes.set_xlabel("root mean squared error of a frequency")
-        axes.set_title(
-            f"{self.users:,} users, {self.items:,} items, epsilon = {self.epsilon:g}, "
-            f"delta = {self.delta:g}",
-            fontsize=10,
-        )
-        axes.legend(frameon=False, fontsize=8, loc="upper right")
-        axes.spines[["top", "right"]].set_visible(False)
+        target = f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
+        finish(axes, f"{self.users:,} users, {self.items:,} items, {target}", legend="upper right")
         return axes
 
 

@@ -60,7 +60,7 @@ def plot_estimate(
     some = "" if len(codes) == size else f", the {len(codes)} most frequent of {size:,}"
     axes.set_xlabel(f"answer{some}")
     axes.set_ylabel(f"share of all {'users' if _aggregated(estimate) else 'people'}")
-    finish(axes, _title(estimate), above=True)
+    finish(axes, _title(estimate), legend="above")
     return axes
 
 

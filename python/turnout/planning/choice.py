@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from turnout._drawing import new_axes, plain_logarithmic
+from turnout._drawing import finish, new_axes, plain_logarithmic
 from turnout._extras import require
 from turnout._tables import Listing
 from turnout._types import Axes
@@ -140,11 +140,9 @@ class OracleChoice(Compared, Listing):
         plain_logarithmic(axes.yaxis)
         axes.set_xlabel("bits of a report")
         axes.set_ylabel("standard error of a frequency × √reports")
-        title = f"ε = {self.epsilon:g}, {self.domain.size:,} answers{limit}"
-        axes.set_title(title, fontsize=10, loc="left")
-        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        axes.spines[["top", "right"]].set_visible(False)
         axes.grid(visible=True, which="major", color="0.92", zorder=0)
+        title = f"ε = {self.epsilon:g}, {self.domain.size:,} answers{limit}"
+        finish(axes, title, legend="beside")
         return axes
 
 

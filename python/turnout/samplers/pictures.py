@@ -307,7 +307,7 @@ def frame(
     axes.set_ylim(0.0, 1.35 * top if math.isfinite(top) and top > 0 else None)
     axes.set_xlabel("value")
     axes.set_ylabel("density")
-    finish(axes, title, above=True)
+    finish(axes, title, legend="above")
 
 
 def row_of_axes(ax: Any, count: int) -> list[Any]:

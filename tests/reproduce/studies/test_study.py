@@ -9,7 +9,7 @@ import matplotlib as mpl
 import pytest
 
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout_reproduce.curves import Curve
+from turnout_reproduce.curves import Curve, count_on_top
 from turnout_reproduce.studies.study import Picture, Study, curve_of, grouped
 
 mpl.use("agg")
@@ -80,3 +80,21 @@ def test_a_picture_has_axes_for_each_panel() -> None:
     with pytest.raises(InvalidTypeError, match="ax must be matplotlib axes, one for each of 2"):
         STUDY.plot(axes[0])
     plt.close(axes[0].figure)
+
+
+@pytest.mark.parametrize("number", [3, 13])
+def test_every_curve_has_a_colour_of_its_own(number: int) -> None:
+    curves = tuple(Curve(f"{place}", (0.1, 1.0), (1.0, place)) for place in range(number))
+    (axes,) = Study(ROWS, {}, Picture(curves, "x")).plot()
+    assert len({mpl.colors.to_hex(line.get_color()) for line in axes.get_lines()}) == number
+    plt.close("all")
+
+
+def test_numbers_above_axes_have_separators() -> None:
+    _, axes = plt.subplots()
+    axes.set_xlim(0.0, 1.0)
+    count_on_top(axes, "reports", 100_000)
+    axes.figure.canvas.draw()
+    (top,) = axes.child_axes
+    assert "20,000" in [text.get_text() for text in top.get_xticklabels()]
+    plt.close("all")

@@ -228,23 +228,9 @@ def _draw_sizes(axes: Axes, positions: Floats, received: Unsigned) -> None:
     axes.tick_params(labelsize=8)
     ticker = require("matplotlib.ticker", "plot")
     axes.yaxis.set_major_locator(ticker.MaxNLocator(2, integer=True))
-    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: _compact(value)))
+    axes.yaxis.set_major_formatter(ticker.EngFormatter(sep=""))
     axes.set_ylim(0.0, 1.08 * max(1.0, float(received.max())))
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _compact(value: float) -> str:
-    """Write a number of reports briefly.
-
-    Examples
-    --------
-    >>> _compact(500), _compact(25_000), _compact(1.5e9)
-    ('500', '25k', '1.5G')
-    """
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:g}{unit}"
-    return f"{value:g}"
 
 
 def _time_axis(axes: Axes, times: Sequence[Part], positions: Floats, kind: type) -> None:

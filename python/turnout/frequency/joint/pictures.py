@@ -71,5 +71,5 @@ def plot_shares(shares: Any, ax: Any, level: float, simultaneous: str | None) ->
     axes.set_ylabel("share among those who answered")
     axes.axhline(0.0, color="0.4", linewidth=0.8, zorder=0)
     words = f"{shares.of} by {', '.join(shares.given)}, {interval_words(level, simultaneous)}"
-    finish(axes, words, above=True)
+    finish(axes, words, legend="above")
     return axes

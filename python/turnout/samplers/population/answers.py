@@ -397,7 +397,7 @@ class FinitePopulationEstimate(Tabular):
         axes.set_ylim(bottom=0.0)
         epsilon = self.mixture.plan.epsilon
         title = f"one draw of each of {self.users:,} users, ε = {epsilon:g} each"
-        finish(axes, title, above=True)
+        finish(axes, title, legend="above")
         return axes
 
     def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:

@@ -1,0 +1,78 @@
+"""What pictures share: names of answers, intervals, titles and legends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import turnout as tn
+from turnout._drawing import draw_intervals, draw_rows, finish, name_answers, new_axes
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays() -> Iterator[None]:
+    from matplotlib import pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+def test_pictures_are_as_wide_as_they_have_answers() -> None:
+    widths = [
+        tn.DirectEncoding(1.0, size).simulate([100] * size).estimate().plot().figure.bbox.width
+        for size in (3, 10, 60)
+    ]
+    assert widths == sorted(widths)
+    assert widths[0] < widths[2] / 2
+
+
+def test_names_that_have_no_room_are_turned() -> None:
+    for labels, rotation in (
+        (["yes", "no"], 0),
+        (["a longer name of an answer"] * 4, 40),
+        (["a name"] * 30, 90),
+    ):
+        axes: Any = new_axes(None)
+        name_answers(axes, np.arange(len(labels)), labels)
+        assert {label.get_rotation() for label in axes.get_xticklabels()} == {rotation}
+        assert axes.get_xlim() == (-0.5, len(labels) - 0.5)
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_intervals_are_drawn_where_they_are_finite(down: bool) -> None:
+    axes: Any = new_axes(None)
+    limits = np.array([0.1, -np.inf, 0.3]), np.array([0.2, np.inf, 0.5])
+    draw_intervals(axes, np.arange(3), limits, down=down)
+    paths = [path for each in axes.collections for path in each.get_paths()]
+    drawn = [path.vertices[:, 0 if down else 1] for path in paths if len(path.vertices) == 2]
+    drawn = [ends for ends in drawn if np.isfinite(ends).all()]
+    np.testing.assert_allclose(drawn, [[0.1, 0.2], [0.3, 0.5]])
+
+
+def test_rows_stand_from_the_top_and_the_largest_name_is_cut() -> None:
+    nothing = np.full(2, np.nan)
+    axes: Any = draw_rows(
+        ["first", "x" * 80], np.array([1.0, 2.0]), (nothing, nothing), title="t", note="n"
+    )
+    low, high = axes.get_ylim()
+    assert low > high
+    assert [len(label.get_text()) for label in axes.get_yticklabels()] == [5, 30]
+
+
+def test_a_legend_above_or_beside_covers_nothing() -> None:
+    for place in ("above", "beside"):
+        axes: Any = new_axes(None)
+        axes.plot([0, 1], [0, 1], label="a line")
+        finish(axes, "a title " * 30, legend=place)
+        axes.figure.canvas.draw()
+        box = axes.get_legend().get_window_extent()
+        within = axes.get_window_extent()
+        assert box.y0 > within.y1 - 1 if place == "above" else box.x0 > within.x1 - 1
+        title = axes._left_title.get_window_extent()
+        assert title.x1 <= axes.figure.bbox.x1
+        assert not title.overlaps(box)
