@@ -136,19 +136,11 @@ def bar_of(description: str, total: int | None) -> _Rich | _Lines:
 class _Rich:
     def __init__(self, description: str, total: int | None) -> None:
         from rich.console import Console  # noqa: PLC0415 (optional)
-        from rich.progress import (  # noqa: PLC0415 (optional)
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import MofNCompleteColumn, Progress  # noqa: PLC0415 (optional)
 
         self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
+            *Progress.get_default_columns(),
             MofNCompleteColumn(),
-            TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
         )

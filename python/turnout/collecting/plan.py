@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,8 +11,9 @@ from functools import cached_property
 from typing import Any, Generic, Literal
 
 from turnout import _arguments, _kinds, participation
-from turnout._documents import check_version, document
+from turnout._documents import canonical, check_version, document
 from turnout._files import atomic_write, read_bytes
+from turnout._values import settle
 from turnout.collecting.plan_file import (
     MOST_EXPIRES,
     MOST_SERIAL,
@@ -101,17 +101,18 @@ class Plan(Generic[R_co]):
                 f"participation must be Everyone() or Bernoulli(...), got {taking_part!r}: "
                 f"{self.oracle.one_rate_because}"
             )
-        object.__setattr__(self, "participation", taking_part.in_plan())
+        settle(self, participation=taking_part.in_plan())
         if self.serial is not None:
-            serial = _arguments.integer("serial", self.serial, least=0, most=MOST_SERIAL)
-            object.__setattr__(self, "serial", serial)
+            settle(
+                self, serial=_arguments.integer("serial", self.serial, least=0, most=MOST_SERIAL)
+            )
         if self.expires is not None:
             expires = _arguments.moment("expires", self.expires)
             if expires.microsecond or expires < _EPOCH:
                 raise _arguments.invalid(
                     "expires must be a moment of whole seconds from 1970 on", self.expires
                 )
-            object.__setattr__(self, "expires", expires)
+            settle(self, expires=expires)
 
     @property
     def domain(self) -> Any:
@@ -150,7 +151,7 @@ class Plan(Generic[R_co]):
         InvalidTypeError
             If a label of the domain cannot be written to a file.
         """
-        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return canonical(self.to_dict())
 
     @classmethod
     def from_dict(cls, description: Any) -> Plan:

@@ -51,12 +51,11 @@ The checksum finds damage; it does not authenticate.
 from __future__ import annotations
 
 import hashlib
-import json
 import struct
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from turnout._documents import parsed
+from turnout._documents import canonical, parsed
 from turnout.collecting.keys import Key, check_columns, checked_names, key_from_json, key_to_json
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums
@@ -83,7 +82,7 @@ def pack(magic: bytes, header: dict[str, Any], arrays: Iterable[bytes]) -> bytes
     >>> unpack(data, b"\x89TALLY\r\n", "tally", lambda header, arrays: (header, arrays))
     ({'nodes': 3}, b'abc')
     """
-    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    text = canonical(header).encode()
     body = b"".join([_PREFIX.pack(magic, VERSION, len(text)), text, *arrays])
     return body + hashlib.sha256(body).digest()
 

@@ -187,16 +187,14 @@ class Header:
             "nodes": self.nodes,
             "reports": self.reports,
         }
-        if self.design is not None:
-            header["design"] = self.design.to_dict()
-        if self.pseudonyms:
-            header["pseudonyms"] = True
-        if self.groups is not None:
-            header["groups"] = self.groups.to_dict()
-        if self.part is not None:
-            header["part"] = asdict(self.part)
-        if self.id is not None:
-            header["id"] = self.id
+        optional = {
+            "design": self.design and self.design.to_dict(),
+            "pseudonyms": self.pseudonyms or None,
+            "groups": self.groups and self.groups.to_dict(),
+            "part": self.part and asdict(self.part),
+            "id": self.id,
+        }
+        header |= {name: value for name, value in optional.items() if value is not None}
         text = json.dumps(header, ensure_ascii=True, separators=(",", ":"))
         # Only the checksum itself may look like one. "t" and "-" never end or begin an escape.
         return text.replace(SEAL_MARKER, SEAL_MARKER.replace("-", "\\u002d"))
