@@ -232,7 +232,9 @@ def test_keys_of_groups(values: Any, keys: list[tuple[Any, ...]]) -> None:
     assert sorted(named.groups.keys) == sorted(groups.keys or [("x",)])
     assert len(named.groups.index) == 4
     if gaps:
-        with pytest.raises(InvalidValueError, match=rf"{gaps} rows? (has|have) no group in 'g' .*'drop'"):
+        with pytest.raises(
+            InvalidValueError, match=rf"{gaps} rows? (has|have) no group in 'g' .*'drop'"
+        ):
             only(scan(table, "a", group_by="g"))
     assert [type(key[0]) for key in groups.keys] == [type(key[0]) for key in keys]
 
