@@ -339,7 +339,7 @@ def test_who_sees_the_sets_learns_more_than_from_one_stage(
     one_stage = references.count_sampling_delta(1.5, 0.5, 4, "replace", 4)
     references.check_bound(reporting.mechanism(floor=4).delta(1.5), real)
     assert real > 2 * one_stage
-    references.check_bound(ta.paper.theorem_3_4_delta(1.5, 0.5, 4), one_stage)
+    references.check_bound(ta.CountSampling(0.5, 4).delta(1.5), one_stage)
     # The shortcut over numbers of sets gives what the enumeration of all sets gives.
     laws = pair(reporting, others[:4], "replace")
     assert references.hockey_stick(*laws, alpha) == seen_delta(reporting, 2, alpha)

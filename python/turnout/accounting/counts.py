@@ -47,7 +47,7 @@ class CountSampling(Mechanism):
     ``Bin(m, p)``. Both are worst with the counts at the floor. The mechanism is DPCS of Yang,
     Tjuawinata, Lam, Zhu, Zhao, "Fair and Differentially Private Distributed Frequency
     Estimation"; their Theorems 3.1 and 3.2 take the mass of one outcome for delta
-    (:mod:`turnout.accounting.paper`).
+    (``turnout_reproduce.fair.claims``).
 
     Examples
     --------
@@ -121,7 +121,7 @@ class TwoStageCountSampling(Mechanism):
 
     The mechanism is TSS of Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and Differentially Private
     Distributed Frequency Estimation", section 3.1.3. Their Theorem 3.4
-    (:func:`turnout.accounting.paper.theorem_3_4_delta`) is about a server that sees no set.
+    (:func:`turnout_reproduce.fair.claims.theorem_3_4_delta`) is about a server that sees no set.
 
     Examples
     --------

@@ -9,10 +9,11 @@ from typing import Final
 import numpy as np
 
 from turnout._types import Integers
-from turnout.accounting import CountSampling, GaussianMechanism, paper
+from turnout.accounting import CountSampling, GaussianMechanism
 from turnout.distributed import NoisyAggregation, SamplingAggregation
 from turnout.domain import Domain
 from turnout_reproduce.curves import Curve
+from turnout_reproduce.fair import claims
 from turnout_reproduce.fair.shared import (
     BARS,
     ERROR,
@@ -136,7 +137,7 @@ def _claims(
     least, fair = float(strict.min()), float(equal.min())
     below = float(lax[np.array(_EPSILONS) < _CROSSING].min())
     floor = int(counts.min())
-    claimed = float(paper.theorem_3_1_delta(1.0, counts.size, floor))
+    claimed = float(claims.theorem_3_1_delta(1.0, counts.size, floor))
     true = CountSampling(rate_of(1.0), floor).delta(1.0)
     return [
         Finding.claimed(
@@ -174,7 +175,7 @@ def _claims(
 def _as_printed() -> Finding:
     """Compute the delta of DPDG with as little noise as each user is told to add."""
     meant = math.sqrt(2 * math.log(1.25 / _STRICT))
-    claimed = float(paper.distributed_gaussian_delta(1.0, meant))
+    claimed = float(claims.distributed_gaussian_delta(1.0, meant))
     true = GaussianMechanism(meant / math.sqrt(_USERS)).delta(1.0)
     return Finding.claimed(
         f"DPDG as printed has delta {claimed:.2g} at epsilon = 1: exact delta",

@@ -10,7 +10,7 @@ import numpy as np
 
 from turnout._seeds import derived
 from turnout._types import Figure, Integers
-from turnout.accounting import TwoStageCountSampling, paper
+from turnout.accounting import TwoStageCountSampling
 from turnout.distributed import (
     AggregationMechanism,
     Costs,
@@ -19,6 +19,7 @@ from turnout.distributed import (
 )
 from turnout.domain import Domain
 from turnout_reproduce.curves import Curve
+from turnout_reproduce.fair import claims
 from turnout_reproduce.fair.shared import (
     BARS,
     ERROR,
@@ -117,7 +118,7 @@ def _privacy(name: str, counts: Integers) -> list[Finding]:
     share = mechanism.reporting_epsilon / _LOG_GAMMA
     accounting = mechanism.accounting
     assert isinstance(accounting, TwoStageCountSampling)
-    claimed = float(paper.theorem_3_4_delta(1.0, accounting.rate, accounting.floor))
+    claimed = float(claims.theorem_3_4_delta(1.0, accounting.rate, accounting.floor))
     bound = float(accounting.delta(1.0))
     return [
         Finding.claimed(
