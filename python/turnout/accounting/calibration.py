@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -180,10 +181,6 @@ def _whole(
         first, step = other, 2 * step
         other += step
     other = min(other, most)
-    while other - first > 1:
-        middle = (first + other) // 2
-        if good(middle) == protects:
-            other = middle
-        else:
-            first = middle
-    return other if protects else first
+    between = range(first + 1, other)
+    last = first + bisect.bisect_left(between, True, key=lambda value: good(value) == protects)
+    return last + 1 if protects else last

@@ -45,13 +45,6 @@ _SYMBOLS = {
     "nodes": "n",
 }
 
-_NEIGHBOURS = {
-    "add_or_remove": "add or remove one",
-    "add": "add one",
-    "remove": "remove one",
-    "replace": "replace one",
-}
-
 #: The relative width at which a search for a point of the paper's curve ends.
 _WIDTH = 1e-5
 
@@ -80,7 +73,7 @@ def neighbours(word: str) -> str:
     >>> neighbours("add_or_remove")
     'add or remove one'
     """
-    return _NEIGHBOURS.get(word, word)
+    return f"{word.replace('_', ' ')} one"
 
 
 def named(mechanisms: Mechanisms, labels: Sequence[str] | None) -> list[tuple[str, Mechanism]]:

@@ -99,11 +99,7 @@ def rejection(
     for start in range(0, count, rows):
         size = min(rows, count - start)
         proposals = reference.draw(size * trials, seed=derived(seed, 1, start))
-        gap = np.empty(size * trials)
-        for first in range(0, len(gap), _CHUNK):
-            part = slice(first, first + _CHUNK)
-            # A copy: what evaluates the proposals must not be able to change them.
-            gap[part] = gaps(proposals[part].copy())
+        gap = evaluated(gaps, proposals)
         accepted = _core.first_accepted(
             gap.reshape(size, trials), most, seed=derived(seed, 2, start)
         )
@@ -166,11 +162,16 @@ def log_ratios(
     reference: Reference, log_density: Callable[[Floats], Floats], points: Floats
 ) -> Floats:
     """Give log P/Q0 at points; minus infinity where either is not a number."""
-    ratios = np.empty(len(points))
-    for first in range(0, len(points), _CHUNK):
-        part = points[first : first + _CHUNK]
-        with np.errstate(all="ignore"):
-            # A copy: an estimate that writes into its input would change what is released.
-            above = np.asarray(log_density(part.copy()), np.float64)
-            ratios[first : first + _CHUNK] = above - reference.log_density(part)
+    with np.errstate(all="ignore"):
+        ratios = evaluated(log_density, points) - evaluated(reference.log_density, points)
     return np.where(np.isnan(ratios), -np.inf, ratios)
+
+
+def evaluated(function: Callable[[Floats], Floats], points: Floats) -> Floats:
+    """Evaluate a function of points of shape (n, d), of not too many of them at once."""
+    values = np.empty(len(points))
+    for first in range(0, len(points), _CHUNK):
+        part = slice(first, first + _CHUNK)
+        # A copy: what evaluates the points must not be able to change what is released.
+        values[part] = function(points[part].copy())
+    return values

@@ -12,7 +12,7 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._rounding import logarithm_up
-from turnout._types import Array, Floats, Integers
+from turnout._types import Array, Floats
 from turnout.domain import Domain
 from turnout.domain import domain_of as public_domain
 from turnout.errors import InvalidValueError
@@ -116,22 +116,17 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         self._fitted_values = self._over_values()
         (LawSampler if self._fitted_values else ProjectedSampler)._learn(self, data)
 
-    def _fit_counts(self, counts: Integers) -> None:
-        super()._fit_counts(counts)
-        self._certificate = self._fitted_law.certificate
-
     def _fit(self, records: Floats) -> None:
         super()._fit(records)
         low, high = self._proposal_limits()
         self._fitted_ratio = Fraction(high, low)
         self._certificate = logarithm_up(max(Fraction(high, _PROPOSAL), Fraction(_PROPOSAL, low)))
-        self._fitted_limits = self._limits()
 
     @property
     def certificate_(self) -> float:
         """A proven bound of ``|log Q/Q0|`` for the law Q of a draw."""
         self.check_fitted()
-        return self._certificate
+        return super().certificate_ if self._fitted_values else self._certificate
 
     @property
     def log_limits(self) -> tuple[float, float]:
@@ -144,11 +139,10 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
             raise InvalidValueError(
                 "log_limits are those of a sampler of points, got one of values"
             )
-        return self._fitted_limits if fitted else self._limits()
-
-    def _limits(self) -> tuple[float, float]:
-        least = math.log(self._base())
-        return least, least + self.check_epsilon()
+        if fitted:
+            return self.projection_.log_limits
+        low, high = self._proposal_limits()
+        return math.log(low / _PROPOSAL), math.log(high / _PROPOSAL)
 
     def _proposal_limits(self) -> tuple[int, int]:
         return _core.SamplerBand(self.check_epsilon(), self._base()).limits(_PROPOSAL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -226,6 +227,7 @@ class RelativeMollifier:
         return f"RelativeMollifier({self.reference!r}, epsilon={self.epsilon!r})"
 
 
+@dataclass(eq=False, repr=False)
 class Projection:
     """A density clipped into a band around a reference: made by :meth:`RelativeMollifier.project`.
 
@@ -233,34 +235,35 @@ class Projection:
     ----------
     reference
         The reference Q0.
+    target
+        Gives the log-density P that is clipped, up to a constant.
     epsilon
         Privacy of one draw.
+    base
+        The least Q/Q0; None for the mollifier's.
+    seed
+        Of the points on which the constant is solved for.
     log_limits
         The logarithms of the lower and upper limit of Q/Q0.
     """
 
-    def __init__(
-        self,
-        reference: Reference,
-        log_density: LogDensity,
-        epsilon: float,
-        *,
-        base: float | None = None,
-        seed: int | None = 0,
-    ) -> None:
-        self.reference = reference
-        self.epsilon = epsilon
-        self._target = log_density
-        self._base = base
-        self._seed = seed
+    reference: Reference
+    target: LogDensity
+    epsilon: float
+    _: KW_ONLY
+    base: float | None = None
+    seed: int | None = 0
+    log_limits: tuple[float, float] = field(init=False)
+
+    def __post_init__(self) -> None:
         lower, upper = self._band().limits(_UNIT)
-        self.log_limits = (math.log(lower / _UNIT), math.log(upper / _UNIT))
+        self.log_limits = math.log(lower / _UNIT), math.log(upper / _UNIT)
 
     @functools.cached_property
     def _solved(self) -> tuple[float, float, float]:
         """The logarithm of C, and the log ratios at zero and at infinite density."""
-        spread = self.reference.draw_spread(_POINTS, seed=self._seed)
-        ratios = log_ratios(self.reference, self._target, spread)
+        spread = self.reference.draw_spread(_POINTS, seed=self.seed)
+        ratios = log_ratios(self.reference, self.target, spread)
         reference = np.full(_POINTS, _UNIT, np.uint64)
         weights, log_constant = self._band().weights(ratios, reference)
         least, most = self.log_limits
@@ -279,12 +282,12 @@ class Projection:
         return self._solved[0]
 
     def _band(self) -> _core.SamplerBand:
-        return _core.SamplerBand(self.epsilon, self._base)
+        return _core.SamplerBand(self.epsilon, self.base)
 
     def log_ratio(self, at: Floats) -> Floats:
         """Give log Q/Q0 at points of shape (n, d): always within ``log_limits``."""
         log_constant, empty, infinite = self._solved
-        ratios = log_ratios(self.reference, self._target, at)
+        ratios = log_ratios(self.reference, self.target, at)
         with np.errstate(invalid="ignore", over="ignore"):
             clipped = np.clip(ratios - log_constant, *self.log_limits)
         inner = np.where(np.isneginf(ratios), empty, clipped)
@@ -348,7 +351,7 @@ class Projection:
         count = _arguments.integer("n_samples", n_samples, least=1)
         return resampling(
             self.reference,
-            self._target,
+            self.target,
             band=self._band(),
             proposals=usable_proposals(proposals, self.epsilon),
             count=count,

@@ -12,9 +12,8 @@ from turnout import _arguments, _core
 from turnout._seeds import derived
 from turnout._types import Floats
 from turnout.errors import InvalidValueError
+from turnout.samplers.drawing import evaluated
 from turnout.samplers.reference import Reference
-
-_CHUNK = 2**18
 
 #: Relative room for the rounding of sums of exponentials.
 _ROUNDING = 1e-12
@@ -118,14 +117,10 @@ def log_normalizer(
     level = _arguments.confidence("confidence", confidence)
     checked = _arguments.seed(seed)
     wanted = _arguments.integer("points", points, least=2)
-    pairs = _pairs(reference, wanted // 2, checked)
-    values = np.empty((2, len(pairs[0])))
-    for side, half in enumerate(pairs):
-        for first in range(0, len(half), _CHUNK):
-            part = np.asarray(score(half[first : first + _CHUNK].copy()), np.float64)
-            clipped = np.clip(np.where(np.isnan(part), least, part), least, most)
-            # Relative to the top of the range, so that nothing overflows.
-            values[side, first : first + _CHUNK] = np.exp(clipped - most)
+    scores = np.array([evaluated(score, half) for half in _pairs(reference, wanted // 2, checked)])
+    clipped = np.clip(np.where(np.isnan(scores), least, scores), least, most)
+    # Relative to the top of the range, so that nothing overflows.
+    values = np.exp(clipped - most)
     count = values.shape[1]
     span = 1.0 - math.exp(least - most)
     tail = math.log(4.0 / (1.0 - level))
