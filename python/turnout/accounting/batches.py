@@ -57,14 +57,11 @@ class Opposed:
     noise_multiplier: float
     #: Which of the two laws the data set has that replaces the other.
     replaced: tuple[str, str] = ("remove", "add")
+    #: The data in words.
+    name: str = _OPPOSED
 
     #: The directions in which no data lose more.
     attains: ClassVar[tuple[str, ...]] = ("remove", "add")
-
-    @property
-    def name(self) -> str:
-        """The data in words."""
-        return _OPPOSED
 
     def tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""

@@ -111,22 +111,15 @@ def _round(
 
     That is how many of the others are sampled, with the logarithms of the probabilities.
     """
+    from scipy import stats  # noqa: PLC0415 (slow)
+
     p = _arguments.probability("client_rate", client_rate)
     q = _arguments.probability("sample_rate", sample_rate)
     size = _arguments.integer("local_size", local_size, least=0, most=10**7)
     step = 1 / positive("noise_multiplier", noise_multiplier)
     counts = np.arange(size + 1.0)
-    logs = _binomial_logs(counts, size, q)
+    logs = stats.binom.logpmf(counts, size, q)
     return p, q, step, counts[logs > -1000], logs[logs > -1000]
-
-
-def _binomial_logs(counts: Floats, trials: int, p: float) -> Floats:
-    """Give the logarithms of binomial probabilities."""
-    from scipy import special  # noqa: PLC0415 (slow)
-
-    choices = special.gammaln(counts + 1) + special.gammaln(trials - counts + 1)
-    logs: Floats = special.gammaln(trials + 1) - choices
-    return logs + special.xlogy(counts, p) + special.xlog1py(trials - counts, -p)
 
 
 def _root_of_increasing(function: Callable[[float], float]) -> float:

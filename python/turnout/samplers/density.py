@@ -185,19 +185,18 @@ def _fitted(estimator: Any, records: Floats, reference: Reference, seed: int | N
     return copied
 
 
+@dataclass(frozen=True, eq=False)
 class ScaledEstimate:
     """A density estimate of records that were divided by the spread of the reference."""
 
-    def __init__(self, estimate: Any, center: Floats, scale: Floats) -> None:
-        self.estimate = estimate
-        self._center = center
-        self._scale = scale
-        self._log_scale = float(np.log(scale).sum())
+    estimate: Any
+    center: Floats
+    scale: Floats
 
     def score_samples(self, points: Floats) -> Floats:
         """Give the log-density at points of shape (n, d)."""
-        scaled = (points - self._center) / self._scale
-        result: Floats = self.estimate.score_samples(scaled) - self._log_scale
+        scaled = (points - self.center) / self.scale
+        result: Floats = self.estimate.score_samples(scaled) - float(np.log(self.scale).sum())
         return result
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,20 +26,20 @@ _BATCH = 100
 _STEPS = 4000
 
 
+@dataclass(frozen=True, eq=False)
 class ClassifierScore:
     """The log-odds of a fitted classifier, clipped to [-log 2, log 2]."""
 
-    def __init__(self, classifier: Any, center: Floats, scale: Floats) -> None:
-        self._classifier = classifier
-        self._center = center
-        self._scale = scale
+    classifier: Any
+    center: Floats
+    scale: Floats
 
     def __call__(self, points: Floats) -> Floats:
         """Give clipped log-odds at points of shape (n, d); what is not a number counts as 0."""
         with np.errstate(all="ignore"):
-            scaled = (points - self._center) / self._scale
-            if hasattr(self._classifier, "predict_proba"):
-                odds = np.asarray(self._classifier.predict_proba(scaled), np.float64)
+            scaled = (points - self.center) / self.scale
+            if hasattr(self.classifier, "predict_proba"):
+                odds = np.asarray(self.classifier.predict_proba(scaled), np.float64)
                 if odds.shape != (len(points), 2):
                     raise InvalidValueError(
                         "weak_learner must give two probabilities for each point, got shape "
@@ -46,7 +47,7 @@ class ClassifierScore:
                     )
                 raw = np.log(odds[:, 1]) - np.log(odds[:, 0])
             else:
-                raw = np.asarray(self._classifier.decision_function(scaled), np.float64)
+                raw = np.asarray(self.classifier.decision_function(scaled), np.float64)
                 if raw.shape != (len(points),):
                     raise InvalidValueError(
                         "weak_learner must give one decision value for each point, got shape "
@@ -155,13 +156,9 @@ def fitted_score(learner: Any, positives: Floats, negatives: Floats) -> Any:
     scale = np.where(scale > 0.0, scale, 1.0)
     with warnings.catch_warnings():
         # That a weak learner did not converge is no concern: weak is enough.
-        warnings.filterwarnings("ignore", category=_convergence_warning())
+        unfinished = require("sklearn.exceptions", "samplers").ConvergenceWarning
+        warnings.filterwarnings("ignore", category=unfinished)
         learner.fit((records - center) / scale, classes)
     if type(learner).__name__ == "MLPClassifier" and type(learner).__module__.startswith("sklearn"):
         return DenseNetwork.from_mlp(learner, center, scale)
     return ClassifierScore(learner, center, scale)
-
-
-def _convergence_warning() -> type[Warning]:
-    kind: type[Warning] = require("sklearn.exceptions", "samplers").ConvergenceWarning
-    return kind

@@ -201,25 +201,19 @@ class BernsteinSampler(ReleasedSampler):
 
     def _faint_log_density(self, bases: list[Floats]) -> Floats:
         """Give the log-density from logarithms, where terms of the sum may be too small."""
+        from scipy import special  # noqa: PLC0415
+
         logs = np.zeros((len(bases[0]), 1))
         for basis in bases:
             logs = (logs[:, :, None] + basis[:, None, :]).reshape(len(basis), -1)
         with np.errstate(divide="ignore"):
             logs += np.log(self.weights_)
-        largest = logs.max(axis=1)
         # On a face all coefficients that count may be zero, and so is the density.
-        shift = np.where(np.isfinite(largest), largest, 0.0)
-        with np.errstate(divide="ignore"):
-            return np.asarray(shift + np.log(np.exp(logs - shift[:, None]).sum(axis=1)))
+        return np.asarray(special.logsumexp(logs, axis=1))
 
 
 def _log_basis(positions: Floats, degree: int) -> Floats:
     """Give the logarithms of the Bernstein polynomials, of shape (n, degree + 1)."""
-    from scipy import special  # noqa: PLC0415
+    from scipy import stats  # noqa: PLC0415
 
-    index = np.arange(degree + 1.0)
-    other = degree - index
-    choices = special.gammaln(degree + 1.0) - special.gammaln(index + 1.0)
-    choices -= special.gammaln(other + 1.0)
-    at = positions[:, None]
-    return np.asarray(choices + special.xlogy(index, at) + special.xlog1py(other, -at))
+    return np.asarray(stats.binom.logpmf(np.arange(degree + 1), degree, positions[:, None]))

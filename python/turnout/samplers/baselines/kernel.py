@@ -153,11 +153,12 @@ class PrivateKernelDensity(ReleasedSampler):
         strength = math.sqrt(rho) * (1 if whole else count)
         widths = self._widths(strength, dimension)
         unit = min(_FINEST, int(_AIM * math.sqrt(rho)))
+        too_small = InvalidValueError(
+            f"epsilon must be larger at delta = {self.delta!r}: the noise would be larger than "
+            f"can be drawn, got {self.epsilon!r}"
+        )
         if unit < _COARSEST:
-            raise InvalidValueError(
-                f"epsilon must be larger at delta = {self.delta!r}: the noise would be larger than "
-                f"can be drawn, got {self.epsilon!r}"
-            )
+            raise too_small
         features, table, squared_distance = _tables(self.grid_, tuple(widths.tolist()), unit)
         self.rank_ = table.shape[1]
         self.squared_sensitivity_ = (
@@ -165,10 +166,7 @@ class PrivateKernelDensity(ReleasedSampler):
         )
         self.variance_ = rounded_up(Fraction(self.squared_sensitivity_) / (2 * Fraction(rho)))
         if self.variance_ > _LARGEST_VARIANCE:
-            raise InvalidValueError(
-                f"epsilon must be larger at delta = {self.delta!r}: the noise "
-                f"would be larger than can be drawn, got {self.epsilon!r}"
-            )
+            raise too_small
         self.realized_epsilon_ = float(self.epsilon)
         noisy = self._statistics(records, table) + _core.discrete_gaussian(
             self.variance_, self.rank_, seed
