@@ -109,6 +109,7 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
     def _read(self, X: Any) -> Any:
         if self._over_values():
             return LawSampler._read(self, X)
+        # What is refused, before anything of an earlier fit is given up.
         self._base()
         return ProjectedSampler._read(self, X)
 
