@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -96,21 +96,18 @@ def placed_files(places: Sequence[str], *, partial: bool) -> tuple[list[PlacedFi
             empty = empty and job is None and not files
         if empty:
             raise InvalidValueError(f"paths: {text!r} holds no file of reports")
-    return _with_values(partitions), jobs
+    kinds = partition_types(partitions.values())
+    placed = [
+        PlacedFile(
+            path, tuple((name, partition_value(text, kinds[name]).as_py()) for name, text in pairs)
+        )
+        for path, pairs in partitions.items()
+    ]
+    return placed, jobs
 
 
 def _holds_reports(path: Path) -> bool:
     return path.suffix.lower() in _SUFFIXES
-
-
-def _with_values(found: Mapping[Path, list[tuple[str, str | None]]]) -> list[PlacedFile]:
-    kinds = partition_types(found.values())
-    return [
-        PlacedFile(
-            path, tuple((name, partition_value(text, kinds[name]).as_py()) for name, text in pairs)
-        )
-        for path, pairs in found.items()
-    ]
 
 
 def _check_job(job: Job, partial: bool) -> None:

@@ -235,15 +235,12 @@ def tally_files(
             refuse_twice(seen, file.path, facts.identity)
             first = first or file
             if alike and facts.plan not in alike:
-                _compare(*sorted([first.path, file.path]))
+                one, other = sorted([first.path, file.path])
+                with ReportFile(one) as some, ReportFile(other) as others:
+                    check_plans(one, some.header.plan, other, others.header.plan)
             alike.add(facts.plan)
     found = total.result()
     return of_nobody(reports.plan, names) if found is None else found
-
-
-def _compare(one: Path, other: Path) -> None:
-    with ReportFile(one) as first, ReportFile(other) as second:
-        check_plans(one, first.header.plan, other, second.header.plan)
 
 
 def _left_out(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from turnout._extras import require
 from turnout.errors import CorruptDataError, InvalidValueError
@@ -54,8 +54,6 @@ class ReferencedBlock(Block):
     present: tuple[str, ...]
     digest: bytes | None = field(default=None, repr=False)
 
-    name: ClassVar[str] = RAY_DATASET
-
     @property
     def references(self) -> tuple[Any, ...]:
         """The tables; a task that takes them as arguments runs where they are."""
@@ -73,7 +71,7 @@ class ReferencedBlock(Block):
         table = self.whole()
         if self.digest is not None and digested(table) != self.digest:
             raise CorruptDataError(
-                f"{self.name}: Ray made rows of block {self.index} again that had been lost, and "
+                f"{RAY_DATASET}: Ray made rows of block {self.index} again that had been lost, and "
                 "they are not the same: the data set has a step that is not deterministic. Write "
                 "it to files and start from these"
             )
@@ -82,14 +80,16 @@ class ReferencedBlock(Block):
     def whole(self) -> Any:
         """Put the rows together, with all columns that are there."""
         pa, ray = require("pyarrow", "ray"), require("ray", "ray")
+        # Ray's own tables may be of pandas.
+        arrow = require("ray.data.block", "ray").BlockAccessor.for_block
         cuts = [
-            _arrow(table).slice(piece.start, piece.rows).select(list(self.present))
+            arrow(table).to_arrow().slice(piece.start, piece.rows).select(list(self.present))
             for table, piece in zip(ray.get(list(self.references)), self.pieces, strict=True)
         ]
         table = pa.concat_tables(cuts, promote_options="permissive")
         if table.num_rows != self.rows:
             raise CorruptDataError(
-                f"{self.name}: block {self.index} has {table.num_rows} rows and had {self.rows}"
+                f"{RAY_DATASET}: block {self.index} has {table.num_rows} rows and had {self.rows}"
             )
         return table
 
@@ -110,7 +110,7 @@ class DatasetSource(Source):
         If the data set is empty, so that Ray does not know its columns.
     """
 
-    name = ReferencedBlock.name
+    name = RAY_DATASET
 
     def __init__(self, dataset: Any, *, block_rows: int = BLOCK) -> None:
         self.block_rows = block_rows
@@ -184,10 +184,3 @@ class DatasetSource(Source):
                     self._digests.get(index),
                     first_row=index * self.block_rows,
                 )
-
-
-def _arrow(table: Any) -> Any:
-    """Give a table as Arrow's; Ray's own may be of pandas."""
-    if isinstance(table, require("pyarrow", "ray").Table):
-        return table
-    return require("ray.data.block", "ray").BlockAccessor.for_block(table).to_arrow()

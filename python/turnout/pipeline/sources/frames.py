@@ -129,15 +129,13 @@ def with_schema(dataset: Any) -> tuple[Any, Any]:
         schema = dataset.schema()
         if schema is not None and not isinstance(schema.base_schema, pa.Schema):
             # Of pandas: Ray knows no Arrow types of texts there.
-            dataset = dataset.map_batches(_same, batch_format="pyarrow", batch_size=None)
+            dataset = dataset.map_batches(
+                lambda table: table, batch_format="pyarrow", batch_size=None
+            )
             schema = dataset.schema()
     if schema is None:
         raise InvalidValueError(f"{RAY_DATASET} is empty and has no schema")
     return dataset, schema.base_schema
-
-
-def _same(table: Any) -> Any:
-    return table
 
 
 @contextlib.contextmanager
