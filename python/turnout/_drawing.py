@@ -80,21 +80,23 @@ def panels(draw: Mapping[str, Callable[..., Any]]) -> Figure:
     return result
 
 
-def finish(axes: Axes, title: str, *, legend: str = "best") -> None:
+def finish(axes: Axes, title: str, *, legend: str = "best", first: str = "") -> None:
     """Write title and legend, and leave out the lines above and at the right.
 
     A legend ``"above"`` or ``"beside"`` the axes covers nothing, and its markers are not taken for
-    points.
+    points. Matplotlib lists lines before bars; one entry can be put ``first``.
     """
     axes.spines[["top", "right"]].set_visible(False)
     place: dict[str, Any] = {"loc": legend}
     lines = 0
+    found = zip(*axes.get_legend_handles_labels(), strict=True)
+    entries = sorted(found, key=lambda entry: entry[1] != first)
     if legend == "above":
         place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0, "ncols": 2}
-        lines = -(-len(axes.get_legend_handles_labels()[1]) // 2)
+        lines = -(-len(entries) // 2)
     elif legend == "beside":
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0}
-    axes.legend(frameon=False, fontsize=9, **place)
+    axes.legend(*zip(*entries, strict=True), frameon=False, fontsize=9, **place)
     axes.set_title(title, loc="left", fontsize=10, pad=6 + 16 * lines, wrap=True)
 
 

@@ -49,8 +49,8 @@ def plot_estimate(
     axes.plot(
         positions,
         estimate.frequencies[codes],
-        "o",
-        markersize=2 if line else 5,
+        "." if line else "o",
+        markersize=4 if line else 5,
         color=ESTIMATE,
         label=note,
         zorder=2,
@@ -60,7 +60,7 @@ def plot_estimate(
     some = "" if len(codes) == size else f", the {len(codes)} most frequent of {size:,}"
     axes.set_xlabel(f"answer{some}")
     axes.set_ylabel(f"share of all {'users' if _aggregated(estimate) else 'people'}")
-    finish(axes, _title(estimate), legend="above")
+    finish(axes, _title(estimate), legend="above", first="truth")
     return axes
 
 
