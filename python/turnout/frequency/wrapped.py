@@ -109,7 +109,7 @@ class CodesOracle(WrappedOracle):
     ) -> None:
         codes = Domain.from_integers(domain.size)
         made = make_oracle("oracle", oracle, epsilon, codes, candidates)
-        if not made.fresh or isinstance(made, CodesOracle):
+        if not made.fresh or isinstance(made, WrappedOracle):
             raise _arguments.invalid("oracle must draw reports of single codes afresh", made)
         super().__init__(epsilon, domain, made)
 

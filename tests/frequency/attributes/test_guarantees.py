@@ -13,7 +13,13 @@ import pytest
 
 import turnout as tn
 from turnout import _kinds
-from turnout.frequency.attributes import AttributeCollection, SampledAttribute, SplitBudget
+from turnout.errors import InvalidValueError
+from turnout.frequency.attributes import (
+    AttributeCollection,
+    PaddedOracle,
+    SampledAttribute,
+    SplitBudget,
+)
 
 Law = dict[tuple[int, ...], Fraction]
 
@@ -189,3 +195,10 @@ def test_a_description_that_spends_more_than_its_epsilon_is_refused() -> None:
     description["epsilon"] = 0.9
     with pytest.raises(tn.errors.CorruptDataError, match="at most the epsilon"):
         _kinds.from_dict(description)
+
+
+def test_what_is_padded_is_not_padded_again() -> None:
+    # Its probabilities would be those of one padding alone.
+    padded = PaddedOracle(1.0, 3, oracle=tn.DirectEncoding(1.0, 3), share=0.5)
+    with pytest.raises(InvalidValueError, match="oracle must not be padded itself, got Padded"):
+        PaddedOracle(1.0, 3, oracle=padded, share=0.5)

@@ -20,6 +20,7 @@ from turnout.errors import (
     InvalidValueError,
     UnknownLabelError,
 )
+from turnout.frequency.attributes import PaddedOracle
 from turnout.frequency.joint import JointEstimate, JointTally, ProductDomain
 from turnout.frequency.joint.conditional import Cells
 
@@ -86,6 +87,11 @@ def test_other_oracles_answers_and_descriptions_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="afresh"):
         tn.JointTable(
             1.0, COLUMNS, oracle=tn.Memoized(tn.DirectEncoding(1.0, 6), first_epsilon=0.5)
+        )
+    # Some of its reports are made up, of which the table would know nothing.
+    with pytest.raises(InvalidValueError, match="afresh"):
+        tn.JointTable(
+            1.0, COLUMNS, oracle=PaddedOracle(1.0, 6, oracle=tn.DirectEncoding(1.0, 6), share=0.5)
         )
     for wrong in ({"columns": 3}, {"columns": [{"name": "a", "domain": {"integers": 2}}] * 2}):
         with pytest.raises(CorruptDataError, match="domain of columns"):

@@ -46,8 +46,8 @@ class PaddedOracle(WrappedOracle):
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range, or ``epsilon`` and ``domain`` are not
-        those of the oracle.
+        If an argument is of the wrong type or out of range, the oracle is padded itself, or
+        ``epsilon`` and ``domain`` are not those of the oracle.
 
     Notes
     -----
@@ -78,6 +78,8 @@ class PaddedOracle(WrappedOracle):
     ) -> None:
         super().__init__(epsilon, domain, oracle)
         inner = self._inner
+        if isinstance(inner, PaddedOracle):
+            raise _arguments.invalid("oracle must not be padded itself", inner)
         self._share = _arguments.probability("share", share)
         if (inner.epsilon, inner.domain) != (self._epsilon, self._domain):
             raise InvalidValueError(
