@@ -233,14 +233,15 @@ def test_of_very_many_groups_the_first_are_shown(
     assert "more of 9 groups" not in turnout("estimate", path, "--top", "all").stdout
 
 
+@pytest.mark.parametrize("command", ["estimate", "report"])
 def test_a_table_of_groups_is_written(
-    grouped: tn.GroupedTally, grouped_file: Path, turnout: Run, tmp_path: Path
+    grouped: tn.GroupedTally, grouped_file: Path, turnout: Run, tmp_path: Path, command: str
 ) -> None:
     target = tmp_path / "shares.csv"
-    result = turnout("estimate", grouped_file, "-o", target, "--simultaneous", "sidak")
+    result = turnout(command, grouped_file, "-o", target, "--simultaneous", "sidak")
     assert result.exit_code == 0, result.stderr
     found = pyarrow.csv.read_csv(target)
     expected = grouped.estimate().to_arrow(simultaneous="sidak")
     assert found.column_names == expected.column_names
     assert found["frequency"].to_pylist() == expected["frequency"].to_pylist()
-    assert turnout("estimate", grouped_file, "-o", tmp_path / "shares.txt").exit_code == 2
+    assert turnout(command, grouped_file, "-o", tmp_path / "shares.txt").exit_code == 2
