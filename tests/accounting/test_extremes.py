@@ -221,6 +221,8 @@ def test_parameters_of_the_wrong_type_are_refused_by_name(argument: str) -> None
         (lambda value: ta.calibrate_noise(MECHANISM, epsilon=1.0, delta=value), "delta"),
         (lambda value: ta.participation_delta(value, 1.0, 0.5, 0.5, 3), "epsilon"),
         (lambda value: ta.participation_delta(0.1, [1.0, value], 0.5, 0.5, 3), "noise_multiplier"),
+        (lambda value: paper.theorem_3_1_delta(value, 10, 10), "epsilon"),
+        (lambda value: paper.theorem_3_2_delta(1.0, 3, 10, 100, value), "z"),
     ],
 )
 def test_what_is_no_number_of_the_range_is_refused_by_name(make: Any, argument: str) -> None:
@@ -232,13 +234,14 @@ def test_what_is_no_number_of_the_range_is_refused_by_name(make: Any, argument: 
             make(wrong)
 
 
-def test_counts_must_be_whole_and_not_negative() -> None:
+@pytest.mark.parametrize("make", [ta.CountSampling, paper.theorem_3_1_delta])
+def test_counts_must_be_whole_and_not_negative(make: Any) -> None:
+    rest = (0.5,) if make is ta.CountSampling else (0.5, 10)
     with pytest.raises(InvalidValueError, match="floor"):
-        ta.CountSampling(0.5, -1)
-    wrongs: list[Any] = [1.5, "3", None, True]
-    for wrong in wrongs:
+        make(*rest, -1)
+    for wrong in (1.5, "3", None, True):
         with pytest.raises(InvalidTypeError, match="floor"):
-            ta.CountSampling(0.5, wrong)
+            make(*rest, wrong)
 
 
 def test_rounds_and_nodes_must_be_whole_and_at_least_one(oracle: Any) -> None:
@@ -262,7 +265,15 @@ def test_an_unknown_adjacency_is_refused_by_name(oracle: Any) -> None:
         ta.Shuffled(oracle, 100).delta(0.1, adjacency="remove")
 
 
-def test_the_papers_claim_is_nothing_at_large_epsilons() -> None:
+def test_theorem_3_2_refuses_what_its_conditions_refuse() -> None:
+    with pytest.raises(InvalidValueError, match="z must be at most"):
+        paper.theorem_3_2_delta(1.0, 10, 100, 1000, 5.0)
+    with pytest.raises(InvalidValueError, match="nodes must be at least"):
+        paper.theorem_3_2_delta(1.0, 10, 101, 1000, 1.0)
+
+
+def test_nothing_is_claimed_at_epsilon_zero_and_no_delta_at_large_ones() -> None:
+    assert paper.theorem_3_1_delta(0.0, 10, 100) == 1
     assert paper.theorem_4_1_delta(1e4, 0.5, 0.5, 3, 1.0) == 0
 
 

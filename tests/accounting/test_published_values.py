@@ -172,21 +172,53 @@ def test_epsilon_of_a_thousand_rounds_has_three_right_digits(
     assert low == pytest.approx(published, rel=6e-3)
 
 
-# Where theorems of the fair paper claim far less: rate, floor, what is true
+# Theorem 3.1 of the fair paper: items, floor, what it claims, what is true
 
 
 @pytest.mark.parametrize(
-    ("exponent", "floor", "true"),
-    [(1, 500, 1.2e-28), (1, 100, 6.0e-8), (1, 33, 5.2e-4), (1, 10, 2.7e-2), (2, 33, 3.6e-2),
-     (2, 100, 1.2e-3)],
+    ("items", "floor", "claimed", "true"),
+    [(2, 500, 1.4e-3, 1.2e-28), (10, 100, 1.5e-11, 6.0e-8), (30, 33, 5.6e-26, 5.2e-4),
+     (100, 10, 1e-58, 2.7e-2)],
 )  # fmt: skip
-def test_sampled_counts_have_the_published_deltas(
-    exponent: int, floor: int, true: float, references: ModuleType
+def test_theorem_3_1_claims_what_only_very_few_items_allow(
+    items: int, floor: int, claimed: float, true: float, references: ModuleType
 ) -> None:
-    rate = 1 - math.exp(-exponent)
+    rate = 1 - math.exp(-1)
+    assert paper.theorem_3_1_delta(1.0, items, floor) == pytest.approx(claimed, rel=0.05)
     exact = references.count_replacement_delta(1.0, rate, floor)
     references.check_bound(ta.CountSampling(rate, floor).delta(1.0), exact)
-    assert float(exact) == pytest.approx(true, rel=0.05)
+    assert float(exact) == pytest.approx(true, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("items", "floor", "claimed", "true"), [(30, 33, 3.4e-9, 3.6e-2), (10, 100, 3.2e-5, 1.2e-3)]
+)
+def test_theorem_3_2_claims_too_little_as_well(
+    items: int, floor: int, claimed: float, true: float, references: ModuleType
+) -> None:
+    rate = 1 - math.exp(-2)
+    found = paper.theorem_3_2_delta(1.0, items, floor, nodes=1000, z=1.0)
+    assert found == pytest.approx(claimed, rel=0.01)
+    exact = float(references.count_replacement_delta(1.0, rate, floor))
+    assert exact == pytest.approx(true, rel=0.05)
+    assert ta.CountSampling(rate, floor).delta(1.0) == pytest.approx(exact, rel=1e-11)
+
+
+def test_claimed_deltas_solve_the_printed_conditions() -> None:
+    epsilon, items, nodes, z = 0.8, 7, 500, 0.6
+    for floor in (20, 60):
+        delta = paper.theorem_3_1_delta(epsilon, items, floor)
+        most = max((2 * math.pi / delta) ** (2 / (items + 1)), (1 / delta) ** (2 / items))
+        gap = math.exp(-epsilon) - math.exp(-2 * epsilon)
+        assert floor == pytest.approx(most / (2 * math.pi * gap), rel=1e-12)
+        delta = paper.theorem_3_2_delta(epsilon, items, floor, nodes, z)
+        half = math.exp(-epsilon / 2)
+        most = max(
+            (2 * math.pi / delta) ** (2 / (items + 1)) / (1 + half) ** 2,
+            (4 * math.pi / delta) ** (2 / items),
+        )
+        factor = math.exp(z + epsilon) / (2 * math.pi * (1 - half) ** 2)
+        assert floor == pytest.approx(factor * most, rel=1e-12)
 
 
 @pytest.mark.parametrize(

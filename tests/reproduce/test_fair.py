@@ -197,7 +197,7 @@ def test_claims_of_figure_1(against_noise: Outcome) -> None:
 
 
 def test_verdicts_of_figure_1_can_come_out_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single.claims, "theorem_3_1_delta", lambda *_: 0.9)
+    monkeypatch.setattr(tn.accounting.paper, "theorem_3_1_delta", lambda *_: 0.9)
     monkeypatch.setattr(single, "_equal", lambda counts, epsilon: 1.0)
     monkeypatch.setattr(single, "_dpdg", lambda *_: 0.0099)
     monkeypatch.setattr(single, "GaussianMechanism", lambda _: tn.accounting.GaussianMechanism(99))

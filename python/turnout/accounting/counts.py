@@ -47,7 +47,7 @@ class CountSampling(Mechanism):
     ``Bin(m, p)``. Both are worst with the counts at the floor. The mechanism is DPCS of Yang,
     Tjuawinata, Lam, Zhu, Zhao, "Fair and Differentially Private Distributed Frequency
     Estimation"; their Theorems 3.1 and 3.2 take the mass of one outcome for delta
-    (``turnout_reproduce.fair.claims``).
+    (:mod:`turnout.accounting.paper`).
 
     Examples
     --------

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from turnout._types import Integers
-from turnout.accounting import CountSampling, GaussianMechanism
+from turnout.accounting import CountSampling, GaussianMechanism, paper
 from turnout.distributed import NoisyAggregation, SamplingAggregation
 from turnout.domain import Domain
 from turnout_reproduce.curves import Curve
@@ -137,7 +137,7 @@ def _claims(
     least, fair = float(strict.min()), float(equal.min())
     below = float(lax[np.array(_EPSILONS) < _CROSSING].min())
     floor = int(counts.min())
-    claimed = float(claims.theorem_3_1_delta(1.0, counts.size, floor))
+    claimed = float(paper.theorem_3_1_delta(1.0, counts.size, floor))
     true = CountSampling(rate_of(1.0), floor).delta(1.0)
     return [
         Finding.claimed(
