@@ -161,6 +161,39 @@ def test_a_lazy_frame_of_narwhals() -> None:
     ]
 
 
+def test_polars_without_streams_and_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"answer": ["no", "yes", "no"], "other": [1, 2, 3]})
+    monkeypatch.delattr(polars.LazyFrame, "collect_batches")
+    query = scan(frame.lazy().filter(polars.col("other") > 1), "answer")
+    assert query.source.computed
+    assert query.distinct() == ["yes", "no"]
+    monkeypatch.delattr(polars.DataFrame, "__arrow_c_stream__")
+    assert scan(frame, "answer").distinct() == ["no", "yes"]
+    assert scan(frame.lazy(), "answer").distinct() == ["no", "yes"]
+
+
+def test_duckdb_before_its_reader_was_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    duckdb = pytest.importorskip("duckdb")
+
+    class OldRelation:
+        def __init__(self, relation: Any) -> None:
+            self.relation = relation
+
+        def project(self, columns: str) -> OldRelation:
+            return OldRelation(self.relation.project(columns))
+
+        def limit(self, rows: int) -> OldRelation:
+            return OldRelation(self.relation.limit(rows))
+
+        def fetch_arrow_reader(self, rows: int) -> Any:
+            return self.relation.to_arrow_reader(rows)
+
+    relation = duckdb.sql("select 'x' || range as answer, range as other from range(3)")
+    monkeypatch.setattr(duckdb, "DuckDBPyRelation", OldRelation)
+    assert scan(OldRelation(relation), "answer").distinct() == ["x0", "x1", "x2"]
+
+
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.uint32(), pa.int64(), pa.uint64()])
 def test_dictionaries_with_any_type_of_index(kind: pa.DataType) -> None:
     values = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], kind), pa.array(["yes", "never"]))

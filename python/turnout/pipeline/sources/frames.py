@@ -257,7 +257,10 @@ def _from_pandas(data: Any) -> Source:
     return TableSource("the pandas frame", names, len(data), convert)
 
 
-def _from_polars(data: Any) -> Source:
+def _from_polars(data: Any) -> Source | None:
+    # Polars before 1.3 exports no stream.
+    if not hasattr(data, "__arrow_c_stream__"):
+        return _from_narwhals(data)
     return TableSource(
         "the polars frame",
         data.columns,
@@ -266,7 +269,10 @@ def _from_polars(data: Any) -> Source:
     )
 
 
-def _from_lazy(data: Any) -> Source:
+def _from_lazy(data: Any) -> Source | None:
+    # Older polars gives the answer to a query as a whole.
+    if not hasattr(data, "collect_batches"):
+        return _from_narwhals(data)
     pa = require("pyarrow", "cli")
 
     def run(columns: list[str]) -> Iterable[Any]:
@@ -284,10 +290,16 @@ def _from_duckdb(data: Any) -> Source:
         # Not ColumnExpression, which before release 2 takes a point or a quote for syntax.
         quoted = (name.replace('"', '""') for name in columns)
         chosen = data.project(", ".join(f'"{name}"' for name in quoted))
-        return chosen.to_arrow_reader(_QUERY_ROWS)  # type: ignore[no-any-return]
+        return _duckdb_reader(chosen)  # type: ignore[no-any-return]
 
-    schema = data.limit(0).to_arrow_reader(_QUERY_ROWS).schema
-    return StreamSource("the DuckDB relation", schema, run)
+    return StreamSource("the DuckDB relation", _duckdb_reader(data.limit(0)).schema, run)
+
+
+def _duckdb_reader(relation: Any) -> Any:
+    if hasattr(relation, "to_arrow_reader"):
+        return relation.to_arrow_reader(_QUERY_ROWS)
+    # Its name in DuckDB before 1.5.
+    return relation.fetch_arrow_reader(_QUERY_ROWS)
 
 
 def _from_narwhals(data: Any) -> Source | None:
@@ -311,7 +323,7 @@ def _from_narwhals(data: Any) -> Source | None:
 
 
 #: The classes of libraries that may not be installed, and what opens them.
-_KINDS: Final[list[tuple[str, str, Callable[[Any], Source]]]] = [
+_KINDS: Final[list[tuple[str, str, Callable[[Any], Source | None]]]] = [
     ("pyarrow", "Table", _from_arrow),
     ("pyarrow", "RecordBatch", _from_arrow),
     ("pyarrow", "RecordBatchReader", _from_reader),
