@@ -474,3 +474,9 @@ def test_plans_are_equal_by_what_they_say() -> None:
     others = [planned(2.0, shares), planned(1.0, None), planned(1.0, [0.4, 0.4, 0.2])]
     assert not any(one == other or one.tradeoff() == other.tradeoff() for other in others)
     assert len({one, *others}) == 4
+
+
+def test_a_plan_at_the_largest_epsilon_warns_of_nothing() -> None:
+    # Few nodes of sure answers: some errors are certain, whose probability to be small is zero.
+    proposal = tn.plan(epsilon=40.0, domain_size=2, nodes=1000, target="max_error", value=0.01)
+    assert proposal.participation.rate == pytest.approx(0.905873, abs=1e-5)

@@ -224,7 +224,7 @@ class Spread:
 
         def excess(multiple: float) -> float:
             limits = multiple * largest / np.maximum(deviations, largest * 1e-12)
-            inside = np.log1p(-np.minimum(_outside(limits, shapes), 1.0 - 1e-300))
+            inside = np.log1p(-np.minimum(_outside(limits, shapes), math.nextafter(1.0, 0.0)))
             total = float(self.population.weights @ inside)
             for one, two, correlation in edges:
                 total += _link(multiple * largest / one, multiple * largest / two, correlation)

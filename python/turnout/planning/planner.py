@@ -219,7 +219,7 @@ class _Search(PlanSetting):
             return least
 
         def excess(logarithm: float) -> float:
-            return self.error_at(math.exp(logarithm), oracle) / value - 1.0
+            return math.log(self.error_at(math.exp(logarithm), oracle) / value)
 
         rate = _round_up(math.exp(float(brentq(excess, math.log(least), 0.0, xtol=1e-12))))
         while rate < 1.0 and self.error_at(rate, oracle) > value:
