@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -141,11 +141,11 @@ class Client:
     """
 
     #: The public parameters.
-    plan: RandomParticipationSGD
+    plan: Final[RandomParticipationSGD]
     #: How many elements it has.
-    size: int
+    size: Final[int]
     #: Its own ledger.
-    ledger: PrivacyLedger | None
+    ledger: Final[PrivacyLedger | None]
 
     def __init__(
         self,

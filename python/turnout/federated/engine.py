@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class InProcessEngine:
     """
 
     #: The server's half, with the model, the round and the ledger of the whole training.
-    server: Server
+    server: Final[Server]
 
     def __init__(
         self,

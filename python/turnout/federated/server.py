@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -73,13 +73,13 @@ class Server:
     """
 
     #: The public parameters.
-    plan: RandomParticipationSGD
+    plan: Final[RandomParticipationSGD]
     #: How many rounds were opened and ended; the number of the next one.
     round: int
     #: The ledger of the whole training.
     ledger: PrivacyLedger | None
     #: The file that the state is written to.
-    checkpoint: Path | None
+    checkpoint: Final[Path | None]
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Collection, Iterable, Mapping
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.messages import Kind, Message, Party, Role, in_words
@@ -42,9 +42,9 @@ class Participant(abc.ABC):
     """
 
     #: The 16 bytes that every message of the round carries.
-    round_id: bytes
+    round_id: Final[bytes]
     #: Who this is.
-    party: Party
+    party: Final[Party]
     #: Where the role is in its round.
     state: State
     #: What was done so far.
