@@ -273,6 +273,11 @@ def test_a_tally_cannot_be_changed() -> None:
     kept = tn.Tally(tn.Plan(tn.DirectEncoding(1.0, 2), tn.Bernoulli(0.5)), counts, 3, 5)
     counts[0] = 7
     assert kept.support.tolist() == [1, 2]
+    weights = personal_tally().weights
+    assert weights is not None
+    for sums in (weights.inverse, weights.inverse_squared):
+        with pytest.raises(ValueError, match="read-only"):
+            sums[0] = 1.0
 
 
 def test_a_tally_shows_what_it_holds() -> None:
@@ -464,8 +469,9 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
 def test_a_header_that_is_none_is_refused_whatever_its_checksum(text: bytes) -> None:
     _, arrays = opened(plain_tally().to_bytes())
-    with pytest.raises(CorruptDataError):
+    with pytest.raises(CorruptDataError) as caught:
         tn.Tally.from_bytes(sealed(text, arrays))
+    assert "attribute" not in str(caught.value)
 
 
 def test_labels_nested_too_deeply_are_refused() -> None:

@@ -147,16 +147,18 @@ class WeightedSums:
 
     @cached_property
     def _sums(self) -> Floats:
-        return _to_float(self._words)
+        sums = _to_float(self._words)
+        sums.flags.writeable = False
+        return sums
 
     @property
     def inverse(self) -> Floats:
-        """The sums of 1/pi over the reports that support each code."""
+        """The sums of 1/pi over the reports that support each code; read-only."""
         return self._sums[0, :-1]
 
     @property
     def inverse_squared(self) -> Floats:
-        """The sums of 1/pi^2 over the reports that support each code."""
+        """The sums of 1/pi^2 over the reports that support each code; read-only."""
         return self._sums[1, :-1]
 
     @property

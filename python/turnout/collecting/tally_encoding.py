@@ -55,6 +55,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from turnout import _arguments
 from turnout._documents import canonical, parsed
 from turnout.collecting.keys import Key, check_columns, checked_names, key_from_json, key_to_json
 from turnout.collecting.plan import Plan
@@ -128,15 +129,7 @@ def unpack(data: object, magic: bytes, what: str, read: Callable[[Any, bytes], T
         return read(parsed(body[_PREFIX.size : end]), body[end:])
     except CorruptDataError:
         raise
-    except (
-        TurnoutError,
-        AttributeError,
-        ValueError,
-        OverflowError,
-        TypeError,
-        KeyError,
-        RecursionError,
-    ) as error:
+    except (TurnoutError, ValueError, OverflowError, TypeError, KeyError, RecursionError) as error:
         raise CorruptDataError(f"not a {what} of turnout: {error}") from error
 
 
@@ -183,7 +176,10 @@ def decode(data: object) -> Any:
     """
 
     def read(header: Any, sums: bytes) -> Any:
-        return _made(Plan.from_dict(header.pop("plan")), header, sums)
+        match header:
+            case {"plan": described, **facts}:
+                return _made(Plan.from_dict(described), facts, sums)
+        raise CorruptDataError("not a tally of turnout: its header has no plan")
 
     return unpack(data, MAGIC, "tally", read)
 
@@ -215,10 +211,14 @@ def _read_groups(header: Any, arrays: bytes) -> tuple[tuple[str, ...], dict[Key,
         )
     tallies: dict[Key, Any] = {}
     for place, group in enumerate(groups):
-        key = key_from_json(group.pop("key"), len(names))
+        match group:
+            case {"key": described, **facts}:
+                key = key_from_json(described, len(names))
+            case _:
+                raise CorruptDataError("a group of the grouped tally has no key")
         if key in tallies:
             raise CorruptDataError(f"the grouped tally has the key {list(key)} twice")
-        tallies[key] = _made(plan, group, arrays[place * length : (place + 1) * length])
+        tallies[key] = _made(plan, facts, arrays[place * length : (place + 1) * length])
     check_columns(checked, tallies)
     return checked, tallies, plan
 
@@ -226,7 +226,10 @@ def _read_groups(header: Any, arrays: bytes) -> tuple[tuple[str, ...], dict[Key,
 def _made(plan: Plan, facts: dict[str, Any], arrays: bytes) -> Any:
     """Make the tally of a plan from the bytes of its sums and what else is known of it."""
     if facts.keys() != {"nodes", "received", "design"}:
-        raise CorruptDataError("not a tally of turnout: its header has other entries")
+        raise CorruptDataError(
+            "what is known of a tally must be its nodes, received and design, got "
+            f"{_arguments.shown(list(facts))}"
+        )
     kind = plan.oracle.tally_type
     if len(arrays) != kind.bytes_of_sums(plan):
         raise CorruptDataError(
