@@ -294,18 +294,26 @@ def test_a_file_that_changes(tmp_path: Path) -> None:
         blocks[0].read()
 
 
+@pytest.mark.parametrize("stream", [False, True])
 def test_an_arrow_file_that_is_cut_while_it_is_read_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool
 ) -> None:
     path = write(tmp_path / "a.arrow", [str(i) for i in range(20_000)])
+    if stream:
+        whole = pyarrow.feather.read_table(path, memory_map=False)
+        with pa.ipc.new_stream(str(path), whole.schema) as writer:
+            writer.write_table(whole)
+        # However long it is, it is not mapped: whoever looks at it would be killed.
+        monkeypatch.setattr(columnar, "BLOCK", 1000)
+        monkeypatch.setattr(pa, "memory_map", lambda _: pytest.fail("mapped"))
     [block] = open_source(path).blocks(["answer"])
-    opened = columnar._arrow_group
+    opened = columnar._open_ipc
 
-    def cut(*given: Any) -> Any:
+    def cut(*given: Any, **named: Any) -> Any:
         os.truncate(path, 5000)
-        return opened(*given)
+        return opened(*given, **named)
 
-    monkeypatch.setattr(columnar, "_arrow_group", cut)
+    monkeypatch.setattr(columnar, "_open_ipc", cut)
     with pytest.raises(CorruptDataError, match="cannot be read"):
         block.read()
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from turnout._extras import require
+from turnout._files import open_regular
 from turnout.collecting.report_files.header import METADATA_KEY
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.sources.base import BLOCK, Block, TableBlock, cut
@@ -134,12 +135,14 @@ def _inspect(file: DataFile) -> tuple[Any, list[int]]:
                 rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
                 return _plain_schema(opened.schema_arrow, file), rows
         pa = require("pyarrow", "cli")
-        with pa.memory_map(file.path) as mapped:
-            with _open_ipc(mapped) as opened:
+        stream = _is_stream(file)
+        with (pa.OSFile if stream else pa.memory_map)(file.path) as source:
+            with _open_ipc(source, stream=stream) as opened:
                 schema = _plain_schema(opened.schema, file)
             # The smallest column, because compressed ones must be read to count their rows.
-            with _open_ipc(mapped, [_narrowest(schema)] if schema else None) as opened:
-                if _is_stream(opened):
+            narrowest = [_narrowest(schema)] if schema else None
+            with _open_ipc(source, narrowest, stream=stream) as opened:
+                if stream:
                     # One group, as it can only be read from its beginning.
                     return schema, [sum(batch.num_rows for batch in opened)]
                 counts = [opened.get_batch(i).num_rows for i in range(opened.num_record_batches)]
@@ -184,10 +187,15 @@ def _batches(piece: Piece, schema: Any) -> Iterator[Any]:
                 yield pa.Table.from_batches([batch])
     else:
         # Read and not mapped: a mapped file that somebody cuts kills who looks at it. But a long
-        # record batch need not fit into memory.
-        opener = pa.memory_map if piece.group_rows > _LONG * BLOCK else pa.OSFile
-        with opener(piece.file.path) as opened:
-            yield from _arrow_group(opened, piece, names)
+        # record batch need not fit into memory; the batches of a stream, which is one group, do.
+        stream = _is_stream(piece.file)
+        mapped = piece.group_rows > _LONG * BLOCK and not stream
+        with (pa.memory_map if mapped else pa.OSFile)(piece.file.path) as source:
+            with _open_ipc(source, stream=stream) as opened:
+                positions = sorted(opened.schema.get_field_index(name) for name in names)
+            with _open_ipc(source, positions, stream=stream) as opened:
+                for batch in opened if stream else [opened.get_batch(piece.group)]:
+                    yield pa.Table.from_batches([batch])
 
 
 def _dictionaries(schema: Any, names: Sequence[str]) -> list[str]:
@@ -195,27 +203,18 @@ def _dictionaries(schema: Any, names: Sequence[str]) -> list[str]:
     return [name for name in names if types.is_dictionary(schema.field(name).type)]
 
 
-def _arrow_group(opened: Any, piece: Piece, names: Sequence[str]) -> Iterator[Any]:
-    """Read a record batch of an Arrow IPC file, or all of a stream, in tables."""
-    pa = require("pyarrow", "cli")
-    with _open_ipc(opened) as file:
-        positions = sorted(file.schema.get_field_index(name) for name in names)
-    with _open_ipc(opened, positions) as file:
-        for batch in file if _is_stream(file) else [file.get_batch(piece.group)]:
-            yield pa.Table.from_batches([batch])
-
-
-def _open_ipc(opened: Any, fields: Sequence[int] | None = None) -> Any:
-    """Open the file format or the streaming format of Arrow IPC, whichever it is."""
+def _open_ipc(source: Any, fields: Sequence[int] | None = None, *, stream: bool) -> Any:
+    """Open a file of Arrow IPC, for all of its columns or some of them."""
     ipc = require("pyarrow.ipc", "cli")
-    opened.seek(0)
-    reader = ipc.open_file if opened.read(6) == b"ARROW1" else ipc.open_stream
-    opened.seek(0)
-    return reader(opened, options=ipc.IpcReadOptions(included_fields=fields, use_threads=False))
+    source.seek(0)
+    options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+    return (ipc.open_stream if stream else ipc.open_file)(source, options=options)
 
 
-def _is_stream(reader: Any) -> bool:
-    return isinstance(reader, require("pyarrow.ipc", "cli").RecordBatchStreamReader)
+def _is_stream(file: DataFile) -> bool:
+    """Tell whether a file holds the streaming format of Arrow IPC, and not the file format."""
+    with open_regular(file.path) as opened:
+        return opened.read(6) != b"ARROW1"
 
 
 class _Cursor:
