@@ -29,10 +29,12 @@ from turnout.samplers import (
     Uniform,
     mollifier,
 )
+from turnout.samplers.weak_learner import fitted_score
 
 Floats = npt.NDArray[np.float64]
 
 pytest.importorskip("sklearn")
+linear_model = pytest.importorskip("sklearn.linear_model")
 
 ALPHA = 1e-6
 UNIT = 2**32
@@ -440,6 +442,15 @@ class FitsInPlace(Known):
 
     def fit(self, X: Any) -> None:  # type: ignore[override]
         self.law = stats.norm(X.mean(), 1.0)
+
+
+def test_what_was_fitted_is_not_shown() -> None:
+    records = np.array([[123456.0], [123457.0]])
+    reference = Normal([123456.0], 1.0)
+    estimate = MollifiedDensity(reference=reference, random_state=1).fit(records).estimator_
+    score = fitted_score(linear_model.LogisticRegression(), records, records + 1.0)
+    for fitted in (estimate, score):
+        assert "12345" not in repr(fitted)
 
 
 def test_an_estimator_whose_fit_returns_nothing() -> None:

@@ -61,6 +61,7 @@ def test_normal_densities_agree_with_scipy() -> None:
         np.testing.assert_allclose(reference.log_density(at), law.logpdf(at), rtol=1e-12)
     one = Normal([1.5], 4.0)
     np.testing.assert_allclose(one.log_density(at[:, :1]), stats.norm(1.5, 2.0).logpdf(at[:, 0]))
+    assert StandardNormal(2).log_density(np.array([[np.inf, 0.0]])) == -np.inf
 
 
 def test_uniform_densities_agree_with_scipy() -> None:

@@ -353,7 +353,8 @@ def as_array(name: str, value: Any) -> Array:
         raise InvalidTypeError(f"{name} must be an array without a mask, got a masked one")
     array = value if isinstance(value, np.ndarray) else _read(name, value)
     if array.dtype.newbyteorder("=") not in _DTYPES:
-        got = _arguments.shown(value) if array.dtype.hasobject else array.dtype
+        # Of objects the type alone: what a gradient holds is the person's.
+        got = type(value).__name__ if array.dtype.hasobject else array.dtype
         raise InvalidTypeError(f"{name} must hold float32 or float64, got {got}")
     return np.asarray(array, dtype=array.dtype.newbyteorder("="))
 

@@ -185,7 +185,7 @@ def _fitted(estimator: Any, records: Floats, reference: Reference, seed: int | N
     return copied
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScaledEstimate:
     """A density estimate of records that were divided by the spread of the reference."""
 

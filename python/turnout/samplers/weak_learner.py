@@ -26,7 +26,7 @@ _BATCH = 100
 _STEPS = 4000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClassifierScore:
     """The log-odds of a fitted classifier, clipped to [-log 2, log 2]."""
 
