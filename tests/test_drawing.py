@@ -76,3 +76,16 @@ def test_a_legend_above_or_beside_covers_nothing() -> None:
         title = axes._left_title.get_window_extent()
         assert title.x1 <= axes.figure.bbox.x1
         assert not title.overlaps(box)
+
+
+def test_a_legend_of_rows_covers_none_of_them() -> None:
+    limits = np.zeros(3), np.full(3, 2.0)
+    means: Any = draw_rows(["a", "b", "c"], np.ones(3), limits, title="t", note="n", total=1.0)
+    wave = tn.SquareWave(1.0, (0, 8), bins=8)
+    tallies = [wave.collect(np.full(500, number), seed=number) for number in (2, 3, 6)]
+    groups = [("a",), ("b",), ("c",)]
+    grouped = tn.GroupedTally(["g"], dict(zip(groups, tallies, strict=True))).estimate()
+    medians: Any = grouped.plot()
+    for axes in (means, medians):
+        axes.figure.canvas.draw()
+        assert axes.get_legend().get_window_extent().y0 > axes.get_window_extent().y1 - 1

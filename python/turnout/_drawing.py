@@ -193,7 +193,7 @@ def draw_rows(
     if truth is not None:
         axes.plot(truth, places, "D", markersize=5, color=TRUTH, label="truth", zorder=3)
     axes.set_xlabel(quantity)
-    finish(axes, title)
+    finish(axes, title, legend="above")
     return axes
 
 

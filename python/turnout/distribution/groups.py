@@ -200,7 +200,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         axes.set_xlabel("number")
         some = f"{len(drawn)} largest of {len(keys)} groups: " if len(drawn) < len(keys) else ""
         people = answered(self.tally.received, self.tally.nodes)
-        finish(axes, f"{some}{people}, ε = {self.plan.oracle.epsilon:g}")
+        finish(axes, f"{some}{people}, ε = {self.plan.oracle.epsilon:g}", legend="above")
         return axes
 
     def each_median(self, level: float, simultaneous: str | None, over: str) -> float:
