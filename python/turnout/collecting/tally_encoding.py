@@ -223,7 +223,7 @@ def _read_groups(header: Any, arrays: bytes) -> tuple[tuple[str, ...], dict[Key,
     return checked, tallies, plan
 
 
-def _made(plan: Plan, facts: dict[str, Any], arrays: bytes) -> Any:
+def _made(plan: Plan, facts: dict[Any, Any], arrays: bytes) -> Any:
     """Make the tally of a plan from the bytes of its sums and what else is known of it."""
     if facts.keys() != {"nodes", "received", "design"}:
         raise CorruptDataError(
