@@ -186,3 +186,14 @@ def test_another_plan_is_refused_before_the_reports_are_read(tmp_path, monkeypat
     monkeypatch.setattr(tn.pipeline.ReportSet, "tally", lambda _: pytest.fail("was read"))
     with pytest.raises(errors.PlanMismatchError, match=r"epsilon 1\.0 instead of 2\.0"):
         tn.DirectEncoding(2.0, DOMAIN).tally(reports)
+
+
+@pytest.mark.parametrize("name", ["report", "probability", "pseudonym"])
+@pytest.mark.parametrize("output", ["reports", "reports.parquet"])
+def test_no_group_is_called_as_a_column_of_report_files(tmp_path, name, output):
+    answers = tn.pipeline.scan(pa.table({"vote": ["a", "b"], name: [1, 2]}), "vote", group_by=name)
+    write = running.randomize_to_file if "." in output else tn.pipeline.randomize
+    with pytest.raises(errors.InvalidValueError, match=f"group_by must not name '{name}'"):
+        write(answers, tn.DirectEncoding(1.0, ["a", "b"]), tmp_path / output)
+    assert not list(tmp_path.iterdir())
+    assert tn.pipeline.collect(answers, tn.DirectEncoding(1.0, ["a", "b"])).nodes == 2

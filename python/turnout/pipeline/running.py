@@ -19,6 +19,7 @@ from turnout._progress import track
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import file_format, write_reports
+from turnout.collecting.report_files.header import OWN_COLUMNS
 from turnout.collecting.reports import Reports
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.metrics import observe
@@ -302,8 +303,7 @@ def randomize_to_file(
     TurnoutError, OSError
         As :func:`randomize`.
     """
-    plan = plan_of(answers, oracle, participation)
-    answers = _named(answers, plan)
+    plan, answers = _settled(answers, oracle, participation)
     noise = JobNoise.made(seed)
     answers.persons(progress=progress)
     total = Totals()
@@ -357,8 +357,8 @@ def open_job(
     TurnoutError
         As :func:`randomize`.
     """
-    plan, folder = plan_of(answers, oracle, participation), _folder(output)
-    answers = _named(answers, plan)
+    plan, answers = _settled(answers, oracle, participation)
+    folder = _folder(output)
     noise = JobNoise.made(seed)
     # A part is a fixed stretch of rows: another release may cut them otherwise.
     described = {**answers.describe(), "part_blocks": PART_BLOCKS}
@@ -393,9 +393,19 @@ def open_job(
     return job, task, answers
 
 
-def _named(answers: Answers, plan: Plan) -> Answers:
-    """Name the collection for pseudonyms: two questions may have one plan."""
-    return answers.in_context(f"{plan.fingerprint}/{'/'.join(answers.asked)}")
+def _settled(
+    answers: Answers, oracle: Kind, participation: Participation | float | None
+) -> tuple[Plan, Answers]:
+    """Settle the plan of reports in files, and of answers the collection that they are of."""
+    plan = plan_of(answers, oracle, participation)
+    for name in answers.group_by:
+        if name in OWN_COLUMNS:
+            raise InvalidValueError(
+                f"group_by must not name {name!r}, a column that report files have themselves: "
+                "give it another name"
+            )
+    # Of pseudonyms: two questions may have one plan.
+    return plan, answers.in_context(f"{plan.fingerprint}/{'/'.join(answers.asked)}")
 
 
 def _task(answers: Answers, plan: Plan, folder: Path, name: str) -> PartTask:
