@@ -66,7 +66,9 @@ def header(contents: Contents, title: str) -> Markup:
     epsilon = f"ε = {rounded_up(plan.oracle.epsilon, 4)}"
     name, value = telling(plan).asked(plan.domain)
     # What is shorter stands large.
-    asked = sorted(("possible answers" if name == "domain" else name, value), key=len)
+    asked = sorted((name, value), key=len)
+    if name == "domain":
+        asked = [f"{plan.domain.size:,}", "possible answers"]
     cards = [
         (f"{tally.nodes:,}", "people (nodes)"),
         (f"{tally.received:,}", f"reports, {percent(ratio, 1)} of the people"),
