@@ -185,10 +185,9 @@ def test_the_theorem_is_found_wrong(figures: dict[int, Outcome], number: int) ->
 
 def test_a_sound_theorem_would_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        participation_curves, "theorem_delta", lambda mechanism, epsilon: mechanism.delta(epsilon)
-    )
-    monkeypatch.setattr(
-        participation_curves, "theorem_epsilon", lambda mechanism, delta: mechanism.epsilon(delta)
+        participation_curves,
+        "theorem",
+        lambda mechanism, wanted, given: getattr(mechanism, wanted)(given),
     )
     for name in ("figure-1", "figure-2", "figure-5"):
         assert set(verdicts(run(name), "Theorem 4.1")) == {"agrees"}

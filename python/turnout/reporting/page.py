@@ -69,6 +69,9 @@ def header(contents: Contents, title: str) -> Markup:
     asked = sorted((name, value), key=len)
     if name == "domain":
         asked = [f"{plan.domain.size:,}", "possible answers"]
+    elif name == "questions":
+        questions = list(plan.domain.columns)
+        asked = [f"{len(questions):,}", f"questions: {', '.join(questions)}"]
     cards = [
         (f"{tally.nodes:,}", "people (nodes)"),
         (f"{tally.received:,}", f"reports, {percent(ratio, 1)} of the people"),
