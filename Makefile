@@ -117,7 +117,8 @@ test-rest: needs $(TESTING)/.made check-wheel
 	$(TESTING)/bin/sphinx-build -W --keep-going -q -b html docs $(BUILD)/docs-test
 
 # The wheel, built from the unpacked source distribution, works where nothing else is installed. Its
-# files get the current time (tar -m), or cargo would take an older build for theirs.
+# files get the current time (tar -m), or cargo would take an older build for theirs; what pip made of the
+# sister's before is not taken either.
 check-wheel: $(MATURIN)
 	rm -rf $(BUILD)/sdist $(BUILD)/from-sdist
 	mkdir -p $(BUILD)/sdist
@@ -130,7 +131,9 @@ check-wheel: $(MATURIN)
 		from-sdist/environment/bin/turnout demo --output demo-output && \
 		! from-sdist/environment/bin/turnout reproduce --list
 	cd reproduce && $(CURDIR)/$(TOOLS)/bin/hatchling build -t sdist -d $(CURDIR)/$(BUILD)/from-sdist
-	cd $(BUILD) && from-sdist/environment/bin/pip install --quiet --find-links from-sdist 'turnout[reproduce]' && \
+	cd $(BUILD) && from-sdist/environment/bin/pip install --quiet --no-cache-dir --no-deps \
+		from-sdist/turnout_reproduce-*.tar.gz && \
+		from-sdist/environment/bin/pip install --quiet 'turnout[reproduce]' && \
 		from-sdist/environment/bin/turnout reproduce sampling/figure-3 --output reproduction
 
 # libFuzzer with the core, and atheris with the Python package: $(FUZZ_SECONDS) for each target. What cargo-fuzz
