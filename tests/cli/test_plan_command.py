@@ -109,6 +109,31 @@ def test_epsilon_is_a_number_a_range_or_a_list(turnout: Run) -> None:
         assert "--epsilon" in result.stderr
 
 
+def test_a_plan_of_a_stated_participation_goes_from_the_file_to_the_estimate(
+    tmp_path: Path, turnout: Run
+) -> None:
+    file, answers = tmp_path / "plan.json", tmp_path / "answers.csv"
+    setting = ("-e", 3, "-n", 20_000, "--labels", "no,yes", "--participation", 0.2)
+    result = turnout("plan", *setting, "-o", file)
+    assert result.exit_code == 0
+    assert "20 % of the people" in " ".join(result.stdout.split())
+    written = tn.Plan.read(file)
+    assert written.participation == tn.Bernoulli(0.2)
+    best = make_plan(epsilon=3.0, domain=["no", "yes"], nodes=20_000, participation=0.2)
+    assert written == best.collection_plan
+    found = json.loads(turnout("plan", *setting, "--json").stdout)
+    assert (found["participation"], found["error"]) == (0.2, best.error)
+    answers.write_text("vote\n" + "no\n" * 14_000 + "yes\n" * 6_000)
+    made = ("--plan", file, "--seed", 1, "-o", tmp_path / "reports.parquet")
+    assert turnout("randomize", answers, "-c", "vote", *made).exit_code == 0
+    turnout("tally", tmp_path / "reports.parquet", "-o", tmp_path / "votes.tally")
+    shown = json.loads(turnout("estimate", tmp_path / "votes.tally", "--json").stdout)
+    assert shown["nodes"] == 20_000
+    assert abs(shown["received"] - 4000) < 5 * 3200**0.5
+    (yes,) = (each for each in shown["estimates"] if each["label"] == "yes")
+    assert abs(yes["frequency"] - 0.3) < 5 * best.error
+
+
 def test_the_picture_is_saved(tmp_path: Path, turnout: Run) -> None:
     for name in ("plan.png", "plan.svg", "plan.pdf"):
         result = turnout("plan", *SETTING, "--value", 0.01, "--plot", tmp_path / name)

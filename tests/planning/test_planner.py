@@ -227,6 +227,49 @@ def test_of_several_epsilons_the_cheapest_or_with_a_budget_the_smallest() -> Non
     assert others == sorted({each.epsilon for each in found.candidates} - {found.epsilon})
 
 
+def test_a_stated_participation_has_the_oracle_of_smallest_error() -> None:
+    given: dict[str, Any] = {"domain_size": 50, "nodes": 100_000, "participation": 0.2}
+    found = plan(epsilon=1.0, **given)
+    assert found.participation == tn.Bernoulli(0.2)
+    assert found.collection_plan.participation == tn.Bernoulli(0.2)
+    assert {each.rate for each in found.candidates} == {0.2}
+    assert found.error == min(each.error for each in found.candidates)
+    assert found.error == found.error_at(0.2, found.oracle)
+    assert "The participation is the one that was stated." in found.explain()
+    assert "Nothing smaller" not in found.explain()
+    # A value that is kept to changes nothing: more reports than it needs make the error smaller.
+    assert plan(epsilon=1.0, value=2 * found.error, **given).oracle == found.oracle
+    for everyone in (1.0, 1, tn.Everyone()):
+        all_of = plan(epsilon=1.0, **{**given, "participation": everyone})
+        assert all_of.participation == tn.Everyone()
+        assert all_of.error == plan(epsilon=1.0, domain_size=50, nodes=100_000).error
+
+
+def test_of_a_range_a_stated_participation_takes_the_smallest_epsilon_that_is_enough() -> None:
+    given: dict[str, Any] = {"domain_size": 50, "nodes": 100_000, "participation": 0.2}
+    found = plan(epsilon=(0.2, 4.0), value=0.01, **given)
+    assert found.error <= 0.01
+    with pytest.raises(InvalidValueError, match="value must be at least"):
+        plan(epsilon=found.epsilon * (1 - 2e-4), value=0.01, **given)
+    assert plan(epsilon=[0.5, 4.0, 2.0], value=0.01, **given).epsilon == 2.0
+    assert plan(epsilon=[0.5, 4.0, 2.0], **given).epsilon == 4.0
+
+
+def test_what_a_stated_participation_cannot_meet_says_what_can() -> None:
+    given: dict[str, Any] = {"epsilon": 1.0, "domain_size": 50, "nodes": 100_000}
+    words = r"value must be at least 0\.\d+, the rmse if 20 % of the 100,000 nodes report"
+    with pytest.raises(InvalidValueError, match=words) as caught:
+        plan(**given, participation=0.2, value=0.001)
+    named = float(str(caught.value).split()[5].rstrip(","))
+    assert plan(**given, participation=0.2, value=named).error <= named
+    with pytest.raises(InvalidValueError, match="budget must be at least 20000, for 20,000 exp"):
+        plan(**given, participation=0.2, budget=100)
+    assert plan(**given, participation=0.2, budget=20_000).cost <= 20_000
+    with pytest.raises(InvalidValueError, match=r"participation must be at least 0\.00025, for 25"):
+        plan(**given, participation=1e-4)
+    assert plan(**given, participation=0.00025).expected_reports == 25
+
+
 def test_what_cannot_be_met_says_what_can() -> None:
     given: dict[str, Any] = {"epsilon": 1.0, "domain_size": 50, "nodes": 1000}
     best = plan(**given).error
@@ -358,6 +401,13 @@ def test_the_trade_off_is_drawn(several: list[Any]) -> None:
         ({"domain_size": 1}, InvalidValueError, "domain_size must be an integer from 2"),
         ({"nodes": 0}, InvalidValueError, "nodes must be an integer from 1"),
         ({"nodes": 1e6}, InvalidTypeError, "nodes must be an integer"),
+        ({"participation": 1.5}, InvalidValueError, "participation must be"),
+        ({"participation": "all"}, InvalidTypeError, "participation must be"),
+        (
+            {"participation": tn.Personalized([0.5, 0.5])},
+            InvalidValueError,
+            "participation must be one rate for all nodes",
+        ),
         ({"target": "mse"}, InvalidValueError, "target must be one of 'rmse', 'max_error'"),
         ({"value": 0.0}, InvalidValueError, "value must be a finite number above 0"),
         ({"value": math.nan}, InvalidValueError, "value must be a finite"),

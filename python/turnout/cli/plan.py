@@ -96,7 +96,9 @@ def plan(
 
     With --value the cheapest way is found whose error is at most that; with --budget the one of
     smallest error that costs at most that; with both the smallest epsilon of a range that does
-    both; with none of them the smallest error if everyone reports.
+    both; with none of them the smallest error if everyone reports. --participation states which
+    share of the people reports: then the oracle of smallest error is found, which must keep to
+    --value and --budget.
 
     rmse is the root of the mean squared error of the estimated frequencies over answers; max_error
     is what the error of no answer exceeds, with the probability --confidence; total_variation is
@@ -131,6 +133,8 @@ def plan(
 
         turnout plan -e 1 -n 100000 -v .01 --labels never,once,often -o plan.json --sign plans.key
 
+        turnout plan -e 1 -n 50000 --labels no,yes --participation .2 -o plan.json
+
         turnout plan --mean 0:24 -e 1 --participation .3 -o hours.json
 
     Parameters
@@ -142,7 +146,7 @@ def plan(
     domain_size
         How many answers there are; or say --labels.
     participation
-        With --mean or --distribution: probability that a person reports.
+        Probability that a person reports, where it is settled.
     target
         What --value is of.
     value
@@ -190,11 +194,6 @@ def plan(
         else:
             tell("Plan", rows_of_plan(made, reason), **_file(target_file, key))
         return
-    if participation is not None:
-        raise typer.BadParameter(
-            "is what is looked for; only --mean and --distribution take it",
-            param_hint="--participation",
-        )
     if nodes is None:
         raise typer.BadParameter("say how many people there are", param_hint="--nodes")
     oracles = None if oracle is None else oracle_names(oracle, registered())
@@ -204,6 +203,7 @@ def plan(
             epsilon=_epsilon(epsilon),
             domain_size=domain,
             nodes=nodes,
+            participation=participation,
             target=target,
             value=value,
             budget=budget,

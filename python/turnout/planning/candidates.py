@@ -63,6 +63,8 @@ class PlanSetting:
     ----------
     nodes, target, value, budget, confidence, cost_per_report, cost_per_bit
         As for :func:`plan`.
+    stated_rate
+        The participation rate that was stated; None if it was looked for.
     population
         The assumed frequencies, equal ones put together.
     """
@@ -74,6 +76,7 @@ class PlanSetting:
     confidence: float
     cost_per_report: float
     cost_per_bit: float
+    stated_rate: float | None
     population: Population = field(repr=False)
 
     def spread_at(self, rate: float, oracle: FrequencyOracle) -> Spread:
@@ -91,8 +94,13 @@ class PlanSetting:
         return self.nodes * rate * unit
 
     def sought(self, each: PlanCandidate) -> float:
-        """Give what is to be small: the cost with a value, else the error."""
-        return each.error if self.value is None else each.cost
+        """Give what is to be small: the cost if the value settles the rate, else the error."""
+        return each.cost if self.value_settles_rate else each.error
+
+    @property
+    def value_settles_rate(self) -> bool:
+        """Whether the smallest rate is looked for that meets the value."""
+        return self.value is not None and self.stated_rate is None
 
     def rank(self, each: PlanCandidate) -> tuple[bool, bool, float, int]:
         """Order candidates: the best first, those that cannot be chosen last."""

@@ -15,6 +15,7 @@ from turnout.domain import Domain, one_domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import TIE, Factory, factories, make, reasons
 from turnout.frequency.oracle import FrequencyOracle
+from turnout.participation import Participation, taking_part_in
 from turnout.planning.candidates import PlanCandidate, PlanSetting, written_cost
 from turnout.planning.laws import Population
 from turnout.planning.proposal import PlanProposal
@@ -31,6 +32,7 @@ def plan(
     domain_size: Domain | Sequence[Hashable] | int | None = None,
     domain: Domain | Sequence[Hashable] | int | None = None,
     nodes: int,
+    participation: Participation | float | None = None,
     target: str = "rmse",
     value: float | None = None,
     budget: float | None = None,
@@ -45,7 +47,8 @@ def plan(
 
     With ``value`` the cheapest one whose error is at most that; with ``budget`` the one of smallest
     error that costs at most that; with both the one of smallest epsilon that does both; with none
-    the one of smallest error if all nodes report.
+    the one of smallest error if all nodes report. With ``participation`` that many report: then the
+    one of smallest error, and ``value`` and ``budget`` are what it must keep to.
 
     Parameters
     ----------
@@ -58,6 +61,9 @@ def plan(
         name.
     nodes
         How many nodes there are.
+    participation
+        Which share of the nodes reports, if that is settled: a number, :class:`turnout.Bernoulli`
+        or :class:`turnout.Everyone`. By default the planner looks for it.
     target
         What ``value`` and the error are of. ``"rmse"``: the root of the mean squared error of the
         estimated frequencies over answers. ``"max_error"``: what the largest error over all
@@ -107,6 +113,9 @@ def plan(
     ...                 oracles=["direct_encoding"])
     >>> proposal.participation, round(proposal.error, 6)
     (Bernoulli(0.177531), 0.01)
+    >>> stated = plan(epsilon=1.0, domain_size=50, nodes=1_000_000, participation=0.2)
+    >>> stated.oracle.name, stated.participation, round(stated.error, 5)
+    ('subset_selection', Bernoulli(0.2), 0.0042)
     """
     nodes = _arguments.integer("nodes", nodes, least=1, most=2**63)
     _arguments.choice("target", target, TARGETS)
@@ -118,6 +127,7 @@ def plan(
         raise InvalidValueError("cost_per_report and cost_per_bit must not both be 0")
     limit = _arguments.optional_integer("report_bits", report_bits, least=1)
     answers = one_domain(domain_size, domain)
+    population = Population.of(nodes, answers.size, frequencies)
     search = _Search(
         nodes=nodes,
         target=target,
@@ -125,14 +135,15 @@ def plan(
         budget=None if budget is None else positive("budget", budget),
         confidence=_arguments.confidence("confidence", confidence),
         **costs,
-        population=Population.of(nodes, answers.size, frequencies),
+        stated_rate=None if participation is None else _stated(participation, population),
+        population=population,
         domain=answers,
         report_bits=limit,
         makers=factories(oracles),
     )
     epsilons, is_range = _epsilons(epsilon)
     candidates = [each for level in epsilons for each in search.at(level)]
-    if value is not None and budget is not None:
+    if value is not None and (budget is not None or search.stated_rate is not None):
         chosen = _smallest_epsilon(search, candidates, epsilons, is_range)
         if all(each is not chosen for each in candidates):
             candidates += [each for each in search.at(chosen.epsilon) if each.name != chosen.name]
@@ -140,6 +151,22 @@ def plan(
     else:
         chosen = search.best(candidates)
     return search.propose(chosen, candidates)
+
+
+def _stated(participation: Participation | float, population: Population) -> float:
+    """Take the rate that is stated: one for all nodes, with which enough reports are expected."""
+    rate = taking_part_in(participation).uniform_rate
+    if rate is None:
+        raise InvalidValueError(
+            f"participation must be one rate for all nodes, got {participation!r}"
+        )
+    least = population.least_rate()
+    if rate < least:
+        raise InvalidValueError(
+            f"participation must be at least {_up(least)}, for {_fewest(population.nodes)} "
+            f"expected reports of {population.nodes:,} nodes, got {rate!r}"
+        )
+    return rate
 
 
 def _epsilons(epsilon: Any) -> tuple[list[float], bool]:
@@ -185,13 +212,16 @@ class _Search(PlanSetting):
             raise
         except InvalidValueError as refusal:
             return PlanCandidate(name, epsilon, None, math.nan, math.inf, math.inf, str(refusal))
-        rate = max(self._rate(oracle), self.population.least_rate())
+        rate = self.stated_rate
+        if rate is None:
+            rate = max(self._rate(oracle), self.population.least_rate())
         error, cost = self.error_at(rate, oracle), self.cost_at(rate, oracle)
         remark = None
         if self.report_bits is not None and oracle.report_bits > self.report_bits:
             remark = f"reports of more than {self.report_bits:,} bits"
         elif self.value is not None and error > self.value:
-            remark = f"error above {self.value:g}, also if everyone reports"
+            also = ", also if everyone reports" if self.stated_rate is None else ""
+            remark = f"error above {self.value:g}{also}"
         elif self.budget is not None and cost > self.budget:
             remark = f"cost above the budget of {written_cost(self.budget)}"
         return PlanCandidate(oracle.name, epsilon, oracle, rate, cost, error, remark)
@@ -261,22 +291,26 @@ class _Search(PlanSetting):
         if self.value is not None:
             met = [each for each in small if each.error <= self.value]
             if met:
-                cheap = min(met, key=lambda each: each.cost)
+                cheap = min(met, key=lambda each: (each.cost, each.error))
                 return (
                     f"budget must be at least {_up(cheap.cost)} for {self.target} "
                     f"{self.value:g} ({cheap.name} at epsilon {cheap.epsilon:g}), got "
                     f"{self.budget:g}"
                 )
             best = min(small, key=lambda each: each.error)
+            who = f"all {self.nodes:,} nodes report"
+            if self.stated_rate is not None and self.stated_rate < 1.0:
+                who = f"{100 * self.stated_rate:.6g} % of the {self.nodes:,} nodes report"
             return (
-                f"value must be at least {_up(best.error)}, the {self.target} if all "
-                f"{self.nodes:,} nodes report ({best.name} at epsilon {best.epsilon:g}), got "
-                f"{self.value:g}"
+                f"value must be at least {_up(best.error)}, the {self.target} if {who} "
+                f"({best.name} at epsilon {best.epsilon:g}), got {self.value:g}"
             )
         least_cost = min(each.cost for each in small)
-        fewest = min(25, self.nodes)
+        reports = str(_fewest(self.nodes))
+        if self.stated_rate is not None:
+            reports = f"{self.nodes * self.stated_rate:,.0f} expected"
         return (
-            f"budget must be at least {_up(least_cost)}, for {fewest} reports, got {self.budget:g}"
+            f"budget must be at least {_up(least_cost)}, for {reports} reports, got {self.budget:g}"
         )
 
     def propose(self, chosen: PlanCandidate, candidates: list[PlanCandidate]) -> PlanProposal:
@@ -316,6 +350,11 @@ def _smallest_epsilon(
                 low = middle
         return best
     return search.best(candidates)
+
+
+def _fewest(nodes: int) -> int:
+    """Say how many reports are expected in every plan."""
+    return min(25, nodes)
 
 
 def _round_up(rate: float) -> float:

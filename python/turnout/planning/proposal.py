@@ -60,7 +60,7 @@ class PlanProposal(PlanSetting, Listing):
 
     Attributes
     ----------
-    nodes, target, value, budget, confidence, cost_per_report, cost_per_bit
+    nodes, target, value, budget, confidence, cost_per_report, cost_per_bit, stated_rate
         The setting.
     population
         The assumed frequencies, equal ones put together.
@@ -149,7 +149,9 @@ class PlanProposal(PlanSetting, Listing):
         if self.value is not None:
             promise += f", at most {self.value:g}"
         sentences.append(promise + ".")
-        if self.value is None and self.budget is None:
+        if self.stated_rate is not None:
+            sentences.append("The participation is the one that was stated.")
+        elif self.value is None and self.budget is None:
             sentences.append("Nothing smaller is reached: all nodes report.")
         others = (
             each
@@ -157,7 +159,7 @@ class PlanProposal(PlanSetting, Listing):
             if each.epsilon == self.epsilon and each.oracle is not oracle and each.remark is None
         )
         for runner in islice(others, 1):
-            if self.value is None:
+            if not self.value_settles_rate:
                 ratio = runner.error / self.error
                 sentences.append(f"The next best, {runner.name}, has {_times(ratio)} the error.")
             else:
