@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ TERMS: list[dict[str, Any]] = [
     {},
     {"serial": 0},
     {"serial": 2**53 - 1, "expires": datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)},
+    {"groups": {"region": ["north", None], "born": [date(1999, 12, 31)], "adult": [True, False]}},
 ]
 
 

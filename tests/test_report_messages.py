@@ -14,7 +14,8 @@ import pytest
 
 import turnout as tn
 from turnout import metrics
-from turnout.collecting.report_messages import REFUSALS, Gathered
+from turnout.collecting.message_reading import REFUSALS
+from turnout.collecting.report_messages import Gathered
 from turnout.errors import (
     CodeOutsideDomainError,
     CorruptDataError,

@@ -14,6 +14,7 @@ from turnout import _arguments, _kinds, participation
 from turnout._documents import canonical, check_version, document
 from turnout._files import atomic_write, read_bytes
 from turnout._values import settle
+from turnout.collecting.keys import Key
 from turnout.collecting.plan_file import (
     MOST_EXPIRES,
     MOST_SERIAL,
@@ -23,6 +24,12 @@ from turnout.collecting.plan_file import (
     plan_file_schema,
     plan_file_text,
     read_plan_file,
+)
+from turnout.collecting.public_groups import (
+    checked_groups,
+    groups_from_json,
+    groups_to_json,
+    key_among,
 )
 from turnout.collecting.randomizer import R_co, Randomizer
 from turnout.collecting.report_messages import gather, make_message
@@ -58,19 +65,23 @@ class Plan(Generic[R_co]):
     expires
         The moment, of whole seconds and with a time zone, from which on nobody reports under the
         plan; never by default.
+    groups
+        Public columns that each message carries beside the report, with the values that each may
+        have: ``{"region": ["north", "south"]}``. Everybody who sees a message sees its group; only
+        the answer is protected. None by default.
 
     Raises
     ------
     InvalidTypeError
-        If the arguments are not an oracle and a participation, an integer and a moment.
+        If the arguments are not an oracle and a participation, an integer, a moment and a mapping.
     InvalidValueError
         If the serial is out of range, or the moment before 1970, without a time zone, or has
-        fractions of a second.
+        fractions of a second, or a column of groups has no value or one twice.
 
     Notes
     -----
-    Serial and expiry say when a plan is used, not what reports mean. Its text, fingerprint and
-    signature cover them, and so do messages; plans that differ in nothing else are equal, and
+    Serial, expiry and groups say how a plan is used, not what reports mean. Its text, fingerprint
+    and signature cover them, and so do messages; plans that differ in nothing else are equal, and
     their reports and tallies go together.
 
     Examples
@@ -91,6 +102,7 @@ class Plan(Generic[R_co]):
     participation: Participation
     serial: int | None = field(default=None, kw_only=True, compare=False)
     expires: datetime | None = field(default=None, kw_only=True, compare=False)
+    groups: Any = field(default=None, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the fields; leave out the probabilities of single nodes."""
@@ -113,6 +125,7 @@ class Plan(Generic[R_co]):
                     "expires must be a moment of whole seconds from 1970 on", self.expires
                 )
             settle(self, expires=expires)
+        settle(self, groups=checked_groups("groups", self.groups))
 
     @property
     def domain(self) -> Any:
@@ -136,6 +149,8 @@ class Plan(Generic[R_co]):
             description["serial"] = self.serial
         if self.expires is not None:
             description["expires"] = (self.expires - _EPOCH) // timedelta(seconds=1)
+        if self.groups:
+            description["groups"] = groups_to_json(self.groups)
         return description
 
     def to_json(self) -> str:
@@ -172,13 +187,14 @@ class Plan(Generic[R_co]):
                 "oracle": oracle,
                 "participation": taking_part,
                 **rest,
-            } if rest.keys() <= {"serial", "expires"}:
+            } if rest.keys() <= {"serial", "expires", "groups"}:
                 expires = bounded(rest, "expires", MOST_EXPIRES)
                 return cls(
                     _kinds.from_dict(oracle),
                     participation.from_dict(taking_part),
                     serial=bounded(rest, "serial", MOST_SERIAL),
                     expires=None if expires is None else _EPOCH + timedelta(seconds=expires),
+                    groups=groups_from_json(rest["groups"]) if "groups" in rest else None,
                 )
         raise CorruptDataError(f"not a plan of turnout: {_arguments.shown(description)}")
 
@@ -345,7 +361,27 @@ class Plan(Generic[R_co]):
         """
         return plan_file_schema()
 
-    def report(self, value: Any, *, seed: int | None = None) -> bytes | None:
+    def group_key(self, argument: str, group: Any) -> Key:
+        """Take the group of one person: one of those that :attr:`groups` lists.
+
+        Parameters
+        ----------
+        argument
+            What messages call it.
+        group
+            Values by the names of the columns, or a tuple of them in their order; of one column
+            also its value by itself. None, or ``()``, where the plan has no groups.
+
+        Raises
+        ------
+        InvalidValueError
+            If it is not listed.
+        InvalidTypeError
+            If a value is of another type.
+        """
+        return key_among(argument, self.groups, group)
+
+    def report(self, value: Any, *, group: Any = None, seed: int | None = None) -> bytes | None:
         """Make the one message of one person.
 
         Every call draws anew, and what two messages of a person say adds up: send one, and where
@@ -356,6 +392,9 @@ class Plan(Generic[R_co]):
         ----------
         value
             The person's answer.
+        group
+            The person's group, where the plan has :attr:`groups`: values by the names of the
+            columns, or a tuple of them in their order. It is not protected.
         seed
             For tests and simulations only, as in :meth:`turnout.FrequencyOracle.randomize`. The
             sixteen bytes are the operating system's whatever it is.
@@ -373,8 +412,8 @@ class Plan(Generic[R_co]):
         PlanExpiredError
             If the plan has expired.
         InvalidValueError
-            If participation is personal, or permanent answers are to be kept
-            (:meth:`turnout.frequency.longitudinal.MemoizedClient.message` does).
+            If participation is personal, the group is none of the plan, or permanent answers are
+            to be kept (:meth:`turnout.frequency.longitudinal.MemoizedClient.message` does).
 
         Examples
         --------
@@ -384,7 +423,7 @@ class Plan(Generic[R_co]):
         >>> plan.gather(messages).nodes
         3
         """
-        return make_message(self, value, seed)
+        return make_message(self, value, group, seed)
 
     def gather(
         self,

@@ -14,7 +14,8 @@ An ASCII JSON object with these members in any order and no others; ``signature`
 
 * ``plan`` is the canonical text of the plan, :meth:`turnout.Plan.to_json`: keys sorted, no
   spaces, ASCII only, numbers as Python writes them. It may have a ``serial``, an integer below
-  2^53, and ``expires``, a whole number of seconds since the start of 1970 in UTC.
+  2^53, ``expires``, a whole number of seconds since the start of 1970 in UTC, and ``groups``, a
+  list with an object for each public column of the messages: its ``column`` and its ``values``.
 * ``fingerprint`` is the SHA-256, in lower-case hexadecimal, **of the bytes of** ``plan`` **as
   they stand in the file**, from its first brace to its last. A reader in any language hashes
   these bytes and never has to write a number the way Python does. A file that a program has
@@ -224,9 +225,33 @@ def plan_file_schema() -> dict[str, Any]:
                     "participation": {"$ref": "#/$defs/participation"},
                     "serial": {"type": "integer", "minimum": 0, "maximum": MOST_SERIAL},
                     "expires": {"type": "integer", "minimum": 0, "maximum": MOST_EXPIRES},
+                    "groups": {
+                        "type": "array",
+                        "minItems": 1,
+                        "items": object_schema(
+                            {
+                                "column": {"type": "string"},
+                                "values": {
+                                    "type": "array",
+                                    "minItems": 1,
+                                    "uniqueItems": True,
+                                    "items": {"$ref": "#/$defs/group"},
+                                },
+                            }
+                        ),
+                    },
                 },
-                optional=("serial", "expires"),
+                optional=("serial", "expires", "groups"),
             ),
+            "group": {
+                "oneOf": [
+                    {"type": ["string", "number", "boolean", "null"]},
+                    *(
+                        object_schema({word: {"type": "string"}})
+                        for word in ("date", "time", "datetime")
+                    ),
+                ]
+            },
             "oracle": {"oneOf": oracles},
             **{kind.__name__.lower(): kind.schema() for kind in _domain_types()},
             "label": {

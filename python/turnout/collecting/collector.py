@@ -1,0 +1,352 @@
+"""Taking in messages one at a time or many at once, as a server does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+
+from turnout import _arguments
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.keys import Key
+from turnout.collecting.message_reading import ERRORS, Batch, Reader, Seen
+from turnout.collecting.plan import Plan
+from turnout.collecting.report_messages import refuse_personal, tell
+from turnout.collecting.tally import BaseTally
+from turnout.errors import InvalidValueError, PlanExpiredError, PlanMismatchError
+
+#: How many messages wait before they are counted.
+_WAITING = 2**16
+
+Outcome = Literal["accepted", "repeated", "refused"]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of one message.
+
+    Attributes
+    ----------
+    outcome
+        ``"accepted"``: it counts. ``"repeated"``: it came in before, and counts once.
+        ``"refused"``: it does not count.
+    kind
+        The kind of refusal, as in :attr:`Receipts.refusals`; None if it was not refused.
+    reason
+        Why it was refused, in words that do not show the report.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> plan = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Everyone())
+    >>> tn.Collector(plan).accept(b"hello").kind
+    'malformed'
+    """
+
+    outcome: Outcome
+    kind: str | None = None
+    reason: str | None = None
+
+
+_ACCEPTED, _REPEATED = Receipt("accepted"), Receipt("repeated")
+
+
+@dataclass(frozen=True)
+class Receipts:
+    """What became of many messages.
+
+    Attributes
+    ----------
+    accepted
+        How many count.
+    repeated
+        How many came in before, in this call or an earlier one.
+    refusals
+        How many were refused as ``"malformed"``, of ``"other_version"``, of ``"other_plan"``,
+        ``"impossible"``: the randomizer cannot have reported it, ``"contradictory"``: with the
+        bytes of another message and another report, or ``"expired"``: under a plan that had
+        expired.
+    """
+
+    accepted: int = 0
+    repeated: int = 0
+    refusals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ERRORS, 0))
+
+    @property
+    def refused(self) -> int:
+        """How many were refused in all."""
+        return sum(self.refusals.values())
+
+    def __add__(self, other: Receipts) -> Receipts:
+        """Add up what became of the messages of two calls."""
+        refusals = {kind: self.refusals[kind] + other.refusals[kind] for kind in self.refusals}
+        return Receipts(self.accepted + other.accepted, self.repeated + other.repeated, refusals)
+
+
+class Collector:
+    """Takes in the messages of a plan as they come, keeps repeats out, and keeps the tally.
+
+    Parameters
+    ----------
+    *plans
+        The plan, or several that ask the same and differ in serial, expiry or signature: then
+        messages under any of them are taken, and their reports are added up.
+    seen
+        Where the messages that came in are remembered: an object with the methods of
+        :class:`turnout.collecting.message_reading.Seen`, which is the default and keeps them in
+        memory. A server keeps them in its database.
+
+    Raises
+    ------
+    PlanMismatchError
+        If the plans ask different things, or of different groups.
+    InvalidValueError
+        If there is no plan, or participation is personal, since messages carry no probability.
+    InvalidTypeError
+        If an argument is of the wrong type.
+
+    Notes
+    -----
+    A collector may be used by several threads. It holds what waits to be counted, the tally, and
+    with the default ``seen`` about 150 bytes for each message.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> plan = tn.Plan(tn.DirectEncoding(4.0, ["no", "yes"]), tn.Bernoulli(0.5))
+    >>> collector = tn.Collector(plan)
+    >>> messages = [plan.report(answer) for answer in ["no", "yes"] * 100]
+    >>> sent = [message for message in messages if message is not None]
+    >>> collector.accept(sent[0]).outcome, collector.accept(sent[0]).outcome
+    ('accepted', 'repeated')
+    >>> receipts = collector.accept_many([*sent, b"hello"])
+    >>> receipts.accepted == len(sent) - 1, receipts.refusals["malformed"]
+    (True, 1)
+    >>> collector.ask(200)
+    >>> collector.tally().nodes
+    200
+    """
+
+    def __init__(self, *plans: Plan, seen: Any = None) -> None:
+        if not plans:
+            raise InvalidValueError("plans must be at least one plan, got none")
+        for position, plan in enumerate(plans):
+            _arguments.instance(f"plans[{position}]", plan, Plan, "a Plan")
+            plans[0].check_same(plan, f"plans[{position}]")
+            if plan.groups != plans[0].groups:
+                raise PlanMismatchError(
+                    f"plans[{position}] must have the groups of plans[0], {plans[0].groups}, got "
+                    f"{plan.groups}"
+                )
+            refuse_personal(plan)
+        self._plans = tuple(plans)
+        self._reader = Reader(self._plans)
+        self._seen = Seen() if seen is None else seen
+        self._lock = threading.Lock()
+        self._asked: dict[Key, int] = {}
+        self._receipts = Receipts()
+        self._improbable = 0
+        self._waiting = self._reader.read([])
+        self._tallies: dict[Key, BaseTally] = {}
+
+    @property
+    def plan(self) -> Plan:
+        """The first of the plans: what is asked."""
+        return self._plans[0]
+
+    @property
+    def receipts(self) -> Receipts:
+        """What became of all messages so far."""
+        return self._receipts
+
+    @property
+    def asked(self) -> int | None:
+        """How many people were asked, as :meth:`ask` was told; None if it never was."""
+        return sum(self._asked.values()) if self._asked else None
+
+    @property
+    def improbable(self) -> int:
+        """How many of the reports honest devices send with negligible chance only; they count."""
+        with self._lock:
+            self._count()
+            return self._improbable
+
+    def ask(self, people: int, group: Any = ()) -> None:
+        """Say that so many more people were asked, silent ones included.
+
+        Parameters
+        ----------
+        people
+            How many.
+        group
+            Their group, where the plan has groups: a key of one value for each of its columns.
+
+        Raises
+        ------
+        InvalidValueError
+            If it is negative, or the plan has no such group.
+        InvalidTypeError
+            If it is no integer.
+        """
+        number = _arguments.integer("people", people, least=0, most=2**64 - 1)
+        key = self.plan.group_key("group", group)
+        with self._lock:
+            self._asked[key] = self._asked.get(key, 0) + number
+
+    def accept(self, message: bytes | str, *, received: datetime | None = None) -> Receipt:
+        """Take in one message.
+
+        Parameters
+        ----------
+        message
+            What a device sent: one line of JSON, its end may be left out.
+        received
+            When it came in, with a time zone; now by default.
+
+        Returns
+        -------
+        Receipt
+            Whether it counts, and if not, why.
+
+        Raises
+        ------
+        InvalidTypeError
+            If it is neither bytes nor text, or ``received`` no moment.
+        """
+        batch, repeated = self._taken([message], received)
+        for refusal in batch.refusals.values():
+            return Receipt("refused", refusal.kind, str(refusal))
+        return _REPEATED if repeated else _ACCEPTED
+
+    def accept_many(
+        self, messages: Iterable[bytes | str], *, received: datetime | None = None
+    ) -> Receipts:
+        """Take in many messages, or a file of them that is open: one a line.
+
+        Parameters
+        ----------
+        messages
+            What devices sent.
+        received
+            When they came in; now by default.
+
+        Returns
+        -------
+        Receipts
+            How many count, and what became of the others.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a message is neither bytes nor text: then none of them was taken.
+        """
+        batch, repeated = self._taken(messages, received)
+        return _receipts_of(batch, repeated)
+
+    def _taken(self, messages: Any, received: datetime | None) -> tuple[Batch, int]:
+        moment = None if received is None else _arguments.moment("received", received)
+        batch = self._reader.read(messages)
+        for number, plan in enumerate(self._plans):
+            if plan.expires is not None:
+                try:
+                    plan.check_current(moment)
+                except PlanExpiredError as error:
+                    batch.leave_out_expired(number, str(error))
+        with self._lock:
+            repeated = batch.leave_out_repeated(self._seen)
+            self._receipts += _receipts_of(batch, repeated)
+            self._waiting.take(batch)
+            if len(self._waiting) >= _WAITING:
+                self._count()
+        if batch.refusals or repeated:
+            tell(len(batch.refusals), repeated)
+        return batch, repeated
+
+    def tally(self) -> Any:
+        """Give the tally of all messages that count.
+
+        Returns
+        -------
+        BaseTally or GroupedTally
+            By group where the plan has groups. Its nodes are the people who were asked; where
+            everybody who is asked reports, they are those who reported.
+
+        Raises
+        ------
+        InvalidValueError
+            If fewer people were asked than reported, or silent people send nothing and
+            :meth:`ask` was never told how many were asked.
+        """
+        with self._lock:
+            self._count()
+            found = {key: self._with_asked(key, tally) for key, tally in self._tallies.items()}
+            for key in self._asked.keys() - found.keys():
+                found[key] = self._with_asked(key, self._none())
+        return self._put_together(found)
+
+    def drain(self) -> Any:
+        """Give the tally of what came in since this was last called, and forget it.
+
+        For who keeps tallies elsewhere and adds them up there. Nodes are those that reported: how
+        many were asked is kept elsewhere too.
+
+        Returns
+        -------
+        BaseTally or GroupedTally
+            As :meth:`tally`.
+        """
+        with self._lock:
+            self._count()
+            found, self._tallies = self._tallies, {}
+        return self._put_together(found)
+
+    def _put_together(self, found: dict[Key, BaseTally]) -> Any:
+        if self.plan.groups:
+            return GroupedTally(list(self.plan.groups), found, plan=self.plan)
+        return found.get((), self._none())
+
+    def _none(self) -> BaseTally:
+        tally: BaseTally = self.plan.oracle.tally_type.empty(self.plan)
+        return tally
+
+    def _with_asked(self, key: Key, tally: BaseTally) -> BaseTally:
+        """Say of how many people a tally is."""
+        asked = self._asked.get(key)
+        where = f" of the group {key}" if key else ""
+        if asked is None:
+            if self.plan.everyone_reports:
+                return tally
+            raise InvalidValueError(
+                f"say with ask(...) how many people{where} were asked: under "
+                f"{self.plan.participation!r} silent ones send nothing"
+            )
+        if asked < tally.received:
+            raise InvalidValueError(
+                f"{tally.received} people{where} reported, and ask(...) was told of {asked}"
+            )
+        # Where everybody reports, whoever is missing has not answered yet.
+        return tally if self.plan.everyone_reports else replace(tally, nodes=asked)
+
+    def _count(self) -> None:
+        """Count what waits."""
+        together, self._waiting = self._waiting, self._reader.read([])
+        if not len(together):
+            return
+        oracle = self.plan.oracle
+        for key, codes in together.by_group():
+            self._improbable += int(np.count_nonzero(oracle.improbable(codes)))
+            counts = oracle.count_reports(codes)
+            counted = oracle.tally_type.of(self.plan, counts, len(codes))
+            earlier = self._tallies.get(key)
+            self._tallies[key] = counted if earlier is None else earlier.merge(counted)
+
+
+def _receipts_of(batch: Batch, repeated: int) -> Receipts:
+    refusals = Receipts().refusals
+    for refusal in batch.refusals.values():
+        refusals[refusal.kind] += 1
+    return Receipts(len(batch), repeated, refusals)
