@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use turnout::Error;
-use turnout::accounting::{
+use turnout_core::Error;
+use turnout_core::accounting::{
     CountSampling, IntegerNoise, RandomParticipation, Shuffle, ShuffleLaw, evaluate,
 };
 

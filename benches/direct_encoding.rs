@@ -3,10 +3,10 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use turnout::Error;
-use turnout::frequency::{DirectEncoding, Selection};
-use turnout::parameters::{DomainSize, Epsilon, Probability};
-use turnout::random::{AesStreams, Purpose, Skips, Streams, Words, binomial, uniform_below};
+use turnout_core::Error;
+use turnout_core::frequency::{DirectEncoding, Selection};
+use turnout_core::parameters::{DomainSize, Epsilon, Probability};
+use turnout_core::random::{AesStreams, Purpose, Skips, Streams, Words, binomial, uniform_below};
 
 const NODES: usize = 4_000_000;
 const SIZE: u64 = 100;

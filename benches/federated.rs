@@ -3,9 +3,9 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use turnout::Error;
-use turnout::federated::{BernoulliSelection, rounded_gaussian};
-use turnout::random::AesStreams;
+use turnout_core::Error;
+use turnout_core::federated::{BernoulliSelection, rounded_gaussian};
+use turnout_core::random::AesStreams;
 
 const DRAWS: usize = 1_000_000;
 

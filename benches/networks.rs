@@ -3,9 +3,9 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use turnout::Error;
-use turnout::random::{AesStreams, Purpose, Streams, uniform_below};
-use turnout::samplers::{Activation, DenseNetwork, NetworkSum};
+use turnout_core::Error;
+use turnout_core::random::{AesStreams, Purpose, Streams, uniform_below};
+use turnout_core::samplers::{Activation, DenseNetwork, NetworkSum};
 
 const ROUNDS: usize = 10;
 const HIDDEN: usize = 25;

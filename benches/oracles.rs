@@ -3,14 +3,14 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use turnout::Error;
-use turnout::frequency::{
+use turnout_core::Error;
+use turnout_core::frequency::{
     CountMeanSketch, FrequencyOracle, HadamardCountMeanSketch, HadamardResponse, LocalHashing,
     PooledLocalHashing, ProjectiveGeometryResponse, Selection, SubsetSelection, SummationHistogram,
     UnaryEncoding,
 };
-use turnout::parameters::{DomainSize, Epsilon, Probability};
-use turnout::random::{AesStreams, Purpose, Streams, uniform_below};
+use turnout_core::parameters::{DomainSize, Epsilon, Probability};
+use turnout_core::random::{AesStreams, Purpose, Streams, uniform_below};
 
 const SIZE: u64 = 100;
 

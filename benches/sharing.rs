@@ -12,10 +12,10 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use prio::codec::Encode;
 use prio::vdaf::Client;
 use prio::vdaf::prio3::{Prio3, Prio3Histogram, Prio3MultihotCountVec};
-use turnout::Error;
-use turnout::parameters::DomainSize;
-use turnout::random::{AesStreams, Purpose, Streams};
-use turnout::sharing::{OneHotSharing, PrimeField, ShareSum};
+use turnout_core::Error;
+use turnout_core::parameters::DomainSize;
+use turnout_core::random::{AesStreams, Purpose, Streams};
+use turnout_core::sharing::{OneHotSharing, PrimeField, ShareSum};
 
 const SIZES: [usize; 3] = [30, 1000, 100_000];
 

@@ -28,12 +28,12 @@ const TOGETHER: usize = 1 << 12;
 /// [`Error::Integer`] if the offsets descend or leave the data.
 ///
 /// ```
-/// use turnout::identity::keyed_digests;
+/// use turnout_core::identity::keyed_digests;
 ///
 /// let digests = keyed_digests(&[0, 3, 6, 9], b"annbobann", &[7; 32], b"survey of 2026")?;
 /// assert_eq!(digests[0], digests[2]);
 /// assert_ne!(digests[0], digests[1]);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 pub fn keyed_digests(
     offsets: &[i64],

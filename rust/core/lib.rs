@@ -18,11 +18,11 @@
 //! # Example
 //!
 //! ```
-//! use turnout::frequency::{DirectEncoding, Selection};
-//! use turnout::parameters::{DomainSize, Epsilon, Probability};
-//! use turnout::random::AesStreams;
+//! use turnout_core::frequency::{DirectEncoding, Selection};
+//! use turnout_core::parameters::{DomainSize, Epsilon, Probability};
+//! use turnout_core::random::AesStreams;
 //!
-//! # fn main() -> Result<(), turnout::Error> {
+//! # fn main() -> Result<(), turnout_core::Error> {
 //! let oracle = DirectEncoding::new(Epsilon::new(1.0)?, DomainSize::new(3)?)?;
 //! let answers = [0_u8, 1, 2, 1, 1, 0];
 //! let streams = AesStreams::from_operating_system()?;
@@ -51,3 +51,8 @@ mod stirling;
 mod vectors;
 
 pub use error::{Error, Result};
+
+/// The examples of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

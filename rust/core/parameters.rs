@@ -20,11 +20,11 @@ impl Epsilon {
     /// [`Error::Epsilon`] if the value is not finite, not above zero, or above the maximum.
     ///
     /// ```
-    /// use turnout::parameters::Epsilon;
+    /// use turnout_core::parameters::Epsilon;
     /// assert_eq!(Epsilon::new(1.0)?.get(), 1.0);
     /// assert!(Epsilon::new(0.0).is_err());
     /// assert!(Epsilon::new(f64::NAN).is_err());
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn new(value: f64) -> Result<Self> {
         if value > 0.0 && value <= Self::MAXIMUM {
@@ -58,11 +58,11 @@ impl Probability {
     /// [`Error::Probability`] if the value is not in (0, 1].
     ///
     /// ```
-    /// use turnout::parameters::Probability;
+    /// use turnout_core::parameters::Probability;
     /// assert_eq!(Probability::new(0.25)?.get(), 0.25);
     /// assert!(Probability::new(0.0).is_err());
     /// assert!(Probability::new(1.5).is_err());
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn new(value: f64) -> Result<Self> {
         if value > 0.0 && value <= 1.0 {
@@ -94,10 +94,10 @@ impl DomainSize {
     /// [`Error::DomainSize`] if the value is below 2 or above the maximum.
     ///
     /// ```
-    /// use turnout::parameters::DomainSize;
+    /// use turnout_core::parameters::DomainSize;
     /// assert_eq!(DomainSize::new(100)?.get(), 100);
     /// assert!(DomainSize::new(1).is_err());
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn new(value: u64) -> Result<Self> {
         match u32::try_from(value) {

@@ -4,14 +4,14 @@
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::One;
-use turnout::Error;
-use turnout::frequency::{
+use turnout_core::Error;
+use turnout_core::frequency::{
     BitStage, CountMeanSketch, DirectEncoding, HadamardCountMeanSketch, HadamardResponse,
     LocalHashing, Memoized, MemoizedDirect, MemoizedUnary, PooledLocalHashing,
     ProjectiveGeometryResponse, SubsetSelection, SummationHistogram, UnaryEncoding,
 };
-use turnout::parameters::{DomainSize, Epsilon};
-use turnout::samplers::Band;
+use turnout_core::parameters::{DomainSize, Epsilon};
+use turnout_core::samplers::Band;
 
 /// Partial sums of the exponential series: a lower bound of `e^x`, and an upper bound by the
 /// geometric bound of the rest. Nothing here is shared with the library's own bounds.
@@ -41,7 +41,7 @@ fn sizes() -> impl Iterator<Item = u64> {
 
 #[test]
 fn the_likelihood_ratio_is_at_most_e_to_the_epsilon_and_within_1e_minus_9_of_it()
--> Result<(), turnout::Error> {
+-> Result<(), turnout_core::Error> {
     let epsilons = [
         1e-6,
         1e-4,
@@ -93,7 +93,7 @@ fn the_likelihood_ratio_is_at_most_e_to_the_epsilon_and_within_1e_minus_9_of_it(
 
 #[test]
 fn the_realised_epsilon_is_rounded_up_but_never_above_the_one_asked_for()
--> Result<(), turnout::Error> {
+-> Result<(), turnout_core::Error> {
     for epsilon in [1e-6, 0.1, 1.0, 3.3, 12.0, 30.0, 42.0] {
         for size in [2, 3, 100, 1 << 16, 1 << 20] {
             let oracle = DirectEncoding::new(Epsilon::new(epsilon)?, DomainSize::new(size)?)?;
@@ -109,7 +109,8 @@ fn the_realised_epsilon_is_rounded_up_but_never_above_the_one_asked_for()
 }
 
 #[test]
-fn limits_of_weights_are_the_widest_whole_numbers_within_the_band() -> Result<(), turnout::Error> {
+fn limits_of_weights_are_the_widest_whole_numbers_within_the_band()
+-> Result<(), turnout_core::Error> {
     for epsilon in [1e-9, 1e-3, 0.1, 0.5, 1.0, 2.0, 3.7, 5.0, 10.0, 21.0, 42.0] {
         let (Some((half_low, half_high)), Some((low, high))) =
             (exponential(0.5 * epsilon), exponential(epsilon))

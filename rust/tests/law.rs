@@ -1,10 +1,10 @@
 //! Statistical tests of direct encoding at alpha = 1e-6, and its independence of threads.
 
 use rayon::ThreadPoolBuilder;
-use turnout::Error;
-use turnout::frequency::{CHUNK, Code, DirectEncoding, NodeProbabilities, Selection};
-use turnout::parameters::{DomainSize, Epsilon, Probability};
-use turnout::random::{AesStreams, Purpose, Streams, uniform_below};
+use turnout_core::Error;
+use turnout_core::frequency::{CHUNK, Code, DirectEncoding, NodeProbabilities, Selection};
+use turnout_core::parameters::{DomainSize, Epsilon, Probability};
+use turnout_core::random::{AesStreams, Purpose, Streams, uniform_below};
 
 /// Two-sided normal quantile at alpha = 1e-6 over up to 50 comparisons.
 const Z: f64 = 5.7;

@@ -1,15 +1,15 @@
 //! Laws of the reports of every oracle at alpha = 1e-6, and that every way to a tally is the same.
 
 use rayon::ThreadPoolBuilder;
-use turnout::Error;
-use turnout::frequency::{
+use turnout_core::Error;
+use turnout_core::frequency::{
     BitStage, CHUNK, CountMeanSketch, DirectEncoding, FrequencyOracle, HadamardCountMeanSketch,
     HadamardResponse, LocalHashing, Memoized, MemoizedDirect, MemoizedUnary, NodeProbabilities,
     PooledLocalHashing, ProjectiveGeometryResponse, Selection, SubsetSelection, SummationHistogram,
     Tally, UnaryEncoding,
 };
-use turnout::parameters::{DomainSize, Epsilon, Probability};
-use turnout::random::AesStreams;
+use turnout_core::parameters::{DomainSize, Epsilon, Probability};
+use turnout_core::random::AesStreams;
 
 const ALL: f64 = 18_446_744_073_709_551_616.0;
 

@@ -3,13 +3,13 @@
 use core::cmp::Ordering;
 
 use proptest::prelude::*;
-use turnout::frequency::{DirectEncoding, Selection};
-use turnout::parameters::{DomainSize, Epsilon, Probability};
-use turnout::random::{
+use turnout_core::frequency::{DirectEncoding, Selection};
+use turnout_core::parameters::{DomainSize, Epsilon, Probability};
+use turnout_core::random::{
     AesStreams, ExponentialBounds, Purpose, Skips, Streams, binomial, multinomial_uniform,
     uniform_below,
 };
-use turnout::samplers::{Band, weights};
+use turnout_core::samplers::{Band, weights};
 
 proptest! {
     #[test]

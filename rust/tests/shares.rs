@@ -1,8 +1,8 @@
 //! Properties of fields and shares, for random primes of every size.
 
 use proptest::prelude::*;
-use turnout::random::{AesStreams, Purpose, Streams};
-use turnout::sharing::{Element, PrimeField, ShareSum};
+use turnout_core::random::{AesStreams, Purpose, Streams};
+use turnout_core::sharing::{Element, PrimeField, ShareSum};
 
 /// A field whose modulus has a random number of bits, and up to 200 of its elements.
 fn field() -> impl Strategy<Value = PrimeField> {

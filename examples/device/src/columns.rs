@@ -2,7 +2,7 @@
 //! its name, or a list of them in the order of the plan.
 
 use serde_json::value::RawValue;
-use turnout::frequency::Selection;
+use turnout_core::frequency::Selection;
 
 use crate::Refusal;
 use crate::labels::Labels;

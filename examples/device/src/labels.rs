@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
-use turnout::frequency::Selection;
+use turnout_core::frequency::Selection;
 
 use crate::Refusal;
 use crate::members::Members;

@@ -1,7 +1,7 @@
 //! Where the noise comes from.
 
 use sha2::{Digest, Sha256};
-use turnout::random::AesStreams;
+use turnout_core::random::AesStreams;
 
 use crate::Refusal;
 

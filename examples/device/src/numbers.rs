@@ -1,10 +1,10 @@
 //! Numbers within bounds: for a mean, of one number or of several, or for a distribution.
 
 use serde_json::value::RawValue;
-use turnout::frequency::{FrequencyOracle, Selection, SquareWave};
-use turnout::mean::{Bounds, Dimensions, Duchi, Hybrid, Mechanism, Piecewise};
-use turnout::parameters::{DomainSize, Epsilon};
-use turnout::random::AesStreams;
+use turnout_core::frequency::{FrequencyOracle, Selection, SquareWave};
+use turnout_core::mean::{Bounds, Dimensions, Duchi, Hybrid, Mechanism, Piecewise};
+use turnout_core::parameters::{DomainSize, Epsilon};
+use turnout_core::random::AesStreams;
 
 use crate::Refusal;
 use crate::members::Members;
@@ -16,7 +16,7 @@ use crate::reports::{Layout, Report, Word, narrowest};
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Makes the reports of the nodes that take part.
-type Draw = dyn Fn(&[f64], &Selection<'_>, &AesStreams) -> turnout::Result<Vec<Report>>;
+type Draw = dyn Fn(&[f64], &Selection<'_>, &AesStreams) -> turnout_core::Result<Vec<Report>>;
 
 /// A question for numbers.
 struct Numbers {
@@ -39,7 +39,7 @@ pub(crate) fn mean(asked: &Description<'_>) -> Result<Box<dyn Question>, Refusal
             _ => of_mechanism(Piecewise::new(epsilon, bounds, dimensions)?),
         })
     };
-    Ok(Box::new(made().map_err(|error: turnout::Error| error.to_string())?))
+    Ok(Box::new(made().map_err(|error: turnout_core::Error| error.to_string())?))
 }
 
 /// Reads the square wave mechanism.
@@ -57,7 +57,7 @@ pub(crate) fn square_wave(asked: &Description<'_>) -> Result<Box<dyn Question>, 
         };
         Ok(Numbers { bounds, dimensions: 1, draw: Box::new(draw) })
     };
-    Ok(Box::new(made().map_err(|error: turnout::Error| error.to_string())?))
+    Ok(Box::new(made().map_err(|error: turnout_core::Error| error.to_string())?))
 }
 
 /// The bounds of numbers, and what stands beside them.
@@ -133,7 +133,7 @@ impl Question for Numbers {
         }
         let values = answers.each(|line| self.find(line))?.concat();
         (self.draw)(&values, selection, &noise.streams()?)
-            .map_err(|error: turnout::Error| error.to_string())
+            .map_err(|error: turnout_core::Error| error.to_string())
     }
 }
 

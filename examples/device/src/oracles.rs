@@ -1,12 +1,12 @@
 //! The randomizers that a plan can name.
 
-use turnout::frequency::{
+use turnout_core::frequency::{
     CountMeanSketch, DirectEncoding, FrequencyOracle, HadamardCountMeanSketch, HadamardResponse,
     LocalHashing, PooledLocalHashing, ProjectiveGeometryResponse, Randomizer as _, Selection,
     SubsetSelection, SummationHistogram, UnaryEncoding,
 };
-use turnout::parameters::{DomainSize, Epsilon};
-use turnout::random::AesStreams;
+use turnout_core::parameters::{DomainSize, Epsilon};
+use turnout_core::random::AesStreams;
 
 use crate::Refusal;
 use crate::labels::Labels;
@@ -23,7 +23,7 @@ pub(crate) struct Nodes<'a> {
 }
 
 /// Makes the reports of the nodes that take part.
-type Draw = dyn Fn(Nodes<'_>) -> turnout::Result<Vec<Report>>;
+type Draw = dyn Fn(Nodes<'_>) -> turnout_core::Result<Vec<Report>>;
 
 /// A randomizer of codes that a plan describes.
 pub(crate) struct Randomizer {
@@ -104,7 +104,7 @@ macro_rules! numbers {
 
 /// The randomizer of that name; takes the members that it needs.
 fn make(name: &str, members: &mut Members<'_>, epsilon: f64, size: u64) -> Result<Made, Refusal> {
-    let refused = |error: turnout::Error| error.to_string();
+    let refused = |error: turnout_core::Error| error.to_string();
     let epsilon = Epsilon::new(epsilon).map_err(refused)?;
     let domain = DomainSize::new(size).map_err(refused)?;
     match name {
@@ -180,7 +180,7 @@ const fn bytes_of<O: FrequencyOracle<Item: Word>>(_: &O) -> usize {
     O::Item::BYTES
 }
 
-fn draw<O>(oracle: &O, layout: Layout, nodes: Nodes<'_>) -> turnout::Result<Vec<Report>>
+fn draw<O>(oracle: &O, layout: Layout, nodes: Nodes<'_>) -> turnout_core::Result<Vec<Report>>
 where
     O: FrequencyOracle<Item: Word>,
 {

@@ -4,8 +4,8 @@
 //! of the part; what the part's randomizer reported follows, and zeros up to the width of the widest.
 //! Where it reports all parts, they stand beside each other.
 
-use turnout::frequency::Selection;
-use turnout::samplers::choose_many;
+use turnout_core::frequency::Selection;
+use turnout_core::samplers::choose_many;
 
 use crate::Refusal;
 use crate::columns::{Columns, combined};
@@ -185,7 +185,7 @@ impl Question for Parts {
         selection: &Selection<'_>,
         noise: Noise,
     ) -> Result<Vec<Report>, Refusal> {
-        let refused = |error: turnout::Error| error.to_string();
+        let refused = |error: turnout_core::Error| error.to_string();
         let codes = self.codes(answers)?;
         let nodes = answers.lines.len();
         let present = selection.participants(nodes, &noise.streams()?).map_err(refused)?;

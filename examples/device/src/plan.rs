@@ -6,8 +6,8 @@ use ed25519_dalek::{Signature, VerifyingKey};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use turnout::frequency::Selection;
-use turnout::parameters::Probability;
+use turnout_core::frequency::Selection;
+use turnout_core::parameters::Probability;
 
 use crate::Refusal;
 use crate::members::Members;

@@ -1,7 +1,7 @@
 //! What is asked: a question of one of the kinds that a plan can name.
 
 use serde_json::value::RawValue;
-use turnout::frequency::Selection;
+use turnout_core::frequency::Selection;
 
 use crate::Refusal;
 use crate::columns::JointTable;

@@ -1,6 +1,6 @@
 //! The rounds of protocols: a round that searches for frequent values, and a second round.
 
-use turnout::frequency::{NodeProbabilities, Selection};
+use turnout_core::frequency::{NodeProbabilities, Selection};
 
 use crate::Refusal;
 use crate::labels::Labels;
@@ -102,7 +102,7 @@ impl SecondRound {
         selection: &Selection<'_>,
         noise: Noise,
     ) -> Result<Vec<u32>, Refusal> {
-        let refused = |error: turnout::Error| error.to_string();
+        let refused = |error: turnout_core::Error| error.to_string();
         let asked = selection.participants(codes.len(), &noise.streams()?).map_err(refused)?;
         let asked: Vec<u32> = chosen(codes, &asked).collect();
         let places: Vec<i64> = asked.iter().copied().map(i64::from).collect();

@@ -6,10 +6,10 @@
 //! them larger.
 //!
 //! ```
-//! use turnout::accounting::RandomParticipation;
+//! use turnout_core::accounting::RandomParticipation;
 //! let round = RandomParticipation::new(0.001, 0.1, 30, 2.37329)?;
 //! assert!(round.remove(0.015).delta < 1e-6);
-//! # Ok::<(), turnout::Error>(())
+//! # Ok::<(), turnout_core::Error>(())
 //! ```
 
 mod counts;

@@ -22,13 +22,13 @@ const TOGETHER: usize = 64;
 /// thousand.
 ///
 /// ```
-/// use turnout::federated::BernoulliSelection;
-/// use turnout::random::AesStreams;
+/// use turnout_core::federated::BernoulliSelection;
+/// use turnout_core::random::AesStreams;
 ///
 /// let streams = AesStreams::from_operating_system()?;
 /// let selected = BernoulliSelection::new(1e-6)?.select(1 << 30, &streams)?;
 /// assert!(selected.is_sorted() && (800..1400).contains(&selected.len()));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct BernoulliSelection(Rule);

@@ -85,10 +85,10 @@ impl<'a> SupportRows<'a> {
     /// For each report, the sum of the coefficients of the answers that it supports.
     ///
     /// ```
-    /// use turnout::frequency::SupportRows;
+    /// use turnout_core::frequency::SupportRows;
     /// let rows = SupportRows::new(&[0b011, 0b100], 3)?;
     /// assert_eq!(rows.sums(&[0.5, 0.25, 0.125])?, [0.75, 0.125]);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     ///
     /// # Errors
@@ -122,14 +122,14 @@ impl<'a> SupportRows<'a> {
     /// The frequencies are non-negative and add up to one; the weights are positive.
     ///
     /// ```
-    /// use turnout::frequency::SupportRows;
+    /// use turnout_core::frequency::SupportRows;
     /// // Three reports of the first of two answers and one of the other, each three times as likely
     /// // from its own answer: the log-likelihood is largest at (1, 0).
     /// let rows = SupportRows::new(&[0b01, 0b10], 2)?;
     /// let step = rows.step(&[1.0, 0.0], &[3.0, 1.0], 3.0)?;
     /// assert!((step.gradient[0] - 1.0).abs() < 1e-15);
     /// assert!((step.gradient[1] - 1.0).abs() < 1e-15);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     ///
     /// # Errors

@@ -149,12 +149,12 @@ impl<'a> Selection<'a> {
     /// [`Error::LengthMismatch`] if there is not one probability for each node.
     ///
     /// ```
-    /// use turnout::frequency::Selection;
-    /// use turnout::random::AesStreams;
+    /// use turnout_core::frequency::Selection;
+    /// use turnout_core::random::AesStreams;
     ///
     /// let positions = Selection::everyone().participants(3, &AesStreams::from_seed(1))?;
     /// assert_eq!(positions, [0, 1, 2]);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn participants<S: Streams>(&self, nodes: usize, streams: &S) -> Result<Vec<i64>> {
         self.check_length(nodes)?;

@@ -9,11 +9,11 @@ use crate::{Error, Result};
 /// The public bounds of every coordinate of a value.
 ///
 /// ```
-/// use turnout::mean::Bounds;
+/// use turnout_core::mean::Bounds;
 /// let bounds = Bounds::new(0.0, 120.0)?;
 /// assert_eq!(bounds.position(30.0), 1 << 61);
 /// assert!(Bounds::new(1.0, 1.0).is_err());
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
@@ -68,11 +68,11 @@ impl Bounds {
     /// [`Error::OutsideBounds`] if a value is outside the bounds.
     ///
     /// ```
-    /// use turnout::mean::Bounds;
-    /// use turnout::parameters::DomainSize;
+    /// use turnout_core::mean::Bounds;
+    /// use turnout_core::parameters::DomainSize;
     /// let tenths = Bounds::new(0.0, 10.0)?.bins(&[0.0, 2.9, 7.0, 10.0], DomainSize::new(10)?)?;
     /// assert_eq!(tenths, [0, 2, 7, 9]);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn bins(self, values: &[f64], bins: DomainSize) -> Result<Vec<u16>> {
         let mut found = vec![0; values.len()];
@@ -132,10 +132,10 @@ impl Dimensions {
     /// [`Error::Dimensions`] if it is zero or above the maximum.
     ///
     /// ```
-    /// use turnout::mean::Dimensions;
+    /// use turnout_core::mean::Dimensions;
     /// assert_eq!(Dimensions::new(3)?.get(), 3);
     /// assert!(Dimensions::new(0).is_err());
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn new(value: u64) -> Result<Self> {
         match u32::try_from(value) {

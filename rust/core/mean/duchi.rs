@@ -23,10 +23,10 @@ use crate::random::{ExponentialBounds, Words};
 /// Duchi's mechanism.
 ///
 /// ```
-/// use turnout::frequency::Selection;
-/// use turnout::mean::{Bounds, Dimensions, Duchi, Mechanism};
-/// use turnout::parameters::Epsilon;
-/// use turnout::random::AesStreams;
+/// use turnout_core::frequency::Selection;
+/// use turnout_core::mean::{Bounds, Dimensions, Duchi, Mechanism};
+/// use turnout_core::parameters::Epsilon;
+/// use turnout_core::random::AesStreams;
 ///
 /// let bounds = Bounds::new(-1.0, 1.0)?;
 /// let duchi = Duchi::new(Epsilon::new(1.0)?, bounds, Dimensions::new(1)?)?;
@@ -34,7 +34,7 @@ use crate::random::{ExponentialBounds, Words};
 /// let sums = duchi.collect(&[0.5; 10_000], &Selection::everyone(), &AesStreams::from_seed(1))?;
 /// let ups = sums.coordinates[0].first as f64 / 10_000.0;
 /// assert!(((2.0 * ups - 1.0) * duchi.scale() - 0.5).abs() < 0.2);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Duchi {

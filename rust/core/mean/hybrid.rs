@@ -27,17 +27,17 @@ pub const ALONE: f64 = 0.609_352_493;
 /// The hybrid mechanism.
 ///
 /// ```
-/// use turnout::frequency::Selection;
-/// use turnout::mean::{Bounds, Dimensions, Hybrid, Mechanism};
-/// use turnout::parameters::Epsilon;
-/// use turnout::random::AesStreams;
+/// use turnout_core::frequency::Selection;
+/// use turnout_core::mean::{Bounds, Dimensions, Hybrid, Mechanism};
+/// use turnout_core::parameters::Epsilon;
+/// use turnout_core::random::AesStreams;
 ///
 /// let hybrid = Hybrid::new(Epsilon::new(2.0)?, Bounds::new(-1.0, 1.0)?, Dimensions::new(1)?)?;
 /// assert!(hybrid.realized_epsilon() <= 2.0);
 /// let sums = hybrid.collect(&[0.5; 10_000], &Selection::everyone(), &AesStreams::from_seed(1))?;
 /// let (first, last) = (sums.coordinates[0].first as f64, (hybrid.cells() - 1) as f64);
 /// assert!(((2.0 * first / 10_000.0 - last) * hybrid.scale() - 0.5).abs() < 0.1);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hybrid {

@@ -29,10 +29,10 @@ const LARGEST: f64 = 4_294_967_296.0;
 /// The piecewise mechanism.
 ///
 /// ```
-/// use turnout::frequency::Selection;
-/// use turnout::mean::{Bounds, Dimensions, Mechanism, Piecewise};
-/// use turnout::parameters::Epsilon;
-/// use turnout::random::AesStreams;
+/// use turnout_core::frequency::Selection;
+/// use turnout_core::mean::{Bounds, Dimensions, Mechanism, Piecewise};
+/// use turnout_core::parameters::Epsilon;
+/// use turnout_core::random::AesStreams;
 ///
 /// let bounds = Bounds::new(0.0, 10.0)?;
 /// let piecewise = Piecewise::new(Epsilon::new(6.0)?, bounds, Dimensions::new(5)?)?;
@@ -42,7 +42,7 @@ const LARGEST: f64 = 4_294_967_296.0;
 /// let sums = piecewise.collect(&values, &Selection::everyone(), &AesStreams::from_seed(1))?;
 /// assert_eq!(sums.received, 2);
 /// assert_eq!(sums.coordinates.iter().map(|sums| sums.seen).sum::<u64>(), 4);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Piecewise {

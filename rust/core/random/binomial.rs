@@ -27,7 +27,7 @@ use crate::stirling::stirling_error;
 /// `probability` is clamped to [0, 1]; a NaN counts as zero.
 ///
 /// ```
-/// use turnout::random::{AesStreams, Purpose, Streams, binomial};
+/// use turnout_core::random::{AesStreams, Purpose, Streams, binomial};
 /// let mut stream = AesStreams::from_seed(1).stream(Purpose::Simulation, 0);
 /// assert_eq!(binomial(10, 1.0, &mut stream), 10);
 /// let heads = binomial(1_000_000_000_000, 0.5, &mut stream);

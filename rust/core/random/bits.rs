@@ -20,7 +20,7 @@ const ROUNDS: usize = 8;
 /// half random words make 64 bits, instead of 64.
 ///
 /// ```
-/// use turnout::random::{AesStreams, BiasedBits, Purpose, Streams};
+/// use turnout_core::random::{AesStreams, BiasedBits, Purpose, Streams};
 ///
 /// let quarter = BiasedBits::new(1 << 62);
 /// let mut words = [0; 1000];

@@ -13,7 +13,7 @@ const BITS: u64 = 256;
 /// rounded down, every operation on the upper bound up.
 ///
 /// ```
-/// use turnout::random::ExponentialBounds;
+/// use turnout_core::random::ExponentialBounds;
 /// let e = ExponentialBounds::new(1.0);
 /// assert_eq!(e.floor_times(1_000_000_000_000), 2_718_281_828_459);
 /// assert_eq!(e.floor_quotient(1_000_000_000_000, 0), 367_879_441_171);

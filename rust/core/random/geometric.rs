@@ -32,15 +32,15 @@ const FIRST_BITS: u64 = 256;
 /// Selection of nodes, each with the same probability, independently and exactly.
 ///
 /// ```
-/// use turnout::parameters::Probability;
-/// use turnout::random::{AesStreams, Purpose, Skips, Streams};
+/// use turnout_core::parameters::Probability;
+/// use turnout_core::random::{AesStreams, Purpose, Skips, Streams};
 ///
 /// let skips = Skips::new(Probability::new(0.01)?);
 /// let mut stream = AesStreams::from_seed(1).stream(Purpose::Participation, 0);
 /// let mut selected = Vec::new();
 /// skips.select(65_536, &mut stream, &mut selected);
 /// assert!(selected.is_sorted() && (400..1000).contains(&selected.len()));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Skips {

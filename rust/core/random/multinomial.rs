@@ -11,7 +11,7 @@ use super::{binomial, uniform_below};
 /// Does nothing if there are no cells.
 ///
 /// ```
-/// use turnout::random::{AesStreams, Purpose, Streams, multinomial_uniform};
+/// use turnout_core::random::{AesStreams, Purpose, Streams, multinomial_uniform};
 /// let mut stream = AesStreams::from_seed(1).stream(Purpose::Simulation, 0);
 /// let mut counts = [0; 10];
 /// multinomial_uniform(1_000_000, &mut counts, &mut stream);

@@ -18,7 +18,7 @@ use super::uniform_below;
 /// one, and there are no failures before no success.
 ///
 /// ```
-/// use turnout::random::{AesStreams, Purpose, Streams, negative_binomial};
+/// use turnout_core::random::{AesStreams, Purpose, Streams, negative_binomial};
 /// let mut stream = AesStreams::from_seed(1).stream(Purpose::Simulation, 0);
 /// assert_eq!(negative_binomial(10, 1.0, &mut stream), 0);
 /// let failures = negative_binomial(1_000_000, 0.5, &mut stream);

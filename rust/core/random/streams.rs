@@ -95,7 +95,7 @@ pub trait Words: Rng {
 ///
 /// ```
 /// use rand::Rng;
-/// use turnout::random::{AesStreams, Purpose, Streams};
+/// use turnout_core::random::{AesStreams, Purpose, Streams};
 ///
 /// let streams = AesStreams::from_seed(7);
 /// let first = streams.stream(Purpose::Report, 0).next_u64();
@@ -202,7 +202,7 @@ impl AesStreams {
     ///
     /// ```
     /// use rand::Rng;
-    /// use turnout::random::{AesStreams, Purpose, Streams};
+    /// use turnout_core::random::{AesStreams, Purpose, Streams};
     ///
     /// let (whole, piece) = (AesStreams::from_seed(7), AesStreams::from_seed(7).starting_at(3));
     /// let word = piece.stream(Purpose::Report, 1).next_u64();
@@ -221,7 +221,7 @@ impl AesStreams {
     ///
     /// ```
     /// use rand::Rng;
-    /// use turnout::random::{AesStreams, Purpose, Streams};
+    /// use turnout_core::random::{AesStreams, Purpose, Streams};
     ///
     /// let streams = AesStreams::from_seed(7);
     /// let words = [0, 1].map(|part| streams.part(part).stream(Purpose::Report, 0).next_u64());

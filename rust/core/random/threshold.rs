@@ -19,12 +19,12 @@ pub enum Rounding {
 /// A probability realised as a count of the 2^64 words: a word below the threshold is a success.
 ///
 /// ```
-/// use turnout::random::{Rounding, Threshold};
+/// use turnout_core::random::{Rounding, Threshold};
 /// let half = Threshold::new(0.5, Rounding::Down)?;
 /// assert_eq!(half.words(), 1 << 63);
 /// assert!(half.accepts(0));
 /// assert!(!half.accepts(1 << 63));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Threshold(u128);
@@ -72,11 +72,11 @@ impl Threshold {
 /// threshold left over, and so on.
 ///
 /// ```
-/// use turnout::parameters::Probability;
-/// use turnout::random::{AesStreams, Bernoulli, Purpose, Streams};
+/// use turnout_core::parameters::Probability;
+/// use turnout_core::random::{AesStreams, Bernoulli, Purpose, Streams};
 /// let mut stream = AesStreams::from_seed(1).stream(Purpose::Participation, 0);
 /// assert!(Bernoulli::new(1.0)?.draw(&mut stream));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bernoulli {

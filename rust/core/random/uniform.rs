@@ -8,7 +8,7 @@ use rand::Rng;
 /// (2019), algorithm 5. A bound of zero is read as 2^64.
 ///
 /// ```
-/// use turnout::random::{AesStreams, Purpose, Streams, uniform_below};
+/// use turnout_core::random::{AesStreams, Purpose, Streams, uniform_below};
 /// let mut stream = AesStreams::from_seed(1).stream(Purpose::Simulation, 0);
 /// assert!(uniform_below(10, &mut stream) < 10);
 /// ```

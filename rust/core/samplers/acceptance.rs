@@ -25,15 +25,15 @@ const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 /// Rows run on the current rayon pool and depend on `streams` alone.
 ///
 /// ```
-/// use turnout::random::AesStreams;
-/// use turnout::samplers::first_accepted;
+/// use turnout_core::random::AesStreams;
+/// use turnout_core::samplers::first_accepted;
 ///
 /// let streams = AesStreams::from_operating_system()?;
 /// let gaps = [0.0, 0.3, 0.3, 0.0]; // two rows: the first gap of the first is always accepted
 /// let accepted = first_accepted(&gaps, 2, 0.5, &streams)?;
 /// assert_eq!(accepted[0], Some(0));
 /// assert!(accepted[1].is_some());
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 ///
 /// # Errors

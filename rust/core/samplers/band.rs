@@ -17,12 +17,12 @@ pub const LARGEST_TOTAL: u64 = 1 << 62;
 /// function. So two data sets never give weights of a ratio above `e^epsilon`.
 ///
 /// ```
-/// use turnout::samplers::Band;
+/// use turnout_core::samplers::Band;
 /// let band = Band::mollifier(1.0)?;
 /// assert_eq!(band.limits(1_000_000)?, (606_531, 1_648_721)); // e^-1/2 and e^1/2
 /// let band = Band::from_base(0.5, 1.0)?;
 /// assert_eq!(band.limits(1_000_000)?, (500_000, 1_359_140)); // 1/2 and e/2
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Band {

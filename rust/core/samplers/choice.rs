@@ -20,10 +20,10 @@ pub const LARGEST_ROW: usize = 1 << 30;
 /// less than 2^64: without a total there is no choice, and the first index is given.
 ///
 /// ```
-/// use turnout::random::{AesStreams, Purpose, Streams};
+/// use turnout_core::random::{AesStreams, Purpose, Streams};
 /// let mut stream = AesStreams::from_operating_system()?.stream(Purpose::Choice, 0);
-/// assert_eq!(turnout::samplers::choose(&[0, 7, 0], &mut stream), 1);
-/// # Ok::<(), turnout::Error>(())
+/// assert_eq!(turnout_core::samplers::choose(&[0, 7, 0], &mut stream), 1);
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 pub fn choose<R: Rng + ?Sized>(weights: &[u64], rng: &mut R) -> usize {
     let total = weights.iter().fold(0, |sum: u64, &weight| sum.wrapping_add(weight));
@@ -43,11 +43,11 @@ pub fn choose<R: Rng + ?Sized>(weights: &[u64], rng: &mut R) -> usize {
 /// rayon pool; they depend on `streams` alone.
 ///
 /// ```
-/// use turnout::random::AesStreams;
+/// use turnout_core::random::AesStreams;
 /// let streams = AesStreams::from_operating_system()?;
-/// let draws = turnout::samplers::choose_many(&[3, 0, 1], 100, &streams)?;
+/// let draws = turnout_core::samplers::choose_many(&[3, 0, 1], 100, &streams)?;
 /// assert!(draws.iter().all(|&index| index == 0 || index == 2));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 ///
 /// # Errors
@@ -83,10 +83,10 @@ pub fn choose_many<S: Streams>(weights: &[u64], length: usize, streams: &S) -> R
 /// `streams` alone. A bound of zero is read as 2^64.
 ///
 /// ```
-/// use turnout::random::AesStreams;
-/// let draws = turnout::samplers::uniform_integers(5, 100, &AesStreams::from_operating_system()?)?;
+/// use turnout_core::random::AesStreams;
+/// let draws = turnout_core::samplers::uniform_integers(5, 100, &AesStreams::from_operating_system()?)?;
 /// assert!(draws.iter().all(|&draw| draw < 5));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 ///
 /// # Errors
@@ -112,14 +112,14 @@ pub fn uniform_integers<S: Streams>(bound: u64, length: usize, streams: &S) -> R
 /// Rows run on the current rayon pool and depend on `streams` alone.
 ///
 /// ```
-/// use turnout::random::AesStreams;
-/// use turnout::samplers::{Band, resample};
+/// use turnout_core::random::AesStreams;
+/// use turnout_core::samplers::{Band, resample};
 ///
 /// let streams = AesStreams::from_operating_system()?;
 /// let ratios = [0.0, 0.1, -0.2, f64::NAN, 3.0, 5.0];
 /// let chosen = resample(&ratios, 3, &Band::mollifier(1.0)?, &streams)?;
 /// assert!(chosen.iter().all(|&index| index < 3));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 ///
 /// # Errors

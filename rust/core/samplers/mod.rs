@@ -16,8 +16,8 @@
 //! * [`NetworkSum`] evaluates boosted scores at many points.
 //!
 //! ```
-//! use turnout::random::AesStreams;
-//! use turnout::samplers::{Band, choose_many, weights};
+//! use turnout_core::random::AesStreams;
+//! use turnout_core::samplers::{Band, choose_many, weights};
 //!
 //! // Four values, a uniform reference, and a user whose data are nearly all of the first value.
 //! let band = Band::mollifier(2.0)?;
@@ -29,7 +29,7 @@
 //! assert!(found.iter().all(|weight| (low..=high).contains(weight)));
 //! let draws = choose_many(&found, 1, &AesStreams::from_operating_system()?)?;
 //! assert!(draws[0] < 4);
-//! # Ok::<(), turnout::Error>(())
+//! # Ok::<(), turnout_core::Error>(())
 //! ```
 
 mod acceptance;

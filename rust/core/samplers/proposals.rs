@@ -17,10 +17,10 @@ pub const CHUNK: usize = 4096;
 /// likely as `1 - u`.
 ///
 /// ```
-/// use turnout::random::AesStreams;
-/// let numbers = turnout::samplers::uniforms(1000, &AesStreams::from_operating_system()?)?;
+/// use turnout_core::random::AesStreams;
+/// let numbers = turnout_core::samplers::uniforms(1000, &AesStreams::from_operating_system()?)?;
 /// assert!(numbers.iter().all(|&number| number > 0.0 && number < 1.0));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 ///
 /// # Errors

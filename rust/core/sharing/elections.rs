@@ -38,8 +38,8 @@ pub struct TwoStageSums {
 /// an item is reported and nobody is elected for it.
 ///
 /// ```
-/// use turnout::random::AesStreams;
-/// use turnout::sharing::two_stage_sums;
+/// use turnout_core::random::AesStreams;
+/// use turnout_core::sharing::two_stage_sums;
 ///
 /// // Three users report two of three items each; users 0 and 1 are elected for every item.
 /// let (codes, coins, sets) = ([2, 0, 2], [1, 1, 1], [0, 2, 0, 1, 1, 2]);
@@ -49,7 +49,7 @@ pub struct TwoStageSums {
 /// let counts: Vec<u64> = found.sums.chunks(2).map(|sums| (sums[0] + sums[1]) % 5).collect();
 /// assert_eq!(counts, [1, 0, 2]);
 /// assert_eq!((found.draws, found.additions), (6, 18));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 pub fn two_stage_sums<S: Streams>(
     codes: &[u32],

@@ -25,14 +25,14 @@ impl PrimeField {
     /// [`Error::ElementWidth`](crate::Error::ElementWidth) for the wrong integer type.
     ///
     /// ```
-    /// use turnout::random::{AesStreams, Purpose, Streams};
-    /// use turnout::sharing::PrimeField;
+    /// use turnout_core::random::{AesStreams, Purpose, Streams};
+    /// use turnout_core::sharing::PrimeField;
     /// let field = PrimeField::new(5)?;
     /// let mut stream = AesStreams::from_operating_system()?.stream(Purpose::Share, 0);
     /// let mut values = [9_u32; 100];
     /// field.uniform(&mut stream, &mut values)?;
     /// assert!(values.iter().all(|&value| value < 5));
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn uniform<E: Element, R: Words>(self, rng: &mut R, values: &mut [E]) -> Result<()> {
         self.expect_width::<E>()?;
@@ -55,11 +55,11 @@ impl PrimeField {
     /// [`Error::ElementWidth`](crate::Error::ElementWidth) for the wrong integer type.
     ///
     /// ```
-    /// use turnout::sharing::PrimeField;
+    /// use turnout_core::sharing::PrimeField;
     /// let mut values = [0_u32; 3];
     /// PrimeField::new(1009)?.expand(&[0; 32], &mut values)?;
     /// assert_eq!(values, [357, 745, 896]);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn expand<E: Element>(self, seed: &[u8; SEED_BYTES], values: &mut [E]) -> Result<()> {
         self.uniform(&mut AesStreams::from_key(*seed).stream(Purpose::Share, 0), values)

@@ -2,7 +2,6 @@
 
 use super::elements::Element;
 use super::primality::{is_prime, next_prime};
-use super::sums::ShareSum;
 use crate::{Error, Result};
 
 /// The integers modulo a prime.
@@ -11,12 +10,12 @@ use crate::{Error, Result};
 /// as `u64` above: functions refuse the other type.
 ///
 /// ```
-/// use turnout::sharing::PrimeField;
+/// use turnout_core::sharing::PrimeField;
 /// let field = PrimeField::larger_than(1000)?;
 /// assert_eq!((field.modulus(), field.bits()), (1009, 10));
 /// assert_eq!(field.add(&[1000_u32, 5], &[10, 6])?, [1, 11]);
 /// assert!(PrimeField::new(1000).is_err());
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PrimeField {
@@ -104,28 +103,6 @@ impl PrimeField {
         Ok(values.iter().map(|&value| E::minus(zero, value, q)).collect())
     }
 
-    /// Adds up the rows, of `length` elements each, of a matrix in row-major order.
-    ///
-    /// # Errors
-    ///
-    /// As for [`add`](Self::add); [`Error::LengthMismatch`] if the last row is not full.
-    ///
-    /// ```
-    /// use turnout::sharing::PrimeField;
-    /// let field = PrimeField::new(7)?;
-    /// assert_eq!(field.sum(&[1_u32, 2, 3, 4, 5, 6], 2)?, [2, 5]);
-    /// # Ok::<(), turnout::Error>(())
-    /// ```
-    pub fn sum<E: Element>(self, rows: &[E], length: usize) -> Result<Vec<E>> {
-        let mut sum = ShareSum::new(self, length)?;
-        if length > 0 {
-            for (row, values) in rows.chunks(length).enumerate() {
-                sum.add_named("rows", row * length, values)?;
-            }
-        }
-        Ok(sum.finish())
-    }
-
     /// The integers of least absolute value that are equal to the elements modulo q: from
     /// -(q - 1)/2 to (q - 1)/2, and 0 or 1 for q = 2.
     ///
@@ -134,10 +111,10 @@ impl PrimeField {
     /// As for [`add`](Self::add).
     ///
     /// ```
-    /// use turnout::sharing::PrimeField;
+    /// use turnout_core::sharing::PrimeField;
     /// let field = PrimeField::new(7)?;
     /// assert_eq!(field.lift(&[0_u32, 3, 4, 6])?, [0, 3, -3, -1]);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn lift<E: Element>(self, values: &[E]) -> Result<Vec<i64>> {
         self.check("values", values)?;
@@ -153,9 +130,9 @@ impl PrimeField {
     /// [`Error::ElementWidth`] for the wrong integer type.
     ///
     /// ```
-    /// use turnout::sharing::PrimeField;
+    /// use turnout_core::sharing::PrimeField;
     /// assert_eq!(PrimeField::new(7)?.reduce::<u32>(&[-1, 7, 10, i64::MIN])?, [6, 0, 3, 6]);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn reduce<E: Element>(self, values: &[i64]) -> Result<Vec<E>> {
         self.expect_width::<E>()?;

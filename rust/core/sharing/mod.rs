@@ -11,8 +11,8 @@
 //! exact, drawn by integer comparisons alone.
 //!
 //! ```
-//! use turnout::random::{AesStreams, Purpose, Streams};
-//! use turnout::sharing::{PrimeField, ShareSum};
+//! use turnout_core::random::{AesStreams, Purpose, Streams};
+//! use turnout_core::sharing::{PrimeField, ShareSum};
 //!
 //! let field = PrimeField::larger_than(1000)?;
 //! let streams = AesStreams::from_operating_system()?;
@@ -26,7 +26,7 @@
 //! }
 //! let sums = parties.map(ShareSum::finish);
 //! assert_eq!(field.add(&sums[0], &sums[1])?, [0, 2, 0, 1]);
-//! # Ok::<(), turnout::Error>(())
+//! # Ok::<(), turnout_core::Error>(())
 //! ```
 
 mod elections;

@@ -4,8 +4,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use rand::Rng;
 
-use super::SEED_BYTES;
 use super::elements::Element;
+use super::expansion::SEED_BYTES;
 use super::field::PrimeField;
 use super::shares::check_parties;
 use super::sums::Lanes;
@@ -25,15 +25,15 @@ const CHUNK: usize = 64;
 /// All coins and shares are drawn as separate users would; but no share is kept once it is added.
 ///
 /// ```
-/// use turnout::parameters::DomainSize;
-/// use turnout::random::AesStreams;
-/// use turnout::sharing::{OneHotSharing, OneHotSums, PrimeField};
+/// use turnout_core::parameters::DomainSize;
+/// use turnout_core::random::AesStreams;
+/// use turnout_core::sharing::{OneHotSharing, OneHotSums, PrimeField};
 ///
 /// let field = PrimeField::larger_than(6)?;
 /// let round = OneHotSharing::new(field, DomainSize::new(3)?, 2, 1.0)?.compressed();
 /// let sums: OneHotSums<u32> = round.run(&[0_u32, 1, 1, 1, 2, 0], &AesStreams::from_seed(1))?;
 /// assert_eq!(field.reconstruct(&sums.shares, 3)?, [2, 3, 1]);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct OneHotSharing {

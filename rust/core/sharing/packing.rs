@@ -30,12 +30,12 @@ impl PrimeField {
     /// is not an element.
     ///
     /// ```
-    /// use turnout::sharing::PrimeField;
+    /// use turnout_core::sharing::PrimeField;
     /// let field = PrimeField::new(7)?;
     /// let data = field.pack(&[1_u32, 2, 6])?;
     /// assert_eq!(data, [0b10_010_001, 0b1]);
     /// assert_eq!(field.unpack::<u32>(&data, 3)?, [1, 2, 6]);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn pack<E: Element>(self, values: &[E]) -> Result<Vec<u8>> {
         self.check("values", values)?;

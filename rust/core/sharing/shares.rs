@@ -1,8 +1,7 @@
 //! Additive shares of one vector.
 
-use super::SEED_BYTES;
 use super::elements::Element;
-use super::expansion::{draw, fill};
+use super::expansion::{SEED_BYTES, draw, fill};
 use super::field::PrimeField;
 use super::sums::Lanes;
 use crate::random::{AesStreams, Purpose, Streams, Words};
@@ -45,14 +44,14 @@ impl PrimeField {
     /// [`Error::ElementWidth`] and [`Error::OutsideField`] for values that are not elements.
     ///
     /// ```
-    /// use turnout::random::{AesStreams, Purpose, Streams};
-    /// use turnout::sharing::PrimeField;
+    /// use turnout_core::random::{AesStreams, Purpose, Streams};
+    /// use turnout_core::sharing::PrimeField;
     /// let field = PrimeField::new(11)?;
     /// let mut stream = AesStreams::from_operating_system()?.stream(Purpose::Share, 0);
     /// let shares = field.share(&[0_u32, 1, 0, 10], 5, &mut stream)?;
     /// assert_eq!(shares.len(), 5 * 4);
     /// assert_eq!(field.reconstruct(&shares, 4)?, [0, 1, 0, 10]);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn share<E: Element, R: Words>(
         self,
@@ -84,14 +83,14 @@ impl PrimeField {
     /// As for [`share`](Self::share).
     ///
     /// ```
-    /// use turnout::random::{AesStreams, Purpose, Streams};
-    /// use turnout::sharing::PrimeField;
+    /// use turnout_core::random::{AesStreams, Purpose, Streams};
+    /// use turnout_core::sharing::PrimeField;
     /// let field = PrimeField::larger_than(1000)?;
     /// let mut stream = AesStreams::from_operating_system()?.stream(Purpose::Share, 0);
     /// let shares = field.share_compressed(&[0_u32, 1, 0], 3, &mut stream)?;
     /// assert_eq!((shares.seeds.len(), shares.explicit.len()), (2, 3));
     /// assert_eq!(field.reconstruct_compressed(&shares)?, [0, 1, 0]);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn share_compressed<E: Element, R: Words>(
         self,

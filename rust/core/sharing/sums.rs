@@ -1,8 +1,7 @@
 //! Sums of many vectors, reduced as late as possible.
 
-use super::SEED_BYTES;
 use super::elements::Element;
-use super::expansion::draw;
+use super::expansion::{SEED_BYTES, draw};
 use super::field::PrimeField;
 use super::packing::unpack_into;
 use crate::random::{AesStreams, Purpose, Streams, Words};
@@ -188,14 +187,14 @@ impl Lanes {
 /// A vector that is refused leaves the sum as it was.
 ///
 /// ```
-/// use turnout::sharing::{PrimeField, ShareSum};
+/// use turnout_core::sharing::{PrimeField, ShareSum};
 /// let field = PrimeField::new(1009)?;
 /// let mut sum = ShareSum::<u32>::new(field, 3)?;
 /// sum.add(&[1000, 1, 2])?;
 /// sum.add_packed(&field.pack(&[10_u32, 20, 30])?)?;
 /// assert!(sum.add(&[0, 0, 1009]).is_err());
 /// assert_eq!((sum.count(), sum.finish()), (2, vec![1, 21, 32]));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct ShareSum<E> {
@@ -247,12 +246,7 @@ impl<E: Element> ShareSum<E> {
     }
 
     /// Adds a vector; `argument` is its name in errors and `start` the index of its first element.
-    pub(super) fn add_named(
-        &mut self,
-        argument: &'static str,
-        start: usize,
-        values: &[E],
-    ) -> Result<()> {
+    fn add_named(&mut self, argument: &'static str, start: usize, values: &[E]) -> Result<()> {
         if values.len() != self.length() {
             return Err(self.mismatch(argument, values.len()));
         }
@@ -324,6 +318,31 @@ impl<E: Element> ShareSum<E> {
             right: "the sum",
             right_length: self.length(),
         }
+    }
+}
+
+/// Sums of rows.
+impl PrimeField {
+    /// Adds up the rows, of `length` elements each, of a matrix in row-major order.
+    ///
+    /// # Errors
+    ///
+    /// As for [`add`](PrimeField::add); [`Error::LengthMismatch`] if the last row is not full.
+    ///
+    /// ```
+    /// use turnout_core::sharing::PrimeField;
+    /// let field = PrimeField::new(7)?;
+    /// assert_eq!(field.sum(&[1_u32, 2, 3, 4, 5, 6], 2)?, [2, 5]);
+    /// # Ok::<(), turnout_core::Error>(())
+    /// ```
+    pub fn sum<E: Element>(self, rows: &[E], length: usize) -> Result<Vec<E>> {
+        let mut sum = ShareSum::new(self, length)?;
+        if length > 0 {
+            for (row, values) in rows.chunks(length).enumerate() {
+                sum.add_named("rows", row * length, values)?;
+            }
+        }
+        Ok(sum.finish())
     }
 }
 

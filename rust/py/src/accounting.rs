@@ -1,7 +1,7 @@
 //! Binding of `accounting`.
 
 use pyo3::prelude::*;
-use turnout::accounting::{
+use turnout_core::accounting::{
     self, CountSampling, HockeyStick, IntegerNoise, PoissonSampling, RandomParticipation, Shuffle,
     ShuffleLaw, TwoStageCountSampling,
 };
@@ -20,7 +20,7 @@ type Columns = OutRows<f64>;
 fn evaluate<M: Sync, const N: usize>(
     py: Python<'_>,
     epsilons: &[f64],
-    mechanism: impl Fn(usize) -> turnout::Result<M> + Sync,
+    mechanism: impl Fn(usize) -> turnout_core::Result<M> + Sync,
     directions: impl Fn(&M, f64) -> [HockeyStick; N] + Sync,
 ) -> Result<Columns> {
     let values = run_if(py, epsilons.len() >= FEW, || {

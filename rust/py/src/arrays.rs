@@ -6,7 +6,7 @@ use std::ops::Deref;
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArrayDyn};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods, dtype};
 use pyo3::prelude::*;
-use turnout::frequency::Codes;
+use turnout_core::frequency::Codes;
 
 use crate::errors::{Failure, Result};
 

@@ -1,7 +1,7 @@
 //! Binding of the clipping of `federated`.
 
 use pyo3::prelude::*;
-use turnout::federated::{Gradients, Part};
+use turnout_core::federated::{Gradients, Part};
 
 use crate::arrays::{Array, Out, mismatch};
 use crate::errors::{Failure, Result};
@@ -38,7 +38,7 @@ impl<'py> Matrix<'py> {
 fn with_gradients<T: Send>(
     py: Python<'_>,
     gradients: &[Bound<'_, PyAny>],
-    job: impl FnOnce(&Gradients<'_>) -> turnout::Result<T> + Send,
+    job: impl FnOnce(&Gradients<'_>) -> turnout_core::Result<T> + Send,
 ) -> Result<T> {
     let arrays = gradients.iter().enumerate().map(|(place, array)| Matrix::extract(place, array));
     let arrays: Vec<Matrix<'_>> = arrays.collect::<Result<_>>()?;

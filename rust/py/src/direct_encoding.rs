@@ -3,9 +3,9 @@
 
 use numpy::Element;
 use pyo3::prelude::*;
-use turnout::frequency::{self as core, Codes, ReportCode, Reports, Tally};
-use turnout::parameters::Probability;
-use turnout::random::AesStreams;
+use turnout_core::frequency::{self as core, Codes, ReportCode, Reports, Tally};
+use turnout_core::parameters::Probability;
+use turnout_core::random::AesStreams;
 
 use crate::arrays::{CodeArray, OutRows};
 use crate::errors::Result;
@@ -52,7 +52,7 @@ pub(crate) fn simulate(
     true_counts: &Bound<'_, PyAny>,
     rate: f64,
     seed: Option<Seed>,
-    draw: impl FnOnce(&[u64], Probability, &AesStreams) -> turnout::Result<Tally> + Send,
+    draw: impl FnOnce(&[u64], Probability, &AesStreams) -> turnout_core::Result<Tally> + Send,
 ) -> Result<Counted> {
     simulate_if(core::DirectEncoding::SIMULATED_AT_ONCE, true_counts, rate, seed, draw)
 }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use turnout::Error;
+use turnout_core::Error;
 
 /// Why a function of the binding gives nothing.
 pub(crate) enum Failure {

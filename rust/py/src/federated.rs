@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
-use turnout::federated::{self, BernoulliSelection};
+use turnout_core::federated::{self, BernoulliSelection};
 
 use crate::arrays::Out;
 use crate::errors::Result;
@@ -49,7 +49,7 @@ const KEPT: usize = 8;
 /// The selection with a rate. A training has two of them, and every client asks for them in every
 /// round: they are kept. No call waits for the lock, which another thread may hold for ever in a
 /// process that has forked: it prepares its own.
-fn selection(rate: f64) -> turnout::Result<Arc<BernoulliSelection>> {
+fn selection(rate: f64) -> turnout_core::Result<Arc<BernoulliSelection>> {
     let bits = rate.to_bits();
     if let Ok(prepared) = PREPARED.try_lock()
         && let Some((_, selection)) = prepared.iter().find(|(kept, _)| *kept == bits)

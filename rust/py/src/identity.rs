@@ -1,7 +1,7 @@
 //! Binding of `identity`.
 
 use pyo3::prelude::*;
-use turnout::identity;
+use turnout_core::identity;
 
 use crate::arrays::{OutRows, vector};
 use crate::errors::Result;

@@ -1,7 +1,7 @@
 //! Binding of `frequency::likelihood`.
 
 use pyo3::prelude::*;
-use turnout::frequency::SupportRows;
+use turnout_core::frequency::SupportRows;
 
 use crate::arrays::{Out, matrix_of, vector};
 use crate::errors::Result;

@@ -1,8 +1,8 @@
 //! Binding of `frequency::longitudinal`.
 
 use pyo3::prelude::*;
-use turnout::frequency::{self as core, BitStage, Memoized, Randomizer, SECRET_BYTES};
-use turnout::parameters::Epsilon;
+use turnout_core::frequency::{self as core, BitStage, Memoized, Randomizer, SECRET_BYTES};
+use turnout_core::parameters::Epsilon;
 
 use crate::arrays::{CodeArray, matrix_of};
 use crate::errors::Result;

@@ -2,9 +2,9 @@
 
 use numpy::Element;
 use pyo3::prelude::*;
-use turnout::frequency::{Codes, ReportCode};
-use turnout::mean::{Bounds, Dimensions, Duchi, Hybrid, MeanSums, Mechanism, Piecewise, Wide};
-use turnout::parameters::Epsilon;
+use turnout_core::frequency::{Codes, ReportCode};
+use turnout_core::mean::{Bounds, Dimensions, Duchi, Hybrid, MeanSums, Mechanism, Piecewise, Wide};
+use turnout_core::parameters::Epsilon;
 
 use crate::arrays::{CodeArray, Out, mismatch, vector};
 use crate::errors::{Failure, Result};

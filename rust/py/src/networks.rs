@@ -1,7 +1,7 @@
 //! Binding of the networks of `samplers`.
 
 use pyo3::prelude::*;
-use turnout::samplers::{Activation, DenseNetwork, NetworkSum};
+use turnout_core::samplers::{Activation, DenseNetwork, NetworkSum};
 
 use crate::arrays::{Out, matrix_of, vector};
 use crate::errors::{Failure, Result};
@@ -31,7 +31,7 @@ fn network(parts: Parts<'_>) -> Result<DenseNetwork> {
 fn evaluate(
     points: &Bound<'_, PyAny>,
     inputs: usize,
-    job: impl Fn(&[f64]) -> turnout::Result<Vec<f64>> + Send + Sync,
+    job: impl Fn(&[f64]) -> turnout_core::Result<Vec<f64>> + Send + Sync,
 ) -> Result<Out<f64>> {
     let values = &*matrix_of("points", points, inputs)?;
     run_if(points.py(), values.len() > FEW * inputs, || job(values)).map(Out)

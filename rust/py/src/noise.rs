@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
-use turnout::random::{AesStreams, Purpose, Streams, Words};
+use turnout_core::random::{AesStreams, Purpose, Streams, Words};
 
 use crate::errors::{Failure, Result};
 use crate::pool::run;
@@ -89,7 +89,7 @@ pub(crate) fn draw_words(py: Python<'_>, count: u64) -> Result<u64> {
 }
 
 /// Fresh streams from the operating system, or those of a seed.
-pub(crate) fn streams(seed: Option<impl Into<Seed>>) -> turnout::Result<AesStreams> {
+pub(crate) fn streams(seed: Option<impl Into<Seed>>) -> turnout_core::Result<AesStreams> {
     seed.map_or_else(AesStreams::from_operating_system, |seed| Ok(seed.into().0))
 }
 

@@ -2,9 +2,9 @@
 
 use numpy::Element;
 use pyo3::prelude::*;
-use turnout::frequency::{FrequencyOracle, NodeProbabilities, Reports, Tally};
-use turnout::parameters::Probability;
-use turnout::random::AesStreams;
+use turnout_core::frequency::{FrequencyOracle, NodeProbabilities, Reports, Tally};
+use turnout_core::parameters::Probability;
+use turnout_core::random::AesStreams;
 
 use crate::arrays::{Array, CodeArray, Out, OutRows, matrix_of, vector};
 use crate::errors::Result;
@@ -109,7 +109,7 @@ pub(crate) fn simulate(
     true_counts: &Bound<'_, PyAny>,
     rate: f64,
     seed: Option<Seed>,
-    draw: impl FnOnce(&[u64], Probability, &AesStreams) -> turnout::Result<Tally> + Send,
+    draw: impl FnOnce(&[u64], Probability, &AesStreams) -> turnout_core::Result<Tally> + Send,
 ) -> Result<Counted> {
     simulate_if(0, true_counts, rate, seed, draw)
 }
@@ -120,7 +120,7 @@ pub(crate) fn simulate_if(
     true_counts: &Bound<'_, PyAny>,
     rate: f64,
     seed: Option<Seed>,
-    draw: impl FnOnce(&[u64], Probability, &AesStreams) -> turnout::Result<Tally> + Send,
+    draw: impl FnOnce(&[u64], Probability, &AesStreams) -> turnout_core::Result<Tally> + Send,
 ) -> Result<Counted> {
     let held = &*vector("true_counts", true_counts)?;
     let job = || draw(held, Probability::new(rate)?, &streams(seed)?);
@@ -154,7 +154,7 @@ pub(crate) fn check<O: FrequencyOracle<Item: Element>>(
 pub(crate) fn with_rates<T: Send>(
     py: Python<'_>,
     probabilities: Option<&Bound<'_, PyAny>>,
-    job: impl FnOnce(Option<NodeProbabilities<'_>>) -> turnout::Result<T> + Send,
+    job: impl FnOnce(Option<NodeProbabilities<'_>>) -> turnout_core::Result<T> + Send,
 ) -> Result<T> {
     let array = probabilities.map(|all| vector("probabilities", all)).transpose()?;
     let rates = array.as_deref();
@@ -272,12 +272,12 @@ macro_rules! oracle_class {
                 epsilon: f64,
                 domain_size: u64,
                 make: impl FnOnce(
-                    turnout::parameters::Epsilon,
-                    turnout::parameters::DomainSize,
-                ) -> turnout::Result<$core>,
+                    turnout_core::parameters::Epsilon,
+                    turnout_core::parameters::DomainSize,
+                ) -> turnout_core::Result<$core>,
             ) -> $crate::errors::Result<Self> {
-                let epsilon = turnout::parameters::Epsilon::new(epsilon)?;
-                let domain = turnout::parameters::DomainSize::new(domain_size)?;
+                let epsilon = turnout_core::parameters::Epsilon::new(epsilon)?;
+                let domain = turnout_core::parameters::DomainSize::new(domain_size)?;
                 Ok(Self { oracle: make(epsilon, domain)? })
             }
         }

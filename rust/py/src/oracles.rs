@@ -1,8 +1,8 @@
 //! The classes of the oracles in `frequency::oracles`, but for those with methods of their own.
 
 use pyo3::prelude::*;
-use turnout::frequency::{self as core, PooledLocalHashing as Pooled};
-use turnout::parameters::{DomainSize, Epsilon};
+use turnout_core::frequency::{self as core, PooledLocalHashing as Pooled};
+use turnout_core::parameters::{DomainSize, Epsilon};
 
 use crate::errors::Result;
 use crate::oracle::{Shape, oracle_class};

@@ -2,9 +2,9 @@
 
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
-use turnout::frequency::{NodeProbabilities, Selection};
-use turnout::parameters::Probability;
-use turnout::random::AesStreams;
+use turnout_core::frequency::{NodeProbabilities, Selection};
+use turnout_core::parameters::Probability;
+use turnout_core::random::AesStreams;
 
 use crate::arrays::{Out, vector};
 use crate::errors::Result;
@@ -34,7 +34,7 @@ pub(crate) fn participants(
 pub(crate) fn run_selected<T: Send>(
     rate: &Bound<'_, PyAny>,
     seed: Option<Seed>,
-    job: impl FnOnce(&Selection<'_>, &AesStreams) -> turnout::Result<T> + Send,
+    job: impl FnOnce(&Selection<'_>, &AesStreams) -> turnout_core::Result<T> + Send,
 ) -> Result<T> {
     // NumPy before 2.4 takes an array of one entry for a number.
     let is_array = rate.cast::<PyUntypedArray>().is_ok();

@@ -26,7 +26,7 @@ static FIRST: Next = OnceLock::new();
 /// Runs `job` on the pool of this process, without the interpreter lock.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
-    job: impl FnOnce() -> turnout::Result<T> + Send,
+    job: impl FnOnce() -> turnout_core::Result<T> + Send,
 ) -> Result<T> {
     let (mut job, mut result) = (Some(job), None);
     install(py, &mut || result = job.take().map(|job| job()))?;
@@ -38,7 +38,7 @@ pub(crate) fn run<T: Send>(
 pub(crate) fn run_if<T: Send>(
     py: Python<'_>,
     much: bool,
-    job: impl FnOnce() -> turnout::Result<T> + Send,
+    job: impl FnOnce() -> turnout_core::Result<T> + Send,
 ) -> Result<T> {
     if much { run(py, job) } else { Ok(py.detach(|| caught(job))??) }
 }

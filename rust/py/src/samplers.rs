@@ -1,7 +1,7 @@
 //! Binding of `samplers`.
 
 use pyo3::prelude::*;
-use turnout::samplers::{self, Band};
+use turnout_core::samplers::{self, Band};
 
 use crate::arrays::{Out, matrix, vector};
 use crate::errors::Result;

@@ -1,9 +1,9 @@
 //! Binding of `frequency::square_wave`.
 
 use pyo3::prelude::*;
-use turnout::frequency as core;
-use turnout::mean::Bounds;
-use turnout::parameters::{DomainSize, Epsilon};
+use turnout_core::frequency as core;
+use turnout_core::mean::Bounds;
+use turnout_core::parameters::{DomainSize, Epsilon};
 
 use crate::arrays::{Out, vector};
 use crate::errors::Result;

@@ -6,17 +6,17 @@
 
 use core::fmt::Debug;
 
-use turnout::Result;
-use turnout::frequency::{
+use turnout_core::Result;
+use turnout_core::frequency::{
     BitStage, CountMeanSketch, DirectEncoding, FrequencyOracle, HadamardCountMeanSketch,
     HadamardResponse, LocalHashing, MemoizedDirect, MemoizedUnary, NodeProbabilities,
     PooledLocalHashing, ProjectiveGeometryResponse, Selection, SquareWave, SubsetSelection,
     SummationHistogram, Tally, UnaryEncoding,
 };
-use turnout::mean::{Bounds, Dimensions, Duchi, Hybrid, Mechanism, Piecewise};
-use turnout::parameters::{DomainSize, Epsilon};
-use turnout::random::AesStreams;
-use turnout::sharing::{Element, PrimeField, ShareSum, two_stage_sums};
+use turnout_core::mean::{Bounds, Dimensions, Duchi, Hybrid, Mechanism, Piecewise};
+use turnout_core::parameters::{DomainSize, Epsilon};
+use turnout_core::random::AesStreams;
+use turnout_core::sharing::{Element, PrimeField, ShareSum, two_stage_sums};
 
 /// What is run on bytes.
 type Target = fn(&[u8]);

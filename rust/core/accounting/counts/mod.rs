@@ -34,10 +34,10 @@ use crate::{Error, Result};
 /// proportional to them at most.
 ///
 /// ```
-/// use turnout::accounting::CountSampling;
+/// use turnout_core::accounting::CountSampling;
 /// assert!(CountSampling::new(0.743, 100)?.replace(1.0).delta < 1e-5);
 /// assert!(CountSampling::new(0.744, 100)?.replace(1.0).delta > 1e-5);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct CountSampling {

@@ -44,11 +44,11 @@ use crate::{Error, Result};
 /// is that of the worst data with dummies; with the floor it is attained for one item.
 ///
 /// ```
-/// use turnout::accounting::{CountSampling, TwoStageCountSampling};
+/// use turnout_core::accounting::{CountSampling, TwoStageCountSampling};
 /// let halves = TwoStageCountSampling::new(0.5, 20, 10, 3.0, 0, 100)?;
 /// assert!(halves.replace(1.0).delta > CountSampling::new(0.5, 100)?.replace(1.0).delta);
 /// assert!(halves.local_epsilon() < 3.0_f64.ln());
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct TwoStageCountSampling {

@@ -40,12 +40,12 @@ use crate::{Error, Result};
 /// `replace` with Skellam noise, which takes time proportional to the standard deviation.
 ///
 /// ```
-/// use turnout::accounting::IntegerNoise;
+/// use turnout_core::accounting::IntegerNoise;
 /// let noise = IntegerNoise::discrete_gaussian(5.28)?;
 /// assert!(noise.replace(1.0).delta < 1e-5);
 /// // Losses of discrete Laplace noise are bounded.
 /// assert!(IntegerNoise::discrete_laplace(2.0)?.replace(1.0).delta == 0.0);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct IntegerNoise {

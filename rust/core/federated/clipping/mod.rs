@@ -36,9 +36,9 @@ pub enum Part<'a> {
 /// # Examples
 ///
 /// ```
-/// use turnout::federated::{Gradients, Part};
+/// use turnout_core::federated::{Gradients, Part};
 ///
-/// # fn main() -> Result<(), turnout::Error> {
+/// # fn main() -> Result<(), turnout_core::Error> {
 /// let (weights, biases) = ([3.0_f32, 0.0, 1.0, 0.5], [4.0, 0.25]);
 /// let parts = vec![(2, Part::Single(&weights)), (1, Part::Double(&biases))];
 /// let gradients = Gradients::new(2, parts)?;

@@ -41,13 +41,13 @@ const BITS: u32 = 52;
 /// it.
 ///
 /// ```
-/// use turnout::federated::rounded_gaussian;
-/// use turnout::random::AesStreams;
+/// use turnout_core::federated::rounded_gaussian;
+/// use turnout_core::random::AesStreams;
 ///
 /// let noise = rounded_gaussian(1000, 24, &AesStreams::from_operating_system()?)?;
 /// let squares: f64 = noise.iter().map(|&x| (x as f64 / f64::from(1 << 24)).powi(2)).sum();
 /// assert!((700.0..1300.0).contains(&squares));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 ///
 /// # Errors

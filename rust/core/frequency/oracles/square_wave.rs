@@ -23,16 +23,16 @@ const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 /// The randomizer of the square wave mechanism. Its codes are bins, its counts those of the cells.
 ///
 /// ```
-/// use turnout::frequency::{FrequencyOracle, Selection, SquareWave};
-/// use turnout::parameters::{DomainSize, Epsilon};
-/// use turnout::random::AesStreams;
+/// use turnout_core::frequency::{FrequencyOracle, Selection, SquareWave};
+/// use turnout_core::parameters::{DomainSize, Epsilon};
+/// use turnout_core::random::AesStreams;
 ///
 /// let wave = SquareWave::new(Epsilon::new(1.0)?, DomainSize::new(64)?)?;
 /// assert!(wave.realized_epsilon() <= 1.0);
 /// assert_eq!((wave.window(), wave.cells()), (33, 96));
 /// let tally = wave.collect(&[7_u8; 10_000], &Selection::everyone(), &AesStreams::from_seed(1))?;
 /// assert_eq!(tally.support.len(), 96);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SquareWave {

@@ -28,9 +28,9 @@ const NOISE: u64 = 1 << 55;
 /// which may be negative, as 64 bits in two's complement.
 ///
 /// ```
-/// use turnout::frequency::{FrequencyOracle, Selection, SummationHistogram};
-/// use turnout::parameters::{DomainSize, Epsilon};
-/// use turnout::random::AesStreams;
+/// use turnout_core::frequency::{FrequencyOracle, Selection, SummationHistogram};
+/// use turnout_core::parameters::{DomainSize, Epsilon};
+/// use turnout_core::random::AesStreams;
 ///
 /// let oracle = SummationHistogram::new(Epsilon::new(2.0)?, DomainSize::new(4)?)?;
 /// assert!(oracle.realized_epsilon() <= 2.0);
@@ -38,7 +38,7 @@ const NOISE: u64 = 1 << 55;
 /// let tally = oracle.collect(&[3_u8; 10_000], &everyone, &AesStreams::from_seed(1))?;
 /// let sums: Vec<i64> = tally.support.iter().map(|sum| sum.cast_signed()).collect();
 /// assert!(sums[0].abs() < 1000 && (sums[3] - 10_000).abs() < 1000);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SummationHistogram {

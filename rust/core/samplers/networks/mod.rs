@@ -37,7 +37,7 @@ pub enum Activation {
 /// NaN go their way through the network.
 ///
 /// ```
-/// use turnout::samplers::{Activation, DenseNetwork};
+/// use turnout_core::samplers::{Activation, DenseNetwork};
 ///
 /// // One input, two hidden units, one output: 3 tanh(x) - tanh(2 x) + 0.5.
 /// let parameters = [1.0, 2.0, 0.0, 0.0, 3.0, -1.0, 0.5];
@@ -47,7 +47,7 @@ pub enum Activation {
 /// assert_eq!(logits[0], 0.5);
 /// let expected = 3.0 * 0.25_f64.tanh() - 0.5_f64.tanh() + 0.5;
 /// assert!((logits[1] - expected).abs() < 1e-14);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct DenseNetwork {
@@ -130,7 +130,7 @@ impl DenseNetwork {
 /// the networks return, the absolute value is at most `clip * sum_t |weight_t|`, rounding apart.
 ///
 /// ```
-/// use turnout::samplers::{Activation, DenseNetwork, NetworkSum};
+/// use turnout_core::samplers::{Activation, DenseNetwork, NetworkSum};
 ///
 /// let line = |slope| {
 ///     DenseNetwork::new(Activation::Identity, &[0.0], &[1.0], &[1, 1], &[slope, 0.0])
@@ -138,7 +138,7 @@ impl DenseNetwork {
 /// let networks = vec![line(1.0)?, line(f64::NAN)?, line(f64::INFINITY)?];
 /// let sum = NetworkSum::new(networks, vec![1.0, 1.0, 0.25], 0.5)?;
 /// assert_eq!(sum.scores(&[0.125, 9.0, -9.0])?, [0.25, 0.625, -0.625]);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkSum {

@@ -32,14 +32,14 @@ const FAR: f64 = 600.0;
 ///   they do not reach their upper limit, `c` is `+inf`.
 ///
 /// ```
-/// use turnout::samplers::{Band, weights};
+/// use turnout_core::samplers::{Band, weights};
 /// // All of the density is on the first of four entries.
 /// let none = f64::NEG_INFINITY;
 /// let band = Band::mollifier(1.0)?;
 /// let (found, c) = weights(&[1.4, none, none, none], &[1000; 4], &band)?;
 /// assert_eq!(found, [1648, 784, 784, 784]);
 /// assert_eq!(c, none);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 ///
 /// # Errors

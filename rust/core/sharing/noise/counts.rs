@@ -19,13 +19,13 @@ const DIGITS: u64 = 3;
 /// probability.
 ///
 /// ```
-/// use turnout::random::AesStreams;
-/// use turnout::sharing::noise::BernoulliCounts;
+/// use turnout_core::random::AesStreams;
+/// use turnout_core::sharing::noise::BernoulliCounts;
 ///
 /// let dummies = BernoulliCounts::new(100, 0.25)?;
 /// let streams = AesStreams::from_operating_system()?;
 /// assert!(dummies.draw_many(30, &streams)?.iter().all(|&count| (0..=100).contains(&count)));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BernoulliCounts {

@@ -25,14 +25,14 @@ const FAR_EXPONENT: u64 = 1 << 10;
 /// nothing is rounded.
 ///
 /// ```
-/// use turnout::random::AesStreams;
-/// use turnout::sharing::noise::DiscreteGaussian;
+/// use turnout_core::random::AesStreams;
+/// use turnout_core::sharing::noise::DiscreteGaussian;
 ///
 /// let noise = DiscreteGaussian::new(27.8)?;
 /// assert!(noise.realized_variance() >= 27.8);
 /// let streams = AesStreams::from_operating_system()?;
 /// assert_eq!(noise.draw_many(1000, &streams)?.len(), 1000);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiscreteGaussian {

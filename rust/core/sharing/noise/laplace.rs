@@ -14,14 +14,14 @@ use crate::random::{Purpose, Streams, decompose};
 /// Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy" (2020).
 ///
 /// ```
-/// use turnout::random::AesStreams;
-/// use turnout::sharing::noise::DiscreteLaplace;
+/// use turnout_core::random::AesStreams;
+/// use turnout_core::sharing::noise::DiscreteLaplace;
 ///
 /// let noise = DiscreteLaplace::new(2.0)?;
 /// assert_eq!(noise.realized_scale(), (1 << 64, 1 << 63));
 /// let streams = AesStreams::from_operating_system()?;
 /// assert_eq!(noise.draw_many(1000, &streams)?.len(), 1000);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiscreteLaplace {

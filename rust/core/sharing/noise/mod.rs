@@ -18,6 +18,7 @@ mod laplace;
 mod piece;
 mod poisson;
 mod skellam;
+mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trial;
@@ -64,10 +65,10 @@ fn in_chunks<S: Streams>(
 /// So `parts` pieces of a mean or of a variance never add up to less than the whole.
 ///
 /// ```
-/// use turnout::sharing::noise::divide_up;
+/// use turnout_core::sharing::noise::divide_up;
 /// assert_eq!(divide_up(26.0, 4)?, 6.5);
 /// assert!(divide_up(1.0, 10)? > 0.1 - 1e-17);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 ///
 /// # Errors

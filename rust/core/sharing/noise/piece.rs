@@ -2,7 +2,8 @@
 
 use rand::Rng;
 
-use super::poisson::{ONE, poisson};
+use super::poisson::poisson;
+use super::table::ONE;
 use super::trial::Exponent;
 use super::{DiscreteLaplace, check_parts, in_chunks};
 use crate::Result;
@@ -26,14 +27,14 @@ use crate::random::{Purpose, Streams, uniform_below};
 /// `(1 - q)^(1 - 1/parts)`.
 ///
 /// ```
-/// use turnout::random::AesStreams;
-/// use turnout::sharing::noise::DiscreteLaplacePiece;
+/// use turnout_core::random::AesStreams;
+/// use turnout_core::sharing::noise::DiscreteLaplacePiece;
 ///
 /// let piece = DiscreteLaplacePiece::new(2.0, 1000)?;
 /// let streams = AesStreams::from_operating_system()?;
 /// let noise = piece.draw_many(10_000, &streams)?;
 /// assert!(noise.iter().filter(|&&number| number == 0).count() > 9_900);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiscreteLaplacePiece {

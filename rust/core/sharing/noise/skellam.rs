@@ -19,13 +19,13 @@ const SCATTER_BELOW: f64 = 8.0;
 /// A draw costs time in proportion to the mean, `mean / 4` words or so.
 ///
 /// ```
-/// use turnout::random::AesStreams;
-/// use turnout::sharing::noise::{Skellam, divide_up};
+/// use turnout_core::random::AesStreams;
+/// use turnout_core::sharing::noise::{Skellam, divide_up};
 ///
 /// let piece = Skellam::new(divide_up(13.0, 1000)?)?;
 /// let streams = AesStreams::from_operating_system()?;
 /// assert_eq!(piece.draw_many(30, &streams)?.len(), 30);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Skellam {

@@ -2,7 +2,7 @@
 
 use rand::Rng;
 
-use super::poisson::{EIGHT, ONE};
+use super::table::{EIGHT, ONE};
 use crate::{Error, Result};
 
 /// A trial that succeeds with probability `numerator / denominator`, at most one; the denominator
@@ -84,14 +84,14 @@ pub(super) fn never<R: Rng + ?Sized>(length: u64, rng: &mut R) -> bool {
 /// fractional part of `g`. No floating-point number is involved.
 ///
 /// ```
-/// use turnout::random::{AesStreams, Purpose, Streams};
-/// use turnout::sharing::noise::ExponentialTrial;
+/// use turnout_core::random::{AesStreams, Purpose, Streams};
+/// use turnout_core::sharing::noise::ExponentialTrial;
 ///
 /// let mut stream = AesStreams::from_seed(1).stream(Purpose::Simulation, 0);
 /// let trial = ExponentialTrial::new(1, 2)?; // e^-1/2 = 0.607
 /// let successes = (0..10_000).filter(|_| trial.draw(&mut stream)).count();
 /// assert!((5_700..6_500).contains(&successes));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExponentialTrial(Exponent);

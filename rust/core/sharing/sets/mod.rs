@@ -26,9 +26,9 @@ const CHUNK: usize = 256;
 /// asked for. All sets are drawn exactly.
 ///
 /// ```
-/// use turnout::parameters::DomainSize;
-/// use turnout::random::AesStreams;
-/// use turnout::sharing::SetSampler;
+/// use turnout_core::parameters::DomainSize;
+/// use turnout_core::random::AesStreams;
+/// use turnout_core::sharing::SetSampler;
 ///
 /// let sampler = SetSampler::adaptive(DomainSize::new(30)?, 12, 3.0)?;
 /// assert!((sampler.own_probability() - 2.0 / 3.0).abs() < 1e-15);
@@ -36,7 +36,7 @@ const CHUNK: usize = 256;
 /// let (coins, sets) = sampler.draw(&[4_u32, 9, 9], 0.5, &streams)?;
 /// assert_eq!((coins.len(), sets.len()), (3, 36));
 /// assert!(sets.chunks(12).all(|set| set.is_sorted_by(|one, other| one < other)));
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SetSampler {

@@ -3,9 +3,9 @@
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use turnout::parameters::DomainSize;
-use turnout::random::{AesStreams, Purpose, Streams};
-use turnout::sharing as core;
+use turnout_core::parameters::DomainSize;
+use turnout_core::random::{AesStreams, Purpose, Streams};
+use turnout_core::sharing as core;
 
 use super::{by_width, bytes, check_length, compute};
 use crate::arrays::{Out, OutRows, matrix, vector};
@@ -215,7 +215,7 @@ impl PrimeField {
 }
 
 /// The stream of one user: of an index that a vector's own seed does not have.
-fn stream(seed: Option<u64>) -> turnout::Result<<AesStreams as Streams>::Stream> {
+fn stream(seed: Option<u64>) -> turnout_core::Result<<AesStreams as Streams>::Stream> {
     Ok(streams(seed)?.stream(Purpose::Share, 1))
 }
 
@@ -223,7 +223,7 @@ fn pairwise<'py, E: core::Element + numpy::Element>(
     field: core::PrimeField,
     left: &Bound<'py, PyAny>,
     right: &Bound<'py, PyAny>,
-    operation: impl Fn(core::PrimeField, &[E], &[E]) -> turnout::Result<Vec<E>> + Sync,
+    operation: impl Fn(core::PrimeField, &[E], &[E]) -> turnout_core::Result<Vec<E>> + Sync,
 ) -> Elements<'py> {
     let py = left.py();
     let (left, right) = (&*vector("left", left)?, &*vector("right", right)?);

@@ -10,7 +10,7 @@ pub(crate) use shares::ShareSum;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use turnout::Error;
+use turnout_core::Error;
 
 use crate::errors::{Failure, Result};
 use crate::pool::run_if;
@@ -40,7 +40,7 @@ const LONGEST: usize = 1 << 32;
 fn compute<T: Send>(
     py: Python<'_>,
     elements: usize,
-    job: impl FnOnce() -> turnout::Result<T> + Send,
+    job: impl FnOnce() -> turnout_core::Result<T> + Send,
 ) -> Result<T> {
     if elements < AT_ONCE { Ok(job()?) } else { run_if(py, false, job) }
 }

@@ -1,7 +1,7 @@
 //! Binding of `sharing::noise`.
 
 use pyo3::prelude::*;
-use turnout::sharing::noise::{
+use turnout_core::sharing::noise::{
     self, BernoulliCounts, DiscreteGaussian, DiscreteLaplace, DiscreteLaplacePiece, Skellam,
 };
 

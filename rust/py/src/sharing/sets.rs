@@ -1,8 +1,8 @@
 //! Binding of `sharing::sets` and `sharing::elections`.
 
 use pyo3::prelude::*;
-use turnout::parameters::DomainSize;
-use turnout::sharing;
+use turnout_core::parameters::DomainSize;
+use turnout_core::sharing;
 
 use crate::arrays::{Out, OutRows, matrix, vector};
 use crate::errors::{Failure, Result};

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use turnout::sharing as core;
+use turnout_core::sharing as core;
 
 use super::{PrimeField, bytes, check_length, compute};
 use crate::arrays::{Out, vector};

@@ -20,16 +20,16 @@ use crate::{Error, Result};
 /// buckets have its entry in its row; of two different columns half of the entries agree.
 ///
 /// ```
-/// use turnout::frequency::{FrequencyOracle, HadamardCountMeanSketch, Selection};
-/// use turnout::parameters::{DomainSize, Epsilon};
-/// use turnout::random::AesStreams;
+/// use turnout_core::frequency::{FrequencyOracle, HadamardCountMeanSketch, Selection};
+/// use turnout_core::parameters::{DomainSize, Epsilon};
+/// use turnout_core::random::AesStreams;
 ///
 /// let domain = DomainSize::new(1000)?;
 /// let oracle = HadamardCountMeanSketch::new(Epsilon::new(2.0)?, domain, 64, 128, 0)?;
 /// let streams = AesStreams::from_operating_system()?;
 /// let tally = oracle.collect(&[7_u16; 2000], &Selection::everyone(), &streams)?;
 /// assert_eq!(tally.received, 2000);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct HadamardCountMeanSketch {

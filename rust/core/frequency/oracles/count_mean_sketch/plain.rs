@@ -21,15 +21,15 @@ use crate::{Error, Result};
 /// likelihood ratio of at most `((2^64 - T) / T)^2 <= e^eps`.
 ///
 /// ```
-/// use turnout::frequency::{CountMeanSketch, FrequencyOracle, Selection};
-/// use turnout::parameters::{DomainSize, Epsilon};
-/// use turnout::random::AesStreams;
+/// use turnout_core::frequency::{CountMeanSketch, FrequencyOracle, Selection};
+/// use turnout_core::parameters::{DomainSize, Epsilon};
+/// use turnout_core::random::AesStreams;
 ///
 /// let oracle = CountMeanSketch::new(Epsilon::new(2.0)?, DomainSize::new(1000)?, 64, 128, 0)?;
 /// let streams = AesStreams::from_operating_system()?;
 /// let tally = oracle.collect(&[7_u16; 2000], &Selection::everyone(), &streams)?;
 /// assert_eq!(tally.received, 2000);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountMeanSketch {

@@ -18,15 +18,15 @@ impl DirectEncoding {
     /// As for [`randomize`](Self::randomize).
     ///
     /// ```
-    /// use turnout::frequency::{DirectEncoding, Selection};
-    /// use turnout::parameters::{DomainSize, Epsilon, Probability};
-    /// use turnout::random::AesStreams;
+    /// use turnout_core::frequency::{DirectEncoding, Selection};
+    /// use turnout_core::parameters::{DomainSize, Epsilon, Probability};
+    /// use turnout_core::random::AesStreams;
     ///
     /// let oracle = DirectEncoding::new(Epsilon::new(2.0)?, DomainSize::new(4)?)?;
     /// let tenth = Selection::bernoulli(Probability::new(0.1)?);
     /// let tally = oracle.collect(&[2_u8; 10_000], &tenth, &AesStreams::from_seed(1))?;
     /// assert_eq!(tally.support.iter().sum::<u64>(), tally.received);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn collect<C: Code, S: Streams>(
         &self,

@@ -46,14 +46,14 @@ impl Room {
 /// The direct-encoding randomizer.
 ///
 /// ```
-/// use turnout::frequency::DirectEncoding;
-/// use turnout::parameters::{DomainSize, Epsilon};
+/// use turnout_core::frequency::DirectEncoding;
+/// use turnout_core::parameters::{DomainSize, Epsilon};
 ///
 /// let oracle = DirectEncoding::new(Epsilon::new(1.0)?, DomainSize::new(100)?)?;
 /// assert!(oracle.realized_epsilon() <= 1.0);
 /// let (p, q) = oracle.support_probabilities();
 /// assert!((p + 99.0 * q - 1.0).abs() < 1e-12);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DirectEncoding {

@@ -21,15 +21,15 @@ impl DirectEncoding {
     /// [`Error::DomainSize`] if the codes of the domain do not fit the type of the reports.
     ///
     /// ```
-    /// use turnout::frequency::{DirectEncoding, Selection};
-    /// use turnout::parameters::{DomainSize, Epsilon};
-    /// use turnout::random::AesStreams;
+    /// use turnout_core::frequency::{DirectEncoding, Selection};
+    /// use turnout_core::parameters::{DomainSize, Epsilon};
+    /// use turnout_core::random::AesStreams;
     ///
     /// let oracle = DirectEncoding::new(Epsilon::new(2.0)?, DomainSize::new(4)?)?;
     /// let streams = AesStreams::from_operating_system()?;
     /// let reports = oracle.randomize::<u8, u8, _>(&[0, 1, 2, 3], &Selection::everyone(), &streams)?;
     /// assert_eq!(reports.codes.len(), 4);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn randomize<C: Code, O: ReportCode, S: Streams>(
         &self,

@@ -18,12 +18,12 @@ impl DirectEncoding {
     /// there are not as many probabilities as reports.
     ///
     /// ```
-    /// use turnout::frequency::DirectEncoding;
-    /// use turnout::parameters::{DomainSize, Epsilon};
+    /// use turnout_core::frequency::DirectEncoding;
+    /// use turnout_core::parameters::{DomainSize, Epsilon};
     ///
     /// let oracle = DirectEncoding::new(Epsilon::new(2.0)?, DomainSize::new(4)?)?;
     /// assert_eq!(oracle.tally(&[0_u8, 3, 3], None)?.support, [1, 0, 0, 2]);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn tally<O: Code>(
         &self,

@@ -29,14 +29,14 @@ use crate::{Error, Result};
 /// The randomizer of Hadamard response, with reports of type `O`.
 ///
 /// ```
-/// use turnout::frequency::HadamardResponse;
-/// use turnout::parameters::{DomainSize, Epsilon};
+/// use turnout_core::frequency::HadamardResponse;
+/// use turnout_core::parameters::{DomainSize, Epsilon};
 ///
 /// let oracle = HadamardResponse::<u8>::new(Epsilon::new(1.0)?, DomainSize::new(100)?)?;
 /// assert_eq!(oracle.report_count(), 128);
 /// assert!(oracle.realized_epsilon() <= 1.0);
 /// assert_eq!(oracle.support_probabilities().1, 0.5);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HadamardResponse<O> {

@@ -34,15 +34,15 @@ impl<O: ReportCode> HadamardResponse<O> {
     /// more.
     ///
     /// ```
-    /// use turnout::frequency::HadamardResponse;
-    /// use turnout::parameters::{DomainSize, Epsilon, Probability};
-    /// use turnout::random::AesStreams;
+    /// use turnout_core::frequency::HadamardResponse;
+    /// use turnout_core::parameters::{DomainSize, Epsilon, Probability};
+    /// use turnout_core::random::AesStreams;
     ///
     /// let oracle = HadamardResponse::<u8>::new(Epsilon::new(1.0)?, DomainSize::new(2)?)?;
     /// let streams = AesStreams::from_seed(1);
     /// let tally = oracle.simulate(&[400_000_000_000, 600_000_000_000], Probability::ONE, &streams)?;
     /// assert_eq!(tally.received, 1_000_000_000_000);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn simulate<S: Streams>(
         &self,

@@ -32,16 +32,16 @@ use crate::{Error, Result};
 /// most `P` codes.
 ///
 /// ```
-/// use turnout::frequency::{FrequencyOracle, LocalHashing, Selection};
-/// use turnout::parameters::{DomainSize, Epsilon};
-/// use turnout::random::AesStreams;
+/// use turnout_core::frequency::{FrequencyOracle, LocalHashing, Selection};
+/// use turnout_core::parameters::{DomainSize, Epsilon};
+/// use turnout_core::random::AesStreams;
 ///
 /// let oracle = LocalHashing::optimized(Epsilon::new(1.0)?, DomainSize::new(1000)?)?;
 /// assert_eq!(oracle.buckets(), 4);
 /// let streams = AesStreams::from_operating_system()?;
 /// let tally = oracle.collect(&[7_u16; 2000], &Selection::everyone(), &streams)?;
 /// assert_eq!(tally.received, 2000);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LocalHashing {

@@ -20,16 +20,16 @@ use crate::{Error, Result};
 /// more often than expected in these functions are taken for each other.
 ///
 /// ```
-/// use turnout::frequency::{FrequencyOracle, PooledLocalHashing, Selection};
-/// use turnout::parameters::{DomainSize, Epsilon};
-/// use turnout::random::AesStreams;
+/// use turnout_core::frequency::{FrequencyOracle, PooledLocalHashing, Selection};
+/// use turnout_core::parameters::{DomainSize, Epsilon};
+/// use turnout_core::random::AesStreams;
 ///
 /// let domain = DomainSize::new(1000)?;
 /// let oracle = PooledLocalHashing::optimized(Epsilon::new(1.0)?, domain, 4096, 0)?;
 /// let streams = AesStreams::from_operating_system()?;
 /// let tally = oracle.collect(&[7_u16; 2000], &Selection::everyone(), &streams)?;
 /// assert_eq!(tally.received, 2000);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct PooledLocalHashing {

@@ -28,15 +28,15 @@ impl LocalHashing {
     /// 64 bits hold.
     ///
     /// ```
-    /// use turnout::frequency::LocalHashing;
-    /// use turnout::parameters::{DomainSize, Epsilon, Probability};
-    /// use turnout::random::AesStreams;
+    /// use turnout_core::frequency::LocalHashing;
+    /// use turnout_core::parameters::{DomainSize, Epsilon, Probability};
+    /// use turnout_core::random::AesStreams;
     ///
     /// let oracle = LocalHashing::binary(Epsilon::new(1.0)?, DomainSize::new(2)?)?;
     /// let streams = AesStreams::from_seed(1);
     /// let tally = oracle.simulate(&[400_000_000_000, 600_000_000_000], Probability::ONE, &streams)?;
     /// assert_eq!(tally.received, 1_000_000_000_000);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn simulate<S: Streams>(
         &self,

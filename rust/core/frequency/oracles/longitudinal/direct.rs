@@ -16,14 +16,14 @@ use crate::random::{ExponentialBounds, Streams, Words};
 /// As a [`Randomizer`] it makes first reports: of a permanent answer that is forgotten at once.
 ///
 /// ```
-/// use turnout::frequency::{Codes, Memoized, MemoizedDirect};
-/// use turnout::parameters::{DomainSize, Epsilon};
+/// use turnout_core::frequency::{Codes, Memoized, MemoizedDirect};
+/// use turnout_core::parameters::{DomainSize, Epsilon};
 ///
 /// let size = DomainSize::new(10)?;
 /// let chain = MemoizedDirect::new(size, Epsilon::new(3.0)?, Epsilon::new(1.0)?)?;
 /// let answer = chain.permanent(Codes::U8(&[4]), &[[1; 32]], &[0; 32])?;
 /// assert_eq!(answer, chain.permanent(Codes::U8(&[4]), &[[1; 32]], &[0; 32])?);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoizedDirect {

@@ -15,7 +15,7 @@ pub const SECRET_BYTES: usize = 32;
 ///
 /// ```
 /// use rand::Rng;
-/// use turnout::frequency::PermanentKey;
+/// use turnout_core::frequency::PermanentKey;
 ///
 /// let secret = [7; 32];
 /// let again = || PermanentKey::new(&secret, &[1; 32]).stream(5).next_u64();

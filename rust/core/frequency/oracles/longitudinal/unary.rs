@@ -17,15 +17,15 @@ use crate::random::{Streams, Words};
 /// As a [`Randomizer`] it makes first reports: of a permanent answer that is forgotten at once.
 ///
 /// ```
-/// use turnout::frequency::{BitStage, Codes, Memoized, MemoizedUnary};
-/// use turnout::parameters::{DomainSize, Epsilon};
+/// use turnout_core::frequency::{BitStage, Codes, Memoized, MemoizedUnary};
+/// use turnout_core::parameters::{DomainSize, Epsilon};
 ///
 /// let (size, stage) = (DomainSize::new(100)?, BitStage::Symmetric);
 /// let chain = MemoizedUnary::new(size, Epsilon::new(3.0)?, Epsilon::new(1.0)?, [stage, stage])?;
 /// let answer = chain.permanent(Codes::U8(&[4]), &[[1; 32]], &[0; 32])?;
 /// assert_eq!(answer.len(), 2);
 /// assert_eq!(answer, chain.permanent(Codes::U8(&[4]), &[[1; 32]], &[0; 32])?);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoizedUnary {

@@ -34,15 +34,15 @@ use crate::{Error, Result};
 /// The randomizer of projective geometry response, with reports of type `O`.
 ///
 /// ```
-/// use turnout::frequency::ProjectiveGeometryResponse;
-/// use turnout::parameters::{DomainSize, Epsilon};
+/// use turnout_core::frequency::ProjectiveGeometryResponse;
+/// use turnout_core::parameters::{DomainSize, Epsilon};
 ///
 /// let (epsilon, domain) = (Epsilon::new(1.5)?, DomainSize::new(100)?);
 /// let oracle = ProjectiveGeometryResponse::<u8>::new(epsilon, domain, None)?;
 /// assert_eq!((oracle.field_size(), oracle.dimensions()), (5, 4));
 /// assert_eq!((oracle.points(), oracle.hyperplane_points()), (156, 31));
 /// assert!(oracle.realized_epsilon() <= 1.5);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProjectiveGeometryResponse<O> {

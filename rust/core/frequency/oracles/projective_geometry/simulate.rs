@@ -34,16 +34,16 @@ impl<O: ReportCode> ProjectiveGeometryResponse<O> {
     /// 64 bits hold.
     ///
     /// ```
-    /// use turnout::frequency::ProjectiveGeometryResponse;
-    /// use turnout::parameters::{DomainSize, Epsilon, Probability};
-    /// use turnout::random::AesStreams;
+    /// use turnout_core::frequency::ProjectiveGeometryResponse;
+    /// use turnout_core::parameters::{DomainSize, Epsilon, Probability};
+    /// use turnout_core::random::AesStreams;
     ///
     /// let (epsilon, domain) = (Epsilon::new(1.0)?, DomainSize::new(3)?);
     /// let oracle = ProjectiveGeometryResponse::<u8>::new(epsilon, domain, None)?;
     /// let held = [400_000_000_000, 600_000_000_000, 0];
     /// let tally = oracle.simulate(&held, Probability::ONE, &AesStreams::from_seed(1))?;
     /// assert_eq!(tally.received, 1_000_000_000_000);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn simulate<S: Streams>(
         &self,

@@ -32,15 +32,15 @@ const ALL: u128 = 1 << 64;
 /// bits set.
 ///
 /// ```
-/// use turnout::frequency::{FrequencyOracle, Selection, SubsetSelection};
-/// use turnout::parameters::{DomainSize, Epsilon};
-/// use turnout::random::AesStreams;
+/// use turnout_core::frequency::{FrequencyOracle, Selection, SubsetSelection};
+/// use turnout_core::parameters::{DomainSize, Epsilon};
+/// use turnout_core::random::AesStreams;
 ///
 /// let oracle = SubsetSelection::new(Epsilon::new(1.0)?, DomainSize::new(100)?, None)?;
 /// assert_eq!(oracle.subset_size(), 27);
 /// let tally = oracle.collect(&[7_u8; 1000], &Selection::everyone(), &AesStreams::from_seed(1))?;
 /// assert_eq!(tally.support.iter().sum::<u64>(), 27 * tally.received);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SubsetSelection {

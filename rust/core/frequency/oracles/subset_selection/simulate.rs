@@ -50,16 +50,16 @@ impl SubsetSelection {
     /// 64 bits hold.
     ///
     /// ```
-    /// use turnout::frequency::SubsetSelection;
-    /// use turnout::parameters::{DomainSize, Epsilon, Probability};
-    /// use turnout::random::AesStreams;
+    /// use turnout_core::frequency::SubsetSelection;
+    /// use turnout_core::parameters::{DomainSize, Epsilon, Probability};
+    /// use turnout_core::random::AesStreams;
     ///
     /// let oracle = SubsetSelection::new(Epsilon::new(1.0)?, DomainSize::new(3)?, None)?;
     /// let held = [400_000_000_000, 600_000_000_000, 0];
     /// let tally = oracle.simulate(&held, Probability::ONE, &AesStreams::from_seed(1))?;
     /// assert_eq!(tally.received, 1_000_000_000_000);
     /// assert_eq!(tally.support.iter().sum::<u64>(), oracle.subset_size() * tally.received);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn simulate<S: Streams>(
         &self,

@@ -33,9 +33,9 @@ const ALL: u128 = 1 << 64;
 /// zero.
 ///
 /// ```
-/// use turnout::frequency::{FrequencyOracle, Selection, UnaryEncoding};
-/// use turnout::parameters::{DomainSize, Epsilon};
-/// use turnout::random::AesStreams;
+/// use turnout_core::frequency::{FrequencyOracle, Selection, UnaryEncoding};
+/// use turnout_core::parameters::{DomainSize, Epsilon};
+/// use turnout_core::random::AesStreams;
 ///
 /// let oracle = UnaryEncoding::optimized(Epsilon::new(1.0)?, DomainSize::new(100)?)?;
 /// assert!(oracle.realized_epsilon() <= 1.0);
@@ -44,7 +44,7 @@ const ALL: u128 = 1 << 64;
 /// assert_eq!(reports.codes.len(), 2000);
 /// let tally = oracle.tally(&reports.codes, None)?;
 /// assert!(tally.support[7].abs_diff(500) < 100);
-/// # Ok::<(), turnout::Error>(())
+/// # Ok::<(), turnout_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UnaryEncoding {
@@ -191,15 +191,15 @@ impl UnaryEncoding {
     /// if the counts add up to more than 64 bits hold.
     ///
     /// ```
-    /// use turnout::frequency::UnaryEncoding;
-    /// use turnout::parameters::{DomainSize, Epsilon, Probability};
-    /// use turnout::random::AesStreams;
+    /// use turnout_core::frequency::UnaryEncoding;
+    /// use turnout_core::parameters::{DomainSize, Epsilon, Probability};
+    /// use turnout_core::random::AesStreams;
     ///
     /// let oracle = UnaryEncoding::symmetric(Epsilon::new(1.0)?, DomainSize::new(2)?)?;
     /// let streams = AesStreams::from_seed(1);
     /// let tally = oracle.simulate(&[400_000_000_000, 600_000_000_000], Probability::ONE, &streams)?;
     /// assert_eq!(tally.received, 1_000_000_000_000);
-    /// # Ok::<(), turnout::Error>(())
+    /// # Ok::<(), turnout_core::Error>(())
     /// ```
     pub fn simulate<S: Streams>(
         &self,
