@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 import turnout as tn
 from turnout import _kinds, distribution, frequency, mean
 from turnout.collecting.kind import Kind
+from turnout.collecting.plan_file import plan_file_text
+from turnout.errors import InvalidValueError
 
 
 def named(base: type[Kind]) -> Iterator[type[Kind]]:
@@ -47,3 +57,47 @@ def test_a_kind_of_ones_own_is_found_when_it_is_defined() -> None:
     finally:
         _kinds.REGISTERED.pop(Own.name)
     assert _kinds.found(Own.name) is None
+
+
+def test_a_name_is_taken_once() -> None:
+    for name in ("direct_encoding", "square_wave"):
+        with pytest.raises(InvalidValueError, match=f"got '{name}', which is that of"):
+            type("Own", (tn.DirectEncoding,), {"name": name})
+    assert _kinds.found("direct_encoding") is tn.DirectEncoding
+
+
+def test_an_installed_package_adds_kinds(tmp_path: Path) -> None:
+    """A package that nobody imports is found by its entry point, also by the commands."""
+    (tmp_path / "packaged.py").write_text(
+        "import turnout as tn\nclass Packaged(tn.DirectEncoding):\n    name = 'packaged'\n"
+    )
+    information = tmp_path / "packaged-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: packaged\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[turnout.kinds]\npackaged = packaged:Packaged\n")
+    plan = tn.Plan(tn.DirectEncoding(1.0, ["no", "yes"]), tn.Everyone())
+    text = plan.to_json().replace('"direct_encoding"', '"packaged"')
+    (tmp_path / "plan.json").write_text(plan_file_text(text, None))
+    (tmp_path / "answers.csv").write_text("vote\n" + "no\nyes\n" * 50)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+    def run(*arguments: str) -> Any:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            env={**os.environ, "PYTHONPATH": path},
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout
+
+    code = "import turnout as tn; print(type(tn.Plan.read('plan.json').oracle).__name__)"
+    assert run("-c", code).strip() == "Packaged"
+    code = "from turnout import _kinds; print('packaged' in _kinds.known())"
+    assert run("-c", code).strip() == "True"
+    run("-m", "turnout", "randomize", "answers.csv", "--column", "vote", "--plan", "plan.json",
+        "-o", "reports.parquet")  # fmt: skip
+    run("-m", "turnout", "tally", "reports.parquet", "-o", "vote.tally")
+    found = json.loads(run("-m", "turnout", "estimate", "vote.tally", "--json"))
+    assert [one["label"] for one in found["estimates"]] == ["no", "yes"]

@@ -1,16 +1,21 @@
-"""The table of the kinds of questions, by the words for them in plans.
+"""The table of the kinds of questions: their classes, and how their results are told.
 
-A kind registers its class when its module is imported; for those of turnout the table says which
-module that is, so that a plan is read without importing all of them.
+A plan names its kind by a word. The class of that name registers itself when its module is
+imported. For the kinds of turnout the table says which module that is, so that a plan is read
+without importing all of them. An installed package adds kinds by entry points of the group
+``turnout.kinds``: the word for the kind, and the class as ``module:Class``.
+
+No other file names a module in a text.
 """
 
 from __future__ import annotations
 
 import importlib
+from importlib.metadata import entry_points
 from typing import Any, Final
 
 from turnout import _arguments
-from turnout.errors import CorruptDataError
+from turnout.errors import CorruptDataError, InvalidValueError
 
 _ORACLES: Final = "turnout.frequency.oracles."
 
@@ -43,8 +48,71 @@ _MODULES: Final = {
     "threshold_histogram_encoding": _ORACLES + "unary_encoding",
 }
 
+#: How results are told, by the word that the class of a tally says in ``told``.
+_TELLINGS: Final = {
+    "distributions": "turnout.reporting.means:Distributions",
+    "means": "turnout.reporting.means:Means",
+    "ordered": "turnout.reporting.frequencies:OrderedShares",
+    "questions": "turnout.reporting.frequencies:SharesOfQuestions",
+    "shares": "turnout.reporting.frequencies:Shares",
+}
+
+#: What reads tables and files; it stands above all kinds.
+_SCAN: Final = "turnout.pipeline.scanning:scan"
+
+#: The entry points by which an installed package adds kinds.
+ENTRY_POINTS: Final = "turnout.kinds"
+
 #: The classes that are imported, by their names.
 REGISTERED: Final[dict[str, Any]] = {}
+
+
+def register(kind: Any) -> None:
+    """Make the class of a kind known by its name.
+
+    Raises
+    ------
+    InvalidValueError
+        If another class has the name.
+    """
+    earlier = REGISTERED.get(kind.name)
+    if earlier is not None and _place(earlier) != _place(kind):
+        raise InvalidValueError(
+            f"name must be one that no other kind has, got {kind.name!r}, which is that of "
+            f"{'.'.join(_place(earlier))}"
+        )
+    home = _MODULES.get(kind.name)
+    if home is not None and home != kind.__module__:
+        raise InvalidValueError(
+            f"name must be one that no other kind has, got {kind.name!r}, which is that of a kind "
+            f"in {home}"
+        )
+    REGISTERED[kind.name] = kind
+
+
+def _place(kind: Any) -> tuple[str, str]:
+    return kind.__module__, kind.__qualname__
+
+
+def _loaded(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def scan(data: Any, column: str) -> Any:
+    """Read a column of a table or of files: see :func:`turnout.pipeline.scan`."""
+    return _loaded(_SCAN)(data, column)
+
+
+def telling(word: str) -> Any:
+    """Make what tells the results of a kind; None if the word stands for nothing.
+
+    Examples
+    --------
+    >>> type(telling("shares")).__name__, telling("riddles")
+    ('Shares', None)
+    """
+    return _loaded(_TELLINGS[word])() if word in _TELLINGS else None
 
 
 def found(name: str) -> Any | None:
@@ -57,6 +125,9 @@ def found(name: str) -> Any | None:
     """
     if name not in REGISTERED and name in _MODULES:
         importlib.import_module(_MODULES[name])
+    elif name not in REGISTERED:
+        for point in entry_points(group=ENTRY_POINTS, name=name):
+            point.load()
     return REGISTERED.get(name)
 
 
@@ -68,6 +139,9 @@ def known(package: str = "turnout") -> dict[str, Any]:
     >>> "piecewise" in known("turnout.mean")
     True
     """
+    if package == "turnout":
+        for point in entry_points(group=ENTRY_POINTS):
+            point.load()
     inside = {name for name, module in _MODULES.items() if module.startswith(f"{package}.")}
     return {name: found(name) for name in sorted(inside | REGISTERED.keys())}
 

@@ -14,7 +14,7 @@ import pytest
 
 import turnout as tn
 from turnout.errors import InvalidTypeError
-from turnout.reporting.kinds import telling
+from turnout.reporting.telling import telling
 
 Run = Callable[..., Any]
 HALF = tn.Bernoulli(0.5)

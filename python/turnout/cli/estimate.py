@@ -16,7 +16,7 @@ from turnout.cli.tallies import read_tally
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 from turnout.frequency.joint.chosen import check_consistent
-from turnout.reporting.kinds import telling
+from turnout.reporting.telling import telling
 
 
 @refusing

@@ -40,7 +40,7 @@ from turnout.pipeline.running import randomize as run_job
 from turnout.pipeline.running import randomize_to_file
 from turnout.planning import choose_oracle
 from turnout.reporting import words
-from turnout.reporting.kinds import telling
+from turnout.reporting.telling import telling
 from turnout.reporting.words import file_size, number, rounded_up
 
 #: From so many bytes of reports on a note says which oracles have smaller ones.

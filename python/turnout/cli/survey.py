@@ -15,7 +15,7 @@ from turnout.cli.running import output, refusing
 from turnout.cli.showing.estimates import Shown, Wish, print_told, show, show_estimate
 from turnout.cli.tables import print_json, printable
 from turnout.collecting.keys import shown_part
-from turnout.reporting.kinds import SHARES
+from turnout.reporting.frequencies import SHARES
 from turnout.reporting.telling import Row, Told, json_group, json_record
 from turnout.reporting.words import decimals, limits, percent, rounded
 from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults

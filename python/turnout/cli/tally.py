@@ -22,7 +22,7 @@ from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, PlanExpiredError, TurnoutError
 from turnout.pipeline import ReportSet, open_reports
 from turnout.reporting import words
-from turnout.reporting.kinds import telling
+from turnout.reporting.telling import telling
 from turnout.reporting.words import file_size, number
 
 #: What names of files of messages end in.

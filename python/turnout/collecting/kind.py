@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, Final, Generic, Protocol
+from typing import Any, ClassVar, Generic, Protocol
 
 import numpy as np
 
-from turnout import _arguments, _arrays
+from turnout import _arguments, _arrays, _kinds
 from turnout._types import Array, Unsigned
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Counts, Drawn, Noise, Randomizer, rates_of
@@ -18,12 +16,6 @@ from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.collecting.tally import T
 from turnout.errors import InvalidValueError
 from turnout.participation import Participation, Personalized, taking_part_in
-
-#: What makes answers of data and the name of a column: whoever reads tables adds itself here.
-READERS: Final[list[Callable[[Any, str], Any]]] = []
-
-#: Where that is, imported when a table is first given: it is above all kinds.
-_MODULE: Final = "turnout.pipeline.scanning"
 
 
 class AnswersElsewhere(ABC):
@@ -48,25 +40,6 @@ class ReportsElsewhere(ABC):
     @abstractmethod
     def tallied_by(self, oracle: Any) -> Any:
         """Give the :class:`turnout.Tally` of all reports, which the oracle must have made."""
-
-
-def answers_in(data: Any, column: str) -> Any:
-    """Give the answers in a column of a table, a query or files.
-
-    Raises
-    ------
-    InvalidValueError, InvalidTypeError
-        As :func:`turnout.pipeline.scan`.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> answers_in(pa.table({"vote": ["yes", "no"]}), "vote").rows
-    2
-    """
-    if not READERS:
-        importlib.import_module(_MODULE)
-    return READERS[0](data, column)
 
 
 class Kind(Randomizer, Generic[T]):
@@ -133,7 +106,7 @@ class Kind(Randomizer, Generic[T]):
         1000
         """
         if column is not None:
-            values = answers_in(values, column)
+            values = _kinds.scan(values, column)
         if isinstance(values, AnswersElsewhere):
             reports: Reports = values.randomized_by(self, participation, seed)
             return reports
@@ -217,7 +190,7 @@ class Kind(Randomizer, Generic[T]):
         4000
         """
         if column is not None:
-            values = answers_in(values, column)
+            values = _kinds.scan(values, column)
         if isinstance(values, AnswersElsewhere):
             tally: T = values.collected_by(self, participation, seed)
             return tally

@@ -158,7 +158,7 @@ class Randomizer(ABC):
         """Make the kind known to plans."""
         super().__init_subclass__(**arguments)
         if "name" in cls.__dict__:
-            _kinds.REGISTERED[cls.name] = cls
+            _kinds.register(cls)
 
     _epsilon: float
     _domain: Any

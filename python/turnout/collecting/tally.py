@@ -63,6 +63,10 @@ class BaseTally(ABC):
     #: What :meth:`estimate` takes by itself.
     default_method: ClassVar[str] = "hajek"
 
+    #: How what it estimates is told on pages, terminals and in JSON: "shares", "ordered",
+    #: "questions", "means" or "distributions"; empty where nothing tells it.
+    told: ClassVar[str] = ""
+
     plan: Plan
     sums: Any
     received: int

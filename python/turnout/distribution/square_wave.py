@@ -59,6 +59,8 @@ class DistributionTally(CountedTally):
     True
     """
 
+    told: ClassVar[str] = "distributions"
+
     _entries_name: ClassVar[str] = "cells as the mechanism has"
     default_method: ClassVar[str] = METHODS[0]
 

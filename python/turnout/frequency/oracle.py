@@ -37,6 +37,9 @@ class FrequencyOracle(KernelKind[Tally]):
     #: as under each that it does not: then which these are is all that a likelihood needs.
     two_valued: ClassVar[bool] = True
 
+    #: Whether all its reports support the same number of answers, so that errors add up to zero.
+    supports_equally_many: ClassVar[bool] = False
+
     #: What a report has for each answer, so that the domain is limited; empty if it has nothing.
     each_answer: ClassVar[str] = ""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -69,6 +69,8 @@ class Tally(CountedTally):
     >>> tn.Tally.from_bytes(monday.to_bytes()) == monday
     True
     """
+
+    told: ClassVar[str] = "shares"
 
     @classmethod
     def _entries(cls, plan: Plan) -> int:

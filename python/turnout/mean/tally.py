@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from turnout import _arguments
 from turnout.collecting.plan import Plan
@@ -59,6 +59,8 @@ class MeanTally(BaseTally):
     >>> tn.mean.MeanTally.from_bytes(monday.to_bytes()) == monday
     True
     """
+
+    told: ClassVar[str] = "means"
 
     def _taken_sums(self, sums: Any) -> Rows:
         return _rows("moments", sums, self.domain.dimensions, 3)

@@ -7,7 +7,7 @@ from typing import Any
 
 from turnout import _arguments
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.kind import READERS, AnswersElsewhere, Kind
+from turnout.collecting.kind import AnswersElsewhere, Kind
 from turnout.collecting.reports import Reports
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError
@@ -161,9 +161,6 @@ def scan(
             stored = source.schema.field(name).type
             answers = answers.with_rule(name, group_label(name, stored, rules[name]))
     return answers
-
-
-READERS.append(scan)
 
 
 def asked_columns(column: str | Sequence[str]) -> tuple[str, ...]:

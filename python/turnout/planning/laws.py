@@ -22,9 +22,6 @@ WORDS = {
     "total_variation": "expected total variation distance",
 }
 
-#: Oracles whose reports all support the same number of answers, so that their errors add up to 0.
-_SAME_NUMBER = frozenset({"direct_encoding", "subset_selection"})
-
 #: More different frequencies are put together: rare ones in groups, each at its mean.
 _GROUPS = 2048
 
@@ -68,7 +65,7 @@ class ReportLaw:
         thirds = (0.0, 0.0)
         if scores.is_pure:
             thirds = own * (1.0 - 2.0 * p) / d, other * (1.0 - 2.0 * q) / d
-        exclusive = oracle.name in _SAME_NUMBER
+        exclusive = oracle.supports_equally_many
         return cls(own, other, *thirds, exclusive=exclusive, shared=oracle.shared_variance)
 
     def total(self, size: int) -> float:

@@ -21,9 +21,8 @@ from turnout.frequency.joint.chosen import (
     question_of,
 )
 from turnout.products import questions_of
-from turnout.reporting.frequencies import SharesGivenOthers
-from turnout.reporting.kinds import SHARES, telling
-from turnout.reporting.telling import PEOPLE, Telling, Told, View, groups_of
+from turnout.reporting.frequencies import SHARES, SharesGivenOthers
+from turnout.reporting.telling import PEOPLE, Telling, Told, View, groups_of, telling
 
 
 @dataclass(frozen=True)

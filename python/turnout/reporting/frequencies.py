@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError
@@ -148,6 +148,10 @@ def digits_of(errors: Iterable[float]) -> int:
     """Decimals of a percentage that show the median standard error with two digits."""
     known = sorted(error for error in errors if math.isfinite(error) and error > 0)
     return digits_for(known[len(known) // 2] if known else math.nan)
+
+
+#: How the shares of one question are told, whatever it was asked with.
+SHARES: Final = Shares()
 
 
 class OrderedShares(Shares):

@@ -22,7 +22,6 @@ from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.reporting.contents import CollectionFacts, Contents, Part
 from turnout.reporting.figures import data_uri
-from turnout.reporting.kinds import telling
 from turnout.reporting.markup import (
     Markup,
     definitions,
@@ -33,7 +32,7 @@ from turnout.reporting.markup import (
     tag,
     void,
 )
-from turnout.reporting.telling import Row, Told, View
+from turnout.reporting.telling import Row, Told, View, telling
 from turnout.reporting.words import (
     METHODS,
     epsilon_together,

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Final, NamedTuple
 
-from turnout import _arguments
+from turnout import _arguments, _kinds
 from turnout.collecting.groups.series import Series
 from turnout.collecting.intervals import OVER
 from turnout.collecting.keys import shown_part, to_json
 from turnout.collecting.plan import Plan
-from turnout.errors import InvalidValueError
+from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.answer import ORDERS
 
 #: How those are called whom an estimate is of.
@@ -336,3 +336,24 @@ def json_group(group: Mapping[str, Any]) -> dict[str, Any]:
 def json_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """Write the group of a record in terms of JSON, if it has one."""
     return {key: json_group(value) if key == "group" else value for key, value in record.items()}
+
+
+def telling(plan: Plan) -> Telling:
+    """Find how the tallies of a plan are told.
+
+    Raises
+    ------
+    InvalidTypeError
+        If nobody tells tallies of this kind.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> telling(tn.Plan(tn.mean.Duchi(1.0, (0, 24)), tn.Everyone())).asked(tn.Bounds(0, 24))
+    ('numbers', 'from 0 to 24')
+    """
+    kind = plan.oracle.tally_type
+    found = _kinds.telling(kind.told)
+    if not isinstance(found, Telling):
+        raise InvalidTypeError(f"tally must be of a kind that can be shown, got a {kind.__name__}")
+    return found

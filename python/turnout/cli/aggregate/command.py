@@ -28,7 +28,7 @@ from turnout.cli.showing.estimates import Wish, show_estimate
 from turnout.distributed import recommend
 from turnout.frequency.estimation.estimate import SHRUNK
 from turnout.pipeline.in_memory import read_columns
-from turnout.reporting.kinds import SHARES
+from turnout.reporting.frequencies import SHARES
 
 # The groups of options in the help.
 _TRUST = "Who takes part"

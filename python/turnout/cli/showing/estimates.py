@@ -32,8 +32,7 @@ from turnout.frequency.attributes import AttributeEstimate
 from turnout.frequency.estimation.answer import ordered
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 from turnout.reporting.frequencies import MANY
-from turnout.reporting.kinds import telling
-from turnout.reporting.telling import Telling, Told, View, groups_of
+from turnout.reporting.telling import Telling, Told, View, groups_of, telling
 from turnout.reporting.words import number, participation, percent
 
 #: So many rows of groups are shown, and so many groups are named.

@@ -15,8 +15,7 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS
 from turnout.frequency.joint.chosen import conditional_of, marginal_of, question_of
 from turnout.products import questions_of
-from turnout.reporting.frequencies import SharesGivenOthers
-from turnout.reporting.kinds import SHARES
+from turnout.reporting.frequencies import SHARES, SharesGivenOthers
 
 
 class _Chosen(EstimatesOfGroups[Any]):

@@ -13,7 +13,7 @@ from turnout.cli.tables import printable, table
 from turnout.frequency.adaptive import TwoRounds
 from turnout.frequency.heavy_hitters import HeavyHitterResult, RoundRecord, Search
 from turnout.frequency.rounds import Rounds
-from turnout.reporting.kinds import SHARES
+from turnout.reporting.frequencies import SHARES
 from turnout.reporting.words import digits_for, number, percent
 
 #: So many values are drawn.

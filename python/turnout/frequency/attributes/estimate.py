@@ -228,6 +228,8 @@ class AttributeTally(PartedTally, Mapping[str, Tally]):
     ['a', 'b']
     """
 
+    told: ClassVar[str] = "questions"
+
     #: The class of its estimates.
     _estimate_type: ClassVar[type[AttributeEstimate]] = AttributeEstimate
 

@@ -58,6 +58,7 @@ class DirectEncoding(FrequencyOracle):
     """
 
     name = "direct_encoding"
+    supports_equally_many = True
     counted_by = "code"
 
     _compiled = staticmethod(_core.DirectEncoding)

@@ -67,6 +67,7 @@ class SubsetSelection(BitRowOracle):
     """
 
     name = "subset_selection"
+    supports_equally_many = True
 
     def __init__(
         self,

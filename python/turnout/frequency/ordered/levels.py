@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +43,8 @@ class HierarchicalTally(PartedTally):
     >>> tally.received, [level.nodes for level in tally.levels]
     (350, [350, 350])
     """
+
+    told: ClassVar[str] = "ordered"
 
     @property
     def levels(self) -> tuple[Tally, ...]:
