@@ -38,6 +38,9 @@ _FINE: Final = 256
 class BinnedBounds(Bounds):
     """The numbers that can be given, within public limits, in bins of equal width.
 
+    For integers from a to b take ``BinnedBounds(a - 0.5, b + 0.5, bins=b - a + 1)``: then each has
+    a bin of its own, and is its middle. From a to b some bins hold more integers than others.
+
     Parameters
     ----------
     low, high

@@ -219,6 +219,9 @@ class StandardNormal(Normal):
 class Uniform(Reference):
     """The uniform distribution on a box.
 
+    For records of integers from a to b take ``Uniform(a - 0.5, b + 0.5)`` and round the draws: then
+    every integer has a cell of length one. From ``Uniform(a, b)`` the ends have half a cell.
+
     Parameters
     ----------
     low, high

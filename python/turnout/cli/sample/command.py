@@ -15,6 +15,7 @@ from turnout._extras import require
 from turnout.cli import options
 from turnout.cli.answers import stated_labels
 from turnout.cli.running import messages, note, output, refusing
+from turnout.cli.sample.integers import MOST_INTEGER, Integers
 from turnout.cli.sample.records import (
     NUMBER_METHODS,
     Method,
@@ -144,7 +145,7 @@ def sample(
     bounds
         Public range of every column; no value may be outside.
     rounded
-        Write the nearest integers within bounds.
+        Records of integers within --bounds; a value counts as the nearest one.
     labels
         The possible labels of a column; repeatable.
     missing
@@ -181,15 +182,14 @@ def sample(
     if target is not None and not overwrite:
         options.refuse_drawing_again(target, "records")
     records = read_records(source, wanted)
-    if rounded:
-        _check_rounding(wanted, records)
+    integers = _integers(wanted, records) if rounded else None
     if plot is not None:
         _check_picture_of(records)
     _check_one_value(wanted, records)
     chosen, because = _settled_method(epsilon, wanted, records)
     draws = samplers.sample_population(
-        _make_sampler(chosen, epsilon, wanted, records),
-        records.data,
+        _make_sampler(chosen, epsilon, wanted, records, integers),
+        records.data if integers is None else integers.nearest(records.values),
         records.users,
         n_jobs=jobs,
         progress=True,
@@ -197,11 +197,11 @@ def sample(
     )
     if seed is not None:
         note("made with --seed: fit for tests only, the draws can be computed again")
-    drawn = Drawn(wanted, records, chosen, because, draws, ids, rounded)
+    drawn = Drawn(wanted, records, chosen, because, draws, ids, integers)
     if target is not None:
         write_table(target, drawn.table)
-    save_picture(plot, lambda: _picture(draws, wanted))
-    compared = quality(records, draws) if with_quality else None
+    save_picture(plot, lambda: _picture(draws, wanted, integers))
+    compared = quality(records, drawn.values) if with_quality else None
     estimate = _estimated(draws, wanted) if wanted.one_value else None
     if as_json:
         shares = {} if estimate is None else {"estimates": estimate.to_records()}
@@ -225,14 +225,23 @@ def sample(
     )
 
 
-def _check_rounding(wanted: Wanted, records: Records) -> None:
+def _integers(wanted: Wanted, records: Records) -> Integers:
+    """Find the integers that records may hold, column by column."""
     if records.domain is not None:
         raise typer.BadParameter("is for numbers, these are labels", param_hint="--round")
-    for name, bounds in (wanted.bounds or {}).items():
-        if math.ceil(bounds.low) > math.floor(bounds.high):
+    bounds = wanted.bounds or {}
+    for name, limits in bounds.items():
+        if math.ceil(limits.low) > math.floor(limits.high):
             raise typer.BadParameter(
                 f"there is no integer within the bounds of {name!r}", param_hint="--round"
             )
+        if max(-limits.low, limits.high) > MOST_INTEGER:
+            raise typer.BadParameter(
+                f"the bounds of {name!r} must lie between -2^51 and 2^51: leave out --round for "
+                "larger numbers",
+                param_hint="--round",
+            )
+    return Integers.within([bounds[name] for name in wanted.columns if bounds])
 
 
 def _settled_method(epsilon: float, wanted: Wanted, records: Records) -> tuple[Method, str]:
@@ -255,17 +264,14 @@ def _settled_method(epsilon: float, wanted: Wanted, records: Records) -> tuple[M
 
 
 def _make_sampler(
-    method: Method, epsilon: float, wanted: Wanted, records: Records
+    method: Method, epsilon: float, wanted: Wanted, records: Records, integers: Integers | None
 ) -> samplers.PrivateSampler:
     """Make the sampler of a method, with a note if its reference is the standard normal."""
     arguments: dict[str, Any] = {} if records.domain is None else {"domain": records.domain}
     if wanted.reference is not None:
         arguments["reference"] = _public_reference(wanted.reference, records)
     elif wanted.bounds is not None:
-        limits = [wanted.bounds[name] for name in wanted.columns]
-        arguments["reference"] = samplers.Uniform(
-            [each.low for each in limits], [each.high for each in limits]
-        )
+        arguments["reference"] = samplers.Uniform(*np.transpose(_pairs(wanted, integers)))
     elif records.domain is None:
         note(
             "without --bounds records are drawn around the standard normal distribution: they will "
@@ -277,7 +283,10 @@ def _make_sampler(
     return _SAMPLERS[method](epsilon, **arguments)
 
 
-def _pairs(wanted: Wanted) -> list[tuple[float, float]]:
+def _pairs(wanted: Wanted, integers: Integers | None) -> list[tuple[float, float]]:
+    """Give the sides of the box that is drawn from; of integers it holds the cell of each."""
+    if integers is not None:
+        return integers.box()
     bounds = wanted.bounds or {}
     return [(bounds[name].low, bounds[name].high) for name in wanted.columns if bounds]
 
@@ -354,14 +363,14 @@ def _check_one_value(wanted: Wanted, records: Records) -> None:
         note(f"--assume one-value: {users_of}, so that what is estimated is not the truth")
 
 
-def _picture(draws: samplers.PopulationDraws, wanted: Wanted) -> Any:
+def _picture(draws: samplers.PopulationDraws, wanted: Wanted, integers: Integers | None) -> Any:
     """Draw what all records tell together; return the first axes."""
     estimate: Any = _estimated(draws, wanted)
     if draws.draws.ndim == 1:
         axes = estimate.plot()
         axes.set_xlabel(", ".join(wanted.columns))
         return axes
-    axes = estimate.plot(bounds=_pairs(wanted) or None)
+    axes = estimate.plot(bounds=_pairs(wanted, integers) or None)
     first = np.ravel(np.asarray(axes, dtype=object))[0]
     first.set_xlabel(wanted.columns[0])
     if len(wanted.columns) == 2:

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from turnout import Bounds
 from turnout._extras import require
 from turnout._tables import records_of
 from turnout._types import Array, Floats
+from turnout.cli.sample.integers import Integers
 from turnout.cli.sample.records import Method, Records, Wanted
 from turnout.cli.tables import printable, table
 from turnout.reporting.words import file_size, number, percent, rounded_up
@@ -53,8 +53,8 @@ class Drawn:
         The draws.
     ids
         Whether it is written whose record it is.
-    rounded
-        Whether numbers are rounded to integers.
+    integers
+        What numbers are rounded to; None if they are not.
     """
 
     wanted: Wanted
@@ -63,18 +63,20 @@ class Drawn:
     because: str
     draws: PopulationDraws
     ids: bool
-    rounded: bool
+    integers: Integers | None
+
+    @cached_property
+    def values(self) -> Array:
+        """The records in the order of the users: numbers of shape (n, d), or labels."""
+        drawn = self.draws.draws
+        return drawn if self.integers is None else self.integers.nearest(drawn)
 
     @cached_property
     def table(self) -> Any:
         """The records as an Arrow table: ids first, or in sorted order without them."""
-        names, columns = list(self.records.columns), self.records.columns_of(self.draws.draws)
-        if self.rounded:
-            bounds = self.wanted.bounds or {}
-            columns = [
-                _rounded(column, bounds.get(name))
-                for name, column in zip(names, columns, strict=True)
-            ]
+        names, columns = list(self.records.columns), self.records.columns_of(self.values)
+        if self.integers is not None:
+            columns = [_whole(column) for column in columns]
         if self.ids:
             name = self.wanted.user_column or "row"
             while name in names:
@@ -186,19 +188,16 @@ class Drawn:
         return result
 
 
-def _rounded(column: Floats, bounds: Bounds | None) -> Array:
-    """Round to the nearest integers within the bounds; floats where 64 bits do not hold them."""
-    nearest = np.rint(column)
-    if bounds is not None:
-        nearest = np.clip(nearest, math.ceil(bounds.low), math.floor(bounds.high))
-    return nearest.astype(np.int64) if (np.abs(nearest) < 2.0**62).all() else nearest
+def _whole(column: Floats) -> Array:
+    """Give integers as such; floats where 64 bits do not hold them."""
+    return column.astype(np.int64) if (np.abs(column) < 2.0**62).all() else column
 
 
 def _cell(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
 
 
-def quality(records: Records, draws: PopulationDraws) -> dict[str, Any]:
+def quality(records: Records, values: Array) -> dict[str, Any]:
     """Compare the records with the rows that they were drawn from, each user counting once.
 
     Returns
@@ -210,7 +209,7 @@ def quality(records: Records, draws: PopulationDraws) -> dict[str, Any]:
     _, user, rows = np.unique(records.users, return_inverse=True, return_counts=True)
     weights = 1.0 / rows[user] / len(rows)
     if records.domain is None:
-        pairs = zip(records.columns, records.values.T, draws.draws.T, strict=True)
+        pairs = zip(records.columns, records.values.T, values.T, strict=True)
         columns = [
             {"column": name, "own": _moments(own, weights), "records": _moments(drawn, None)}
             for name, own, drawn in pairs
@@ -218,7 +217,7 @@ def quality(records: Records, draws: PopulationDraws) -> dict[str, Any]:
         return {"columns": columns}
     size = records.domain.size
     own = np.bincount(records.values, weights, size)
-    drawn = np.bincount(records.domain.encode(draws.draws).astype(np.int64), minlength=size)
+    drawn = np.bincount(records.domain.encode(values).astype(np.int64), minlength=size)
     shares = drawn / drawn.sum()
     labels = records_of(("label", *_BOTH), records.domain.labels, own, shares)
     return {"total_variation": float(np.abs(own - shares).sum() / 2), "labels": labels}
