@@ -62,26 +62,16 @@ def group_of(name: str, decoder: Any) -> str:
     return "documents" if decoder.document else "messages"
 
 
-def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The paths of all values of a document."""
-    inner: Any = ()
-    if isinstance(document, dict):
-        inner = document.items()
-    elif isinstance(document, list):
-        inner = enumerate(document)
-    return [path, *(place for key, value in inner for place in places(value, (*path, key)))]
-
-
-def altered_document(data: bytes, chance: random.Random) -> bytes:
-    """A document with a value replaced, dropped, added or repeated."""
+def altered_document(table: ModuleType, data: bytes, chance: random.Random) -> bytes:
+    """A document with a value replaced, dropped, added, repeated or nested."""
     document = [json.loads(data)]
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
-        paths = places(document)[1:]
+        paths = table.places(document)[1:]
         *way, last = chance.choice(paths)
         parent: Any = document
         for key in way:
             parent = parent[key]
-        match chance.randrange(6):
+        match chance.randrange(7):
             case 0 if way:
                 del parent[last]
             case 1 if isinstance(parent, dict):
@@ -90,16 +80,22 @@ def altered_document(data: bytes, chance: random.Random) -> bytes:
                 parent.insert(chance.randrange(len(parent) + 1), copy.deepcopy(parent[last]))
             case 2 | 3:
                 # Another value of the same document.
-                value: Any = document
-                for key in chance.choice(paths):
-                    value = value[key]
-                parent[last] = copy.deepcopy(value)
+                parent[last] = copy.deepcopy(table.value_at(document, chance.choice(paths)))
             case 4 if type(parent[last]) in (int, float):
                 parent[last] += chance.choice((-1, 1, 0.5, parent[last]))
             case 4 if isinstance(parent[last], str) and parent[last]:
                 place = chance.randrange(len(parent[last]))
                 letter = chance.choice("0a/.-é\0")
                 parent[last] = parent[last][:place] + letter + parent[last][place + 1 :]
+            case 5:
+                # In itself or in what nests, at most as deep as JSON can be written.
+                inner = table.places(parent[last])[1:]
+                way_in = chance.choice(inner) if inner else ()
+                like = table.replaced(parent[last], way_in, table.HOLE) if inner else table.HOLE
+                nest = chance.choice([like, *table.NESTS])
+                hole = next(p for p in table.places(nest) if table.value_at(nest, p) == table.HOLE)
+                for _ in range(chance.choice((1, 2, 8, 30, 60, 100))):
+                    parent[last] = table.replaced(nest, hole, parent[last])
             case _:
                 parent[last] = chance.choice(VALUES)
         if not document:
@@ -160,7 +156,7 @@ def main(group: str, seconds: int, chosen: int) -> None:
             return bytes([chance.randrange(len(names))]) + content
         if decoder.document and chance.random() < 0.7:
             with contextlib.suppress(ValueError, RecursionError, OverflowError, TypeError):
-                return (head + altered_document(content, chance))[:most]
+                return (head + altered_document(table, content, chance))[:most]
         if atheris is not None and content and chance.random() < 0.8:
             return bytes(head + atheris.Mutate(content, most - 1))
         return (head + altered_bytes(content, chance))[:most]

@@ -15,11 +15,12 @@ import importlib.util
 import io
 import itertools
 import json
+import runpy
 import shutil
 import struct
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -118,6 +119,50 @@ def in_text(value: Any) -> bytes:
 def in_bytes(value: Any) -> bytes:
     data: bytes = value.to_bytes()
     return data
+
+
+def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of all values of a document."""
+    inner: Any = ()
+    if isinstance(document, dict):
+        inner = document.items()
+    elif isinstance(document, list):
+        inner = enumerate(document)
+    return [path, *(place for key, value in inner for place in places(value, (*path, key)))]
+
+
+def value_at(document: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        document = document[key]
+    return document
+
+
+def replaced(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """A copy of a document with another value at a path."""
+    if not path:
+        return value
+    copy = document.copy()
+    copy[path[0]] = replaced(document[path[0]], path[1:], value)
+    return copy
+
+
+#: Where a value is put into a text.
+HOLE = "the hole"
+
+#: What nests a value, by what documents know: lists, objects, labels, trees.
+NESTS: list[Any] = [[HOLE], {"x": HOLE}, {"tuple": [HOLE]}, {"list": [HOLE]}, {"dict": {"x": HOLE}}]
+
+
+def deep(document: Any, depth: int) -> Iterator[bytes]:
+    """Copies of a document, each with one value nested so deep, also in its like."""
+    for path in places(document):
+        value = value_at(document, path)
+        nests = [*NESTS, *(replaced(value, inner, HOLE) for inner in places(value)[1:])]
+        whole = canonical(replaced(document, path, HOLE))
+        for nest in nests:
+            opening, closing = canonical(nest).split(canonical(HOLE))
+            inside = opening * depth + canonical(value) + closing * depth
+            yield whole.replace(canonical(HOLE), inside)
 
 
 def with_sha256(content: bytes) -> bytes:
@@ -289,6 +334,11 @@ DONE = {
     "parts": 1,
     "totals": {"rows": 3, "nodes": 3, "reports": 2, "dropped": 0, "duplicates": 0},
 }
+#: A plan of every kind.
+PLANS = {
+    name: tn.Plan(oracle, tn.Everyone())
+    for name, oracle in runpy.run_path(str(Path(__file__).with_name("kinds.py")))["KINDS"].items()
+}
 FIELD = PrimeField(251)
 MESSAGE = messages.Message(
     messages.Kind.SHARE,
@@ -428,6 +478,10 @@ DECODERS: dict[str, Decoder] = {
     "attributes sums": after_header(ATTRIBUTE_TALLY.to_bytes(), AttributeTally.from_bytes),
     "client": in_client(CLIENT.to_bytes(), MEMOIZED),
     "plan": Decoder(canonical(PLAN.to_dict()), plain, tn.Plan.from_json, in_text),
+    **{
+        f"plan of {name}": Decoder(canonical(plan.to_dict()), plain, tn.Plan.from_json, in_text)
+        for name, plan in PLANS.items()
+    },
     "plan in a file": in_plan_file(PLAN.to_dict()),
     "plan file": Decoder(
         plan_file.plan_file_text(PLAN.to_json(), SigningKey(bytes(32))).encode(),

@@ -71,6 +71,14 @@ def test_what_is_wrong_inside_a_genuine_seal_is_one_error(name: str) -> None:
     assert not escaped, (len(escaped), escaped[:20])
 
 
+@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("depth", [24, 150])
+def test_what_is_nested_at_any_depth_is_one_error(name: str, depth: int) -> None:
+    decoder = decoders.DECODERS[name]
+    for body in decoders.deep(json.loads(decoder.content), depth):
+        assert decoders.broken_word(decoder, decoder.sealed(body)) is None, body[:300]
+
+
 @pytest.mark.parametrize("name", decoders.DECODERS)
 def test_what_is_cut_or_altered_is_one_error(name: str) -> None:
     decoder = decoders.DECODERS[name]

@@ -1,4 +1,4 @@
-"""Numbers of documents from elsewhere are bounded, whatever reads them."""
+"""Numbers and depth of documents from elsewhere are bounded, whatever reads them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import turnout
-from turnout._documents import MOST_DIGITS, decoder, parsed, rational
+from turnout._documents import MOST_DEPTH, MOST_DIGITS, parsed, rational
 
 
 def test_what_json_writes_is_read_back() -> None:
@@ -17,7 +17,6 @@ def test_what_json_writes_is_read_back() -> None:
     values = {"a": [1, -2.5, 1e308, 5e-324, True, None, "x"], "b": 2**64 - 1}
     for form in (text, text.encode(), bytearray(text.encode())):
         assert parsed(form) == values
-    assert decoder().decode(text) == values
     assert [type(value) for value in parsed("[1, 1.0]")] == [int, float]
 
 
@@ -32,24 +31,31 @@ def test_what_json_writes_is_read_back() -> None:
     ],
 )
 def test_numbers_out_of_bounds_are_refused(number: str) -> None:
-    for read in (parsed, decoder().decode):
-        with pytest.raises(ValueError, match=r"more than 1000 digits|out of the range"):
-            read(f'{{"number": {number}}}')
+    with pytest.raises(ValueError, match=r"more than 1000 digits|out of the range"):
+        parsed(f'{{"number": {number}}}')
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
 def test_words_that_are_no_json_are_refused(word: str) -> None:
-    for read in (parsed, decoder().decode):
-        with pytest.raises(ValueError, match=f"the word {word} is no number"):
-            read(f'{{"number": {word}}}')
+    with pytest.raises(ValueError, match=f"the word {word} is no number"):
+        parsed(f'{{"number": {word}}}')
 
 
 def test_a_member_twice_is_found_among_many() -> None:
     """In time that grows with their number, not with its square: that would take an hour."""
     members = ",".join(f'"{number}":1' for number in range(500_000))
-    for read in (parsed, decoder().decode):
-        with pytest.raises(ValueError, match="an object has '499999' twice"):
-            read(f'{{{members},"499999":2}}')
+    with pytest.raises(ValueError, match="an object has '499999' twice"):
+        parsed(f'{{{members},"499999":2}}')
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('[{"a":[', "]}]")])
+def test_what_is_nested_too_deep_is_refused(opening: str, closing: str) -> None:
+    each = opening.count("[") + opening.count("{")
+    most = MOST_DEPTH // each
+    assert parsed(opening * most + "1" + closing * most) is not None
+    for depth in (most + 1, 1000, 100_000):
+        with pytest.raises(ValueError, match=f"nested more than {MOST_DEPTH} deep"):
+            parsed(opening * depth + "1" + closing * depth)
 
 
 def test_numbers_at_the_bounds_are_read() -> None:
@@ -87,4 +93,4 @@ def test_no_module_reads_json_around_the_bounds() -> None:
                     )
                 ):
                     found.append((path.name, name))
-    assert sorted(found) == [("_documents.py", "JSONDecoder"), ("_documents.py", "loads")]
+    assert sorted(found) == [("_documents.py", "JSONDecoder")]

@@ -719,6 +719,22 @@ def test_anything_else_is_not_the_description_of_a_domain(description: Any) -> N
         tn.Domain.from_dict(description)
 
 
+def test_labels_may_be_nested_only_as_deep_as_files_can_say() -> None:
+    label: Any = "x"
+    for _ in range(8):
+        label = (label,)
+    domain = tn.Domain([label, "b"])
+    assert tn.Domain.from_dict(domain.to_dict()) == domain
+    deeper = (label,)
+    for depth in (0, 1_000_000):
+        for _ in range(depth):
+            deeper = (deeper,)
+        with pytest.raises(InvalidValueError, match=r"labels\[0\] must not be nested more than 8"):
+            tn.Domain([deeper, "b"])
+    with pytest.raises(CorruptDataError, match="not a label"):
+        tn.Domain.from_dict({"labels": [nested(9), "b"]})
+
+
 def test_a_domain_shows_how_it_is_made() -> None:
     assert repr(tn.Domain(["a", 1])) == "Domain(['a', 1])"
     assert repr(tn.Domain("abcdefg"[i] for i in range(7))) == (

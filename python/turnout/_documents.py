@@ -1,9 +1,10 @@
 """Documents from elsewhere: JSON, numbers in it and exact rationals as text, checksums.
 
 A number of a few bytes can stand for one that fills the memory (``1e999999999`` as a fraction), and
-one of many digits takes time in the square of their number to read. All readers of documents read
-their numbers here: at most :data:`MOST_DIGITS` digits, and nothing that floating point cannot hold;
-nor the words NaN and Infinity, which are no JSON.
+one of many digits takes time in the square of their number to read. What is nested thousands deep
+ends whoever reads it by calling itself. All readers of documents read here: numbers of at most
+:data:`MOST_DIGITS` digits that floating point can hold, values nested at most :data:`MOST_DEPTH`
+deep, and not the words NaN and Infinity, which are no JSON.
 """
 
 from __future__ import annotations
@@ -24,19 +25,26 @@ from turnout.errors import CorruptDataError, UnsupportedVersionError
 #: The most digits of a whole number: of a fraction, of its numerator and of its denominator.
 MOST_DIGITS = 1000
 
+#: How deep a document may be nested: lists and objects within each other.
+MOST_DEPTH = 64
+
+#: What messages say of one that is nested deeper.
+TOO_DEEP: Final = f"it is nested more than {MOST_DEPTH} deep"
+
 _RATIONAL = re.compile(rf"(-?[0-9]{{1,{MOST_DIGITS}}})(?:/([0-9]{{1,{MOST_DIGITS}}}))?", re.ASCII)
 _SHOWN = 20
+_NESTING: Final = (dict, list, tuple, Mapping)
+_FLAT: Final = frozenset((str, int, float, bool, type(None)))
 
 
 def parsed(text: str | bytes | bytearray) -> Any:
-    """Read JSON as :func:`json.loads` does, with bounded numbers.
+    """Read JSON as :func:`json.loads` does, with bounded numbers and depth.
 
     Raises
     ------
     ValueError
-        If it is no JSON, or holds a number of too many digits or out of range.
-    RecursionError
-        If it is nested thousands deep.
+        If it is no JSON, holds a number of too many digits or out of range, or is nested deeper
+        than :data:`MOST_DEPTH`.
 
     Examples
     --------
@@ -47,7 +55,37 @@ def parsed(text: str | bytes | bytearray) -> Any:
         ...
     ValueError: the number 1e999 is out of the range of floating point
     """
-    return json.loads(text, **_BOUNDED)
+    if not isinstance(text, str):
+        text = text.decode(json.detect_encoding(text))
+    try:
+        found = _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    if nested_deeper(found, MOST_DEPTH):
+        raise ValueError(TOO_DEEP)
+    return found
+
+
+def nested_deeper(value: object, most: int) -> bool:
+    """Say whether lists, tuples and mappings are nested deeper than so many within each other.
+
+    Examples
+    --------
+    >>> nested_deeper([[]], 1), nested_deeper([[]], 2)
+    (True, False)
+    """
+    level = [value] if isinstance(value, _NESTING) else []
+    for _ in range(most):
+        inner: list[Any] = []
+        for each in level:
+            children = each.values() if isinstance(each, Mapping) else each
+            # A million labels have few types, and mostly none that nest.
+            if not _FLAT.issuperset(map(type, children)):
+                inner += (child for child in children if isinstance(child, _NESTING))
+        if not inner:
+            return False
+        level = inner
+    return bool(level)
 
 
 def document(refusal: str, text: str | bytes | bytearray) -> Any:
@@ -67,13 +105,8 @@ def document(refusal: str, text: str | bytes | bytearray) -> Any:
     """
     try:
         return parsed(text)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CorruptDataError(f"{refusal}: {error}") from error
-
-
-def decoder() -> json.JSONDecoder:
-    """Make a decoder of such JSON, for who reads much of it."""
-    return json.JSONDecoder(**_BOUNDED)
 
 
 def check_version(word: str, description: object, format: str | None, version: int) -> None:  # noqa: A002
@@ -203,7 +236,7 @@ class SealedDocument:
             )
         except UnsupportedVersionError:
             raise
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise CorruptDataError(f"not a {self.word} of turnout: {error}") from error
         if checksum is None:
             raise CorruptDataError(f"not a {self.word} of turnout: it has no checksum")
@@ -268,9 +301,9 @@ def _brief(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-_BOUNDED: Final[dict[str, Any]] = {
-    "parse_int": _integer,
-    "parse_float": _float,
-    "parse_constant": _refuse_constant,
-    "object_pairs_hook": _members,
-}
+_DECODER: Final = json.JSONDecoder(
+    parse_int=_integer,
+    parse_float=_float,
+    parse_constant=_refuse_constant,
+    object_pairs_hook=_members,
+)

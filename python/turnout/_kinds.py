@@ -15,6 +15,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from turnout import _arguments
+from turnout._documents import MOST_DEPTH, TOO_DEEP, nested_deeper
 from turnout.errors import CorruptDataError, InvalidValueError
 
 _ORACLES: Final = "turnout.frequency.oracles."
@@ -152,7 +153,7 @@ def from_dict(description: Any) -> Any:
     Raises
     ------
     CorruptDataError
-        If it is not the description of a randomizer that this release knows.
+        If it is not the description of a randomizer that this release knows, or is nested too deep.
 
     Examples
     --------
@@ -160,6 +161,8 @@ def from_dict(description: Any) -> Any:
     >>> from_dict(tn.DirectEncoding(1.0, 3).to_dict()).domain.size
     3
     """
+    if nested_deeper(description, MOST_DEPTH):
+        raise CorruptDataError(f"not the description of an oracle: {TOO_DEEP}")
     match description:
         case {"name": str(name)} if (kind := found(name)) is not None:
             return kind.from_dict(description)

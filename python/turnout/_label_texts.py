@@ -16,6 +16,9 @@ Value = int | float | bool | str
 #: Bits of the longest integer label in a file: Python refuses to read some thousand digits.
 _LONGEST: Final = 2_000
 
+#: How deep a label may be nested: tuples within each other. A document of it has a limit too.
+DEEPEST_LABEL: Final = 8
+
 #: How an integer is written: ``7``, not ``07``.
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -157,7 +160,7 @@ def label_to_json(label: Hashable) -> Any:
     )
 
 
-def label_from_json(label: Any) -> Hashable:
+def label_from_json(label: Any, deeper: int = DEEPEST_LABEL) -> Hashable:
     """Rebuild a label from :func:`label_to_json`.
 
     Raises
@@ -171,8 +174,8 @@ def label_from_json(label: Any) -> Hashable:
     ('a', 1)
     """
     match label:
-        case {"tuple": list(parts), **rest} if not rest:
-            return tuple(label_from_json(part) for part in parts)
+        case {"tuple": list(parts), **rest} if not rest and deeper:
+            return tuple(label_from_json(part, deeper - 1) for part in parts)
         case None | str() | int() | bool():
             result: Hashable = label
             return result

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _columns
-from turnout._documents import digest, object_schema
-from turnout._label_texts import INTEGER, label_from_json, label_to_json
+from turnout._documents import digest, nested_deeper, object_schema
+from turnout._label_texts import DEEPEST_LABEL, INTEGER, label_from_json, label_to_json
 from turnout._types import Integers
 from turnout.errors import (
     CodeOutsideDomainError,
@@ -44,8 +44,8 @@ class Domain:
         If ``labels`` is not an ordered iterable of hashable values: the order of a set may differ
         from process to process.
     InvalidValueError
-        If there are fewer than two labels, duplicates (``1``, ``1.0`` and ``True`` are equal), or
-        NaN.
+        If there are fewer than two labels, duplicates (``1``, ``1.0`` and ``True`` are equal), NaN,
+        or a tuple of tuples nested more than 8 deep.
 
     Examples
     --------
@@ -379,9 +379,9 @@ class Domain:
                 case {"integers": int(size), **rest} if not rest:
                     return cls.from_integers(size)
                 case {"labels": list(labels), **rest} if not rest:
-                    return cls(labels if _all_text(labels) else map(label_from_json, labels))
-        except RecursionError as error:
-            raise CorruptDataError("not the description of a domain: nested too deep") from error
+                    if not _all_text(labels):
+                        labels = [label_from_json(label) for label in labels]
+                    return cls(labels)
         except (InvalidTypeError, InvalidValueError) as error:
             raise CorruptDataError(f"not the description of a domain: {error}") from error
         raise CorruptDataError(f"not the description of a domain: {_arguments.shown(description)}")
@@ -453,6 +453,10 @@ def _indexed(labels: tuple[Any, ...]) -> dict[Hashable, int]:
             return index
         index = {}
     for position, label in enumerate(labels):
+        if isinstance(label, tuple) and nested_deeper(label, DEEPEST_LABEL):
+            raise InvalidValueError(
+                f"labels[{position}] must not be nested more than {DEEPEST_LABEL} deep"
+            )
         try:
             first = index.setdefault(label, position)
         except TypeError as error:

@@ -163,7 +163,7 @@ class SigningKey:
         name, data = os.fspath(path), read_secret_file(path)
         try:
             record: Any = parsed(data)
-        except (ValueError, RecursionError):
+        except ValueError:
             record = None
         match record:
             case {

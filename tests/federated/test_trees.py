@@ -246,7 +246,7 @@ def cyclic() -> list[Any]:
         ({"a": [np.ones(1), 2]}, InvalidTypeError, r"parameters\['a'\]\[1\] must hold float32"),
         ({1: np.ones(1)}, InvalidTypeError, "parameters must have keys that are text, got 1"),
         ({"a": {None: 1}}, InvalidTypeError, r"parameters\['a'\] must have keys"),
-        (cyclic(), InvalidValueError, "nested more than 100 times"),
+        (cyclic(), InvalidValueError, "nested more than 24 times"),
         (
             [collections.namedtuple("State", "mean")(np.ones(1))],
             InvalidTypeError,

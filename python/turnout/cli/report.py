@@ -13,7 +13,7 @@ from turnout.cli import options
 from turnout.cli.running import refusing
 from turnout.cli.tables import TABLE_SUFFIXES, tell, write_table
 from turnout.cli.tallies import merged, read_tallies
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidTypeError
 from turnout.pipeline.job import STATE_FOLDER
 from turnout.reporting import CollectionFacts, save_pictures
 from turnout.reporting import report as write_report
@@ -122,5 +122,5 @@ def report(
 def _read_facts(source: Path) -> CollectionFacts:
     try:
         return CollectionFacts.from_dict(parsed(read_bytes(source)))
-    except (InvalidTypeError, InvalidValueError, ValueError, RecursionError) as error:
+    except (InvalidTypeError, ValueError) as error:
         raise CorruptDataError(f"{source}: {error}") from error

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from turnout import _arguments
-from turnout._documents import canonical, decoder
+from turnout._documents import canonical, parsed
 from turnout._types import Array
 from turnout.collecting.keys import Key, key_from_json
 from turnout.collecting.public_groups import key_among
@@ -238,7 +238,6 @@ class Reader:
     def __init__(self, plans: Sequence[Any]) -> None:
         self._layouts = [_Layout(plan) for plan in plans]
         self._numbers = {plan.fingerprint: number for number, plan in enumerate(plans)}
-        self._decoder = decoder()
 
     def read(self, messages: Iterable[bytes | str]) -> Batch:
         """Read messages and check that their reports are possible.
@@ -267,8 +266,8 @@ class Reader:
         """Parse one message: the number of its plan, its nonce, its group and its report."""
         try:
             text = message if isinstance(message, str) else message.decode("utf-8")
-            members = self._decoder.decode(text)
-        except (ValueError, RecursionError):
+            members = parsed(text)
+        except ValueError:
             raise _malformed(message) from None
         if not isinstance(members, dict) or members.get("format") != FORMAT:
             raise _malformed(message)
@@ -322,10 +321,7 @@ class _Layout:
         RefusedError
             If the plan does not list it.
         """
-        try:
-            written = canonical(group)
-        except RecursionError:
-            raise RefusedError("malformed", "has no group of the plan") from None
+        written = canonical(group)
         if written not in self._keys:
             try:
                 key = key_from_json(group, len(self.groups))

@@ -130,7 +130,7 @@ def read_plan_file(data: bytes, public_key: str | None) -> tuple[Any, bytes]:
     """
     try:
         members = parsed(data.decode("ascii"))
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CorruptDataError(f"not a plan file of turnout: {error}") from error
     if not isinstance(members, dict) or members.get("format") != _FORMAT:
         raise CorruptDataError(f"not a plan file of turnout: its format is not {_FORMAT!r}")

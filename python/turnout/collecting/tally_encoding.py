@@ -129,7 +129,7 @@ def unpack(data: object, magic: bytes, what: str, read: Callable[[Any, bytes], T
         return read(parsed(body[_PREFIX.size : end]), body[end:])
     except CorruptDataError:
         raise
-    except (TurnoutError, ValueError, OverflowError, TypeError, KeyError, RecursionError) as error:
+    except (TurnoutError, ValueError, OverflowError, TypeError, KeyError) as error:
         raise CorruptDataError(f"not a {what} of turnout: {error}") from error
 
 

@@ -30,8 +30,9 @@ Tree: TypeAlias = Any
 #: What leaves may consist of.
 _DTYPES = ("float32", "float64")
 
-#: Trees are no deeper; one that holds itself is noticed by this.
-_DEEPEST = 100
+#: Trees are no deeper: each step of theirs is two of a document, which has a limit too. One that
+#: holds itself is noticed by this.
+_DEEPEST = 24
 
 
 @dataclass(frozen=True)

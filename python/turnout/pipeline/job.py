@@ -135,7 +135,7 @@ class Job:
             return _parsed(folder, parsed(text))
         except (UnsupportedVersionError, CorruptDataError) as error:
             raise type(error)(f"{path}: {error}") from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise CorruptDataError(f"{path}: not the state of a job: {error}") from error
 
     def check_same(self, plan: Plan, answers: Mapping[str, Any]) -> None:

@@ -89,7 +89,7 @@ class PseudonymKey:
                     return cls(bytes.fromhex(text))
         except UnsupportedVersionError as error:
             raise UnsupportedVersionError(f"{place}: {error}") from error
-        except (ValueError, RecursionError):
+        except ValueError:
             # Not the text of the error: it may quote the key.
             raise CorruptDataError(f"{place}: not a key file of turnout") from None
         raise CorruptDataError(f"{place}: not a key file of turnout")

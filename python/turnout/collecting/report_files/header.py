@@ -240,7 +240,7 @@ def _object(text: bytes | None) -> dict[str, Any]:
         raise CorruptDataError(f"the schema metadata has no key {METADATA_KEY!r}")
     try:
         header = parsed(text)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CorruptDataError("the schema metadata is not JSON") from error
     if (
         not isinstance(header, dict)

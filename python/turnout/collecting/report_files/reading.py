@@ -365,10 +365,7 @@ class _explained:  # noqa: N801, used as a function
             raise type(error)(f"{name}: {error}") from error
         if isinstance(error, MemoryError):
             raise MemoryLimitError(f"{name}: there is not enough memory: {error}") from error
-        if isinstance(
-            error,
-            (TurnoutError, pa.ArrowException, OSError, RecursionError, UnicodeDecodeError),
-        ):
+        if isinstance(error, (TurnoutError, pa.ArrowException, OSError, UnicodeDecodeError)):
             raise CorruptDataError(f"{name}: {error}") from error
 
 

@@ -274,7 +274,7 @@ def _json(record: ConfigRecord, key: str) -> Any:
     text = record.get(key)
     try:
         return parsed(text if isinstance(text, str) else "")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise MalformedMessageError(
             f"the record {ROUND!r} has no JSON under {key!r}: {_arguments.shown(text)}"
         ) from error
