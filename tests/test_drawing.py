@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,16 +32,73 @@ def test_pictures_are_as_wide_as_they_have_answers() -> None:
     assert widths[0] < widths[2] / 2
 
 
-def test_names_that_have_no_room_are_turned() -> None:
-    for labels, rotation in (
-        (["yes", "no"], 0),
-        (["a longer name of an answer"] * 4, 40),
-        (["a name"] * 30, 90),
+def test_names_that_have_no_room_for_a_line_have_several_or_are_turned() -> None:
+    for labels, rotation, text in (
+        (["yes", "no"], 0, "yes"),
+        (["a longer name of an answer"] * 4, 0, "a longer\nname of an\nanswer"),
+        (["a_longer_name_of_an_answer"] * 4, 40, "a_longer_name_of_an_answer"),
+        (["a name"] * 30, 90, "a name"),
+        ([("f", 30), ("m", 40)], 0, "f, 30"),
     ):
         axes: Any = new_axes(None)
         name_answers(axes, np.arange(len(labels)), labels)
         assert {label.get_rotation() for label in axes.get_xticklabels()} == {rotation}
+        assert axes.get_xticklabels()[0].get_text() == text
         assert axes.get_xlim() == (-0.5, len(labels) - 0.5)
+
+
+LONG = [f"sometimes pressed, {number}" for number in range(200)]
+WORDS = ["never pressed", "sometimes pressed", "often pressed", "prefer not to say"]
+
+
+def overlaps(axes: Any) -> bool:
+    """Whether two names next to each other have letters in the same place."""
+    axes.figure.canvas.draw()
+    names = axes.get_xticklabels()
+    boxes = [name.get_window_extent() for name in names]
+    if not names[0].get_rotation():
+        return any(one.x1 > two.x0 for one, two in pairwise(boxes))
+    # Turned names are as far from each other as they are high.
+    high = 10 / 72 * axes.figure.dpi
+    apart = np.diff(axes.transData.transform([(x, 0) for x in axes.get_xticks()])[:, 0]).min()
+    return bool(apart * np.sin(np.radians(names[0].get_rotation())) < high)
+
+
+@pytest.mark.parametrize("size", [2, 4, 6, 9, 20, 39])
+@pytest.mark.parametrize("words", ["short", "long", "wide"])
+def test_names_of_answers_do_not_overlap(size: int, words: str) -> None:
+    labels = [text[:4] + text[18:] for text in LONG] if words == "short" else LONG
+    if words == "wide":
+        labels = [f"{'W' * 9} {text}" for text in LONG]
+    estimate = tn.DirectEncoding(3.0, labels[:size]).simulate([100] * size).estimate()
+    assert not overlaps(estimate.plot())
+
+
+@pytest.mark.parametrize("three", [False, True])
+def test_names_below_joint_tables_do_not_overlap(three: bool) -> None:
+    questions = {"sex": ["female", "male", "another"], "vote": WORDS}
+    if three:
+        questions["site"] = ["North Hall", "South", "West"]
+    table = tn.JointTable(3.0, questions)
+    estimate = table.simulate([100] * table.domain.size, seed=1).estimate()
+    axes: Any = estimate.plot()
+    assert not overlaps(axes)
+    assert not any("(" in name.get_text() for name in axes.get_xticklabels())
+    assert not overlaps(estimate.marginal("vote").plot())
+    assert not overlaps(estimate.conditional("vote", given="sex").plot())
+
+
+def test_the_legend_of_a_series_stays_in_its_picture() -> None:
+    table = tn.JointTable(3.0, {"sex": ["female", "another"], "vote": WORDS})
+    days = {f"2026-03-0{day + 1}": table.simulate([100] * 8, seed=day) for day in (1, 2, 3)}
+    figure: Any = tn.GroupedTally(["day"], days).estimate().series().plot()
+    figure.canvas.draw()
+    [legend] = figure.legends
+    assert "female, sometimes pressed" in [text.get_text() for text in legend.get_texts()]
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
+    # Few days are named each, and nothing between them is.
+    names = [name.get_text() for name in figure.axes[1].get_xticklabels()]
+    assert [name.rpartition("-")[2] for name in names] == ["02", "03", "04"]
 
 
 @pytest.mark.parametrize("down", [False, True])

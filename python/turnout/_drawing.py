@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from turnout._extras import require
+from turnout._label_texts import label_words
 from turnout._types import Axes, Figure, Floats, Integers
 from turnout.errors import InvalidTypeError, InvalidValueError
 
@@ -20,11 +23,18 @@ ESTIMATE: Final = "#1f6f8b"
 TRUTH: Final = "#d1495b"
 TOTAL: Final = "0.45"
 
-#: Labels of more letters are cut.
-_LONGEST_NAME = 30
+#: Labels of more letters are cut, and those of several answers, whose parts are cut.
+_LONGEST_NAME, _LONGEST_NAMES = 30, 40
 
-#: Names below an axis that have more letters together are turned, and more of them stand upright.
-_LETTERS, _TURNED = 60, 20
+#: The height of names along an axis and the width of their letters, in points; what is between two
+#: of them; and how many lines they may have.
+_HEIGHT, _LETTER, _BETWEEN, _LINES = 12.0, 6.2, 6.0, 3
+
+#: How much room the marker of a legend takes, with what is around it.
+_MARKER = 36.0
+
+#: How much of the width that axes have at first stays theirs.
+_SURE = 0.85
 
 
 def new_axes(ax: Any, width: float = 7.0, height: float = 4.2) -> Axes:
@@ -100,17 +110,70 @@ def finish(axes: Axes, title: str, *, legend: str = "best", first: str = "") -> 
     axes.set_title(title, loc="left", fontsize=10, pad=6 + 16 * lines, wrap=True)
 
 
-def name_answers(axes: Axes, positions: Floats | Integers, labels: Iterable[Any]) -> None:
-    """Name answers below the axis, turned where they would overlap."""
-    names = [short(str(label)) for label in labels]
+def name_answers(axes: Axes, positions: Floats | Integers, labels: Iterable[Any]) -> float:
+    """Name answers below the axis: in lines where there is no room for one, or else turned.
+
+    Parameters
+    ----------
+    axes
+        Where to.
+    positions
+        Where each answer stands, rising.
+    labels
+        The answers.
+
+    Returns
+    -------
+    float
+        How much higher than one line the names are, in inches.
+    """
+    names = list(map(short_label, labels))
+    step = float(np.diff(positions).min()) if len(names) > 1 else 1.0
+    ends = positions[0] - 0.5, positions[-1] + 0.5
+    axes.set_xlim(*ends)
+    width = 72 * axes.bbox.width / axes.figure.dpi * _SURE
+    slot = width * step / (ends[1] - ends[0])
+    lines = _in_lines(names, slot - _BETWEEN)
+    if lines is not None:
+        axes.set_xticks(positions, lines)
+        return _HEIGHT / 72 * max(line.count("\n") for line in lines)
     axes.set_xticks(positions, names)
-    axes.set_xlim(positions[0] - 0.5, positions[-1] + 0.5)
-    if sum(map(len, names)) <= _LETTERS:
-        return
-    upright = len(names) > _TURNED
+    angle = 40 if slot >= _HEIGHT / np.sin(np.radians(40)) else 90
     for name in axes.get_xticklabels():
-        name.set(rotation=90 if upright else 40, ha="right", rotation_mode="anchor")
-        name.set_verticalalignment("center" if upright else "top")
+        name.set(rotation=angle, ha="right", rotation_mode="anchor")
+        name.set_verticalalignment("center" if angle == 90 else "top")
+    return float(max(map(_width, names)) * np.sin(np.radians(angle)) - _HEIGHT) / 72
+
+
+def heighten(axes: Axes, inches: float) -> None:
+    """Make a picture of one's own higher, so that names below the axes take nothing from them."""
+    figure: Any = axes.figure
+    figure.set_figheight(figure.get_figheight() + inches)
+
+
+def _in_lines(names: Sequence[str], room: float) -> list[str] | None:
+    """Break names into lines of so many points; None if that cannot be done."""
+    found = []
+    for name in names:
+        lines = textwrap.wrap(
+            name, max(1, int(room / _LETTER)), break_long_words=False, break_on_hyphens=False
+        )
+        if len(lines) > _LINES or any(_width(line) > room for line in lines):
+            return None
+        found.append("\n".join(lines))
+    return found
+
+
+def _width(name: str) -> float:
+    """Say how wide a name is in points, nearly."""
+    wide = sum(unicodedata.east_asian_width(letter) in "FW" for letter in name)
+    return _LETTER * (len(name) + 0.7 * wide)
+
+
+def legend_columns(names: Sequence[str], figure: Any) -> int:
+    """Say how many entries of a legend stand beside each other below a picture, at most six."""
+    longest = max(map(_width, names)) + _MARKER
+    return max(1, min(len(names), 6, int(72 * figure.get_figwidth() / longest)))
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
@@ -240,9 +303,26 @@ def interval_words(level: float, simultaneous: str | None) -> str:
     return f"{100 * level:.4g} % intervals{together}"
 
 
-def short(name: str) -> str:
+def short(name: str, most: int = _LONGEST_NAME) -> str:
     """Cut a label that would leave no room, and keep it from being a formula or no text at all."""
-    cut = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    cut = name if len(name) <= most else f"{name[: most - 1]}…"
     # Matplotlib takes what stands between dollars for a formula; halves of pairs of UTF-16 are no
     # text.
     return cut.replace("$", r"\$").encode("utf-8", "replace").decode("utf-8")
+
+
+def short_label(label: Any) -> str:
+    """Cut an answer, of several answers each.
+
+    Examples
+    --------
+    >>> short_label("often"), short_label(("f", "a very long answer to the second question"))
+    ('often', 'f, a very long answe…')
+    """
+    if not isinstance(label, tuple):
+        return short(label_words(label))
+    words = list(map(str, label))
+    if len(", ".join(words)) > _LONGEST_NAMES:
+        most = max(4, _LONGEST_NAMES // len(words) - 2)
+        words = [word if len(word) <= most else f"{word[: most - 1]}…" for word in words]
+    return short(", ".join(words), _LONGEST_NAMES)

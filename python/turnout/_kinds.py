@@ -51,6 +51,7 @@ _MODULES: Final = {
 
 #: How results are told, by the word that the class of a tally says in ``told``.
 _TELLINGS: Final = {
+    "combinations": "turnout.reporting.frequencies:SharesTogether",
     "distributions": "turnout.reporting.means:Distributions",
     "means": "turnout.reporting.means:Means",
     "ordered": "turnout.reporting.frequencies:OrderedShares",

@@ -44,6 +44,17 @@ def missing_texts(labels: Iterable[Any] = (), more: Iterable[str] = ()) -> froze
     return (_MISSING - {label for label in labels if isinstance(label, str)}) | frozenset(more)
 
 
+def label_words(label: Any) -> str:
+    """Write a label for people: of the answers to several questions each answer.
+
+    Examples
+    --------
+    >>> label_words("often"), label_words(("f", 30)), label_words(True)
+    ('often', 'f, 30', 'True')
+    """
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
 def label_text(value: Value) -> str:
     """Write a value as a label on a command line would be written.
 

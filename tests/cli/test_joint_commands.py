@@ -408,3 +408,19 @@ def test_a_report_has_sections_on_some_of_several_questions(
         refused = turnout("report", plain, "-o", page, *option)
         assert refused.exit_code == 1
         assert f"{option[0]} needs the tally of" in " ".join(refused.stderr.split())
+
+
+def test_cells_are_words_on_terminals_and_pages(table: Path, tmp_path: Path, turnout: Run) -> None:
+    target, tally, page = (tmp_path / name for name in ("a.parquet", "a.tally", "a.html"))
+    options = ("-c", "sex", "--joint", "vote", "-e", 3, "--missing", "drop", "--seed", 5)
+    turnout("randomize", table, *options, "-o", target)
+    turnout("tally", target, "-o", tally)
+    assert " f, yes " in turnout("estimate", tally).stdout
+    assert turnout("report", tally, "-o", page, "--given", "sex").exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    row = "".join(f'<th scope="row">{answer}</th>' for answer in ("m", "yes"))
+    heads = "".join(f'<th scope="col">{name}</th>' for name in ("sex", "vote"))
+    assert row in text
+    assert heads in text
+    assert "(&#x27;" not in text
+    assert "questions: sex, vote" in text

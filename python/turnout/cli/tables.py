@@ -18,6 +18,7 @@ from rich.text import Text
 
 from turnout._extras import require
 from turnout._files import atomic_write
+from turnout._label_texts import label_words
 from turnout._progress import doing
 from turnout._types import Floats, Integers
 from turnout.cli.running import output
@@ -166,7 +167,7 @@ def print_estimates(
 
 def _widest(columns: Columns, digits: int) -> tuple[str, ...]:
     """Give a text as wide as the widest of each column: numbers are widest at their ends."""
-    label = "-" * min(_LONGEST_LABEL, max(len(str(label)) for label in columns.labels))
+    label = "-" * min(_LONGEST_LABEL, max(len(label_words(label)) for label in columns.labels))
     widths = []
     for column in columns[1:]:
         known = column[np.isfinite(column)]
@@ -195,7 +196,7 @@ def _cells(columns: Columns, digits: int) -> list[tuple[str, str, str, str, str]
     if not np.isfinite(columns.standard_errors).all():
         known = np.isfinite(columns.standard_errors).tolist()
         errors = [text if sure else "unknown" for text, sure in zip(errors, known, strict=True)]
-    labels = [printable(str(label)) for label in columns.labels]
+    labels = [printable(label_words(label)) for label in columns.labels]
     return list(zip(labels, counts, shares, errors, limits, strict=True))
 
 

@@ -63,8 +63,8 @@ class BaseTally(ABC):
     #: What :meth:`estimate` takes by itself.
     default_method: ClassVar[str] = "hajek"
 
-    #: How what it estimates is told on pages, terminals and in JSON: "shares", "ordered",
-    #: "questions", "means" or "distributions"; empty where nothing tells it.
+    #: How what it estimates is told on pages, terminals and in JSON: "shares", "combinations",
+    #: "ordered", "questions", "means" or "distributions"; empty where nothing tells it.
     told: ClassVar[str] = ""
 
     plan: Plan

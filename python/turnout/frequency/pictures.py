@@ -13,6 +13,7 @@ from turnout._drawing import (
     answered,
     draw_intervals,
     finish,
+    heighten,
     interval_words,
     name_answers,
     new_axes,
@@ -56,7 +57,9 @@ def plot_estimate(
         zorder=2,
     )
     if not line:
-        name_answers(axes, positions, estimate.domain.decode(codes))
+        higher = name_answers(axes, positions, estimate.domain.decode(codes))
+        if ax is None:
+            heighten(axes, higher)
     some = "" if len(codes) == size else f", the {len(codes)} most frequent of {size:,}"
     axes.set_xlabel(f"answer{some}")
     axes.set_ylabel(f"share of all {'users' if _aggregated(estimate) else 'people'}")

@@ -21,7 +21,7 @@ from turnout.frequency.joint.chosen import (
     question_of,
 )
 from turnout.products import questions_of
-from turnout.reporting.frequencies import SHARES, SharesGivenOthers
+from turnout.reporting.frequencies import SharesGivenOthers, telling_shares
 from turnout.reporting.telling import PEOPLE, Telling, Told, View, groups_of, telling
 
 
@@ -248,7 +248,9 @@ def _of_all(estimate: Any, kind: Telling, view: View, wanted: str | None) -> Ite
     if view.marginal:
         alone = view.cut(marginal_of(estimate, view.marginal))
         names = ", ".join(questions_of(alone.domain) or view.marginal)
-        yield Part("marginal", f"Answers to {names} alone", SHARES, alone, words)
+        yield Part(
+            "marginal", f"Answers to {names} alone", telling_shares(alone.domain), alone, words
+        )
     if wanted is not None:
         shares = view.cut(conditional_of(estimate, view.given, wanted))
         among = f"{wanted} given {', '.join(view.given)}"

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
+from turnout._label_texts import label_words
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError
 from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.estimation.answer import ordered, sorted_records
+from turnout.products import questions_of
 from turnout.reporting.telling import PEOPLE, Telling, View, groups_of
 from turnout.reporting.words import METHODS, digits_for, percent
 
@@ -49,7 +51,7 @@ class Shares(Telling):
     def cells(self, record: Mapping[str, Any], digits: int) -> list[str]:
         """Write the share of an answer."""
         return [
-            str(record["label"]),
+            label_words(record["label"]),
             *([] if "group" in record else [f"{round(record['count']):,}"]),
             percent(record["frequency"], digits),
             percent(record["standard_error"], digits),
@@ -123,6 +125,10 @@ class Shares(Telling):
         return [("report supports own, other answer", f"{p:.6g}, {q:.6g} (probabilities)")]
 
 
+def _answers_of_each(domain: Any) -> str:
+    return ", ".join(f"{name} ({one.size:,} answers)" for name, one in domain.columns.items())
+
+
 def _in_order(records: Sequence[dict[str, Any]], view: View) -> Iterator[dict[str, Any]]:
     """Put the answers to a question in each group in their order, and leave out all but the top."""
 
@@ -150,8 +156,33 @@ def digits_of(errors: Iterable[float]) -> int:
     return digits_for(known[len(known) // 2] if known else math.nan)
 
 
-#: How the shares of one question are told, whatever it was asked with.
+class SharesTogether(Shares):
+    """Tells the shares of combinations of answers: a column for each question."""
+
+    what: ClassVar[str] = "The share of each combination of answers"
+
+    def asked(self, domain: Any) -> tuple[str, str]:
+        """Say how many answers each question has."""
+        return "questions", _answers_of_each(domain)
+
+    def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
+        """Name the questions."""
+        head, _ = super().head(domain, level, groups=groups)
+        return [*domain.columns, *head[1:]], len(domain.columns)
+
+    def cells(self, record: Mapping[str, Any], digits: int) -> list[str]:
+        """Write the answer to each question."""
+        return [*map(str, record["label"]), *super().cells(record, digits)[1:]]
+
+
+#: How the shares of one question are told, whatever it was asked with, and of several together.
 SHARES: Final = Shares()
+TOGETHER: Final = SharesTogether()
+
+
+def telling_shares(domain: Any) -> Telling:
+    """Find how shares of the answers in a domain are told."""
+    return TOGETHER if questions_of(domain) else SHARES
 
 
 class OrderedShares(Shares):
@@ -198,8 +229,7 @@ class SharesOfQuestions(Shares):
 
     def asked(self, domain: Any) -> tuple[str, str]:
         """Say how many answers each question has."""
-        each = [f"{name} ({one.size:,} answers)" for name, one in domain.columns.items()]
-        return "questions", ", ".join(each)
+        return "questions", _answers_of_each(domain)
 
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
         """Name the question before the answer."""

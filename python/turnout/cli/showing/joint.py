@@ -15,7 +15,7 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS
 from turnout.frequency.joint.chosen import conditional_of, marginal_of, question_of
 from turnout.products import questions_of
-from turnout.reporting.frequencies import SHARES, SharesGivenOthers
+from turnout.reporting.frequencies import SharesGivenOthers, telling_shares
 
 
 class _Chosen(EstimatesOfGroups[Any]):
@@ -133,6 +133,7 @@ def show_marginal(tally: Any, wish: Wish) -> Shown:
     names = list(questions_of(found.domain)) or list(wish.marginal)
     row = ("shares", f"of {', '.join(names)}, whatever is answered to the others")
     head = [*rows_of(tally, str(wish.method)), row]
+    kind = telling_shares(found.domain)
     if isinstance(tally, GroupedTally):
         unknown = {
             **dict.fromkeys(("count", "frequency", "standard_error"), math.nan),
@@ -140,7 +141,7 @@ def show_marginal(tally: Any, wish: Wish) -> Shown:
         }
         nothing = [{"label": label, **unknown} for label in found.domain.labels]
         chosen = _Chosen(tally.estimate(wish.method), choose, found.domain, nothing)
-        shown = show_estimate(chosen, wish, SHARES, head, counted=tally)
+        shown = show_estimate(chosen, wish, kind, head, counted=tally)
     else:
-        shown = show_estimate(found, wish, SHARES, head)
+        shown = show_estimate(found, wish, kind, head)
     return replace(shown, make_record=lambda: {**shown.make_record(), "marginal": names})

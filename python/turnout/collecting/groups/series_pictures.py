@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from turnout._drawing import largest, name_answers, short
+from turnout._drawing import largest, legend_columns, name_answers, short, short_label
 from turnout._extras import require
 from turnout._types import Axes, Figure, Floats, Truths, Unsigned
 from turnout.collecting.keys import Part, as_dates, shown_key, shown_part
@@ -20,6 +20,9 @@ from turnout.errors import InvalidValueError
 
 #: So many columns and panels are drawn: of more series, those with the most reports.
 _COLUMNS, _PANELS = 2, 8
+
+#: So many days are all named.
+_FEW = 9
 
 #: How a year is written.
 _YEAR = re.compile(r"[12]\d{3}", re.ASCII)
@@ -39,7 +42,7 @@ class Lines:
     Attributes
     ----------
     names
-        The name of each line; without names there is no legend.
+        The answer, or what else each line is of; without names there is no legend.
     values, limits
         The values, float64 of the shape (groups, lines), and their lower and upper limits, of the
         shape (2, groups, lines); nan where there are none.
@@ -53,7 +56,7 @@ class Lines:
         Whether values are shares: bands far outside of [0, 1] are cut off.
     """
 
-    names: Sequence[str]
+    names: Sequence[Any]
     values: Floats
     limits: Floats
     axis: str
@@ -110,7 +113,7 @@ def draw_series(series: Any, lines: Lines) -> Figure:
             handles,
             names,
             loc="outside lower left",
-            ncols=min(len(names), 6),
+            ncols=legend_columns(names, figure),
             frameon=False,
             fontsize=9,
         )
@@ -180,7 +183,7 @@ def _draw_panel(lines: Lines, tables: Sequence[Floats], axes: Axes, positions: F
     for number in range(values.shape[1]):
         colour = _COLOURS[number % len(_COLOURS)]
         style = _STYLES[number // len(_COLOURS) % len(_STYLES)]
-        name = short(lines.names[number]) if lines.names else "_"
+        name = short_label(lines.names[number]) if lines.names else "_"
         for piece in pieces:
             here = positions[piece]
             lonely = len(here) == 1
@@ -238,6 +241,9 @@ def _time_axis(axes: Axes, times: Sequence[Part], positions: Floats, kind: type)
     if kind is datetime.date:
         dates = require("matplotlib.dates", "plot")
         locator = dates.AutoDateLocator(minticks=3, maxticks=9)
+        if len(times) <= _FEW and not any(isinstance(time, datetime.datetime) for time in times):
+            # The days themselves, and nothing between them.
+            locator = require("matplotlib.ticker", "plot").FixedLocator(positions)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
         axes.xaxis.get_offset_text().set_fontsize(8)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout._drawing import ESTIMATE, TOTAL, TRUTH, largest, short
+from turnout._drawing import ESTIMATE, TOTAL, TRUTH, largest, short, short_label
 from turnout._extras import require
 from turnout._types import Axes, Figure, Floats
 from turnout.collecting.groups.series_pictures import Lines, made_from
@@ -75,7 +75,7 @@ def plot_groups(
         axes.set_visible(False)
     for axes, code in zip(grid.flat, codes, strict=False):
         _panel(axes, estimate.frequencies[drawn, code], limits[:, drawn, code], total[code])
-        axes.set_title(short(str(estimate.domain.labels[code])), fontsize=10, loc="left")
+        axes.set_title(short_label(estimate.domain.labels[code]), fontsize=10, loc="left")
     every = list(estimate.tally.items())
     names = [
         f"{short(shown_key(key))}  ({tally.received:,})"
@@ -101,7 +101,7 @@ def lines_of_labels(
     codes = chosen_labels(estimate, labels, _LABELS)
     limits, words = _limits(estimate, level, simultaneous, over)
     return Lines(
-        [str(estimate.domain.labels[code]) for code in codes],
+        [estimate.domain.labels[code] for code in codes],
         estimate.frequencies[:, codes],
         limits[:, :, codes],
         axis="share of the people",

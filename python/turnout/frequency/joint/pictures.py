@@ -10,10 +10,11 @@ from turnout._drawing import (
     answered,
     draw_intervals,
     finish,
+    heighten,
     interval_words,
     name_answers,
     new_axes,
-    short,
+    short_label,
 )
 from turnout._types import Axes
 
@@ -29,8 +30,10 @@ def plot_table(estimate: Any, ax: Any, level: float, simultaneous: str | None) -
     axes = new_axes(ax, width=min(14.0, 3.0 + 0.9 * across.size))
     drawn = axes.imshow(100 * estimate.table, cmap="Blues", vmin=0.0, aspect="auto")
     axes.figure.colorbar(drawn, ax=axes, label="share of all people, %")
-    name_answers(axes, np.arange(across.size), across.labels)
-    axes.set_yticks(range(down.size), [short(str(label)) for label in down.labels])
+    higher = name_answers(axes, np.arange(across.size), across.labels)
+    if ax is None:
+        heighten(axes, higher)
+    axes.set_yticks(range(down.size), list(map(short_label, down.labels)))
     axes.set_xlabel(columns)
     axes.set_ylabel(rows)
     if estimate.table.size <= _WRITTEN:
@@ -60,11 +63,12 @@ def plot_shares(shares: Any, ax: Any, level: float, simultaneous: str | None) ->
     axes = new_axes(ax, width=min(14.0, 4.0 + 0.5 * found.size))
     places = np.arange(found.shape[1])
     records = shares.to_records()[: places.size]
-    name_answers(axes, places, (record["label"] for record in records))
+    higher = name_answers(axes, places, (record["label"] for record in records))
+    if ax is None:
+        heighten(axes, higher)
     for number, group in enumerate(groups):
         beside = places + 0.7 * ((number + 0.5) / len(groups) - 0.5)
-        colour, parts = f"C{number}", group if isinstance(group, tuple) else (group,)
-        name = "; ".join(short(str(part)) for part in parts)
+        colour, name = f"C{number}", short_label(group)
         draw_intervals(axes, beside, (interval.low[number], interval.high[number]), colour=colour)
         axes.plot(beside, found[number], "o", markersize=5, color=colour, label=name)
     axes.set_xlabel(shares.of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from turnout import _arguments
 from turnout._types import Axes, Floats
@@ -252,6 +252,8 @@ class JointEstimate(FrequencyEstimate):
 
 class JointTally(Tally):
     """How many reports support each combination of answers: see :class:`turnout.Tally`."""
+
+    told: ClassVar[str] = "combinations"
 
     def estimate(self, method: str = "hajek") -> JointEstimate:
         """Estimate the shares of all combinations.
