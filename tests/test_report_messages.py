@@ -175,6 +175,17 @@ def test_a_bad_message_is_refused_by_its_position(
     assert counted.refused == 1
 
 
+def test_what_is_gathered_is_tallied_whether_bad_messages_are_counted_or_refused() -> None:
+    messages = [message(), message(report=1), message(report=2)]
+    counted = HALF.gather([*messages, b"{}", messages[0]], nodes=10, on_bad="count")
+    tally = HALF.oracle.tally(counted)
+    assert tally == HALF.oracle.tally(counted.reports)
+    assert tally.support.tolist() == HALF.oracle.tally(HALF.gather(messages, 10)).support.tolist()
+    assert (tally.received, tally.nodes, counted.refused, counted.repeated) == (3, 10, 1, 1)
+    with pytest.raises(PlanMismatchError):
+        tn.DirectEncoding(2.0, 4).tally(counted)
+
+
 def test_rows_are_checked(tmp_path: Any) -> None:
     good = "00" * 16
     for report, kind in [

@@ -11,6 +11,7 @@ from turnout import _arguments, _arrays, _kinds
 from turnout._types import Array, Unsigned
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Counts, Drawn, Noise, Randomizer, rates_of
+from turnout.collecting.report_messages import Gathered
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.collecting.tally import T
@@ -117,13 +118,14 @@ class Kind(Randomizer, Generic[T]):
         """Take over reports that arrived by another way: what :class:`turnout.Reports` makes."""
         return Reports(self, participation, codes, nodes)
 
-    def tally(self, reports: Reports | ReportsElsewhere) -> T:
+    def tally(self, reports: Reports | Gathered | ReportsElsewhere) -> T:
         """Add up reports.
 
         Parameters
         ----------
         reports
-            Reports that were made by an equal randomizer, or files of them: a
+            Reports that were made by an equal randomizer; what :meth:`turnout.Plan.gather` gives,
+            with ``on_bad="count"`` too; or files of reports: a
             :class:`turnout.pipeline.ReportSet`, read batch by batch.
 
         Returns
@@ -139,7 +141,7 @@ class Kind(Randomizer, Generic[T]):
         CodeOutsideDomainError
             If a report is not a code of the domain.
         InvalidTypeError
-            If ``reports`` is not a :class:`turnout.Reports`.
+            If ``reports`` is none of these.
 
         Examples
         --------
@@ -147,12 +149,17 @@ class Kind(Randomizer, Generic[T]):
         >>> oracle = tn.DirectEncoding(1.0, 3)
         >>> oracle.tally(oracle.randomize([0, 1, 2, 2])).received
         4
+        >>> plan = tn.Plan(oracle, tn.Everyone())
+        >>> gathered = plan.gather([plan.report(2), plan.report(0), b"{}"], on_bad="count")
+        >>> oracle.tally(gathered).received, gathered.refusals["malformed"]
+        (2, 1)
         """
         if isinstance(reports, ReportsElsewhere):
             tally: T = reports.tallied_by(self)
             return tally
-        _arguments.instance("reports", reports, Reports, "a Reports object")
-        return tallied(self, reports)
+        given = reports.reports if isinstance(reports, Gathered) else reports
+        found: Reports = _arguments.instance("reports", given, Reports, "a Reports object")
+        return tallied(self, found)
 
     def collect(
         self,

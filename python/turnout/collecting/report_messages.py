@@ -57,7 +57,8 @@ _LOGGER = logging.getLogger(__name__)
 class Gathered:
     """Reports, and how many messages were left out.
 
-    Made by :meth:`turnout.Plan.gather` with ``on_bad="count"``.
+    Made by :meth:`turnout.Plan.gather` with ``on_bad="count"``; the ``tally`` of the oracle counts
+    its reports.
 
     Attributes
     ----------
