@@ -98,53 +98,73 @@ def constructor(kind: type) -> str:
     return call(kind) if made and not getattr(kind, "_is_protocol", False) else ""
 
 
+def parameters(kind: type) -> set[str]:
+    """The names of what a class is made with: attributes that have them are not listed again."""
+    return set(inspect.signature(kind).parameters) if constructor(kind) else set()
+
+
 def members(kind: type) -> dict[str, str]:
     """Every public method and attribute of a class, as a line without the name of the class."""
     found: dict[str, str] = {}
-    for one in reversed(ours(kind)):
-        for name in [*inspect.get_annotations(one), *vars(one)]:
-            if name.startswith("_") and name not in OPERATORS:
-                continue
-            value = vars(one).get(name)
-            if isinstance(value, classmethod | staticmethod):
-                text = f"{name}{call(value.__func__, isinstance(value, classmethod))}"
-                found[name] = f"{text}  # {type(value).__name__}"
-            elif callable(value) and not isinstance(value, type):
-                found[name] = f"{name}{call(value, True)}"
-            else:
-                found[name] = name
+    for name in [*inspect.get_annotations(kind), *vars(kind)]:
+        if name.startswith("_") and name not in OPERATORS:
+            continue
+        value = vars(kind).get(name)
+        if isinstance(value, classmethod | staticmethod):
+            text = f"{name}{call(value.__func__, isinstance(value, classmethod))}"
+            found[name] = f"{text}  # {type(value).__name__}"
+        elif callable(value) and not isinstance(value, type):
+            found[name] = f"{name}{call(value, True)}"
+        else:
+            found[name] = name
     return found
 
 
-def lines_of(path: str, value: Any, classes: dict[type, str]) -> Iterator[str]:
-    """Write a public name: a class with what it adds to the public classes that it derives from."""
-    if not isinstance(value, type):
-        yield f"{path}{call(value) if inspect.isroutine(value) else ''}"
-        return
-    bases = [one for one in ours(value)[1:] if one in classes]
-    derives = f"  # derives from {', '.join(classes[one] for one in bases)}" if bases else ""
-    yield f"{path}{constructor(value)}{derives}"
-    known = [members(one) for one in bases]
-    for name, text in members(value).items():
-        if not any(text == base.get(name) for base in known):
+def lines_of(path: str, kind: type, paths: dict[type, str]) -> Iterator[str]:
+    """Write a class: what it adds to the classes that it derives from."""
+    bases = [one for one in ours(kind)[1:] if one in paths]
+    nearest = [one for one in kind.__bases__ if one in paths]
+    derives = f"  # derives from {', '.join(paths[one] for one in nearest)}" if nearest else ""
+    yield f"{path}{constructor(kind)}{derives}"
+    known = {text for one in bases for text in members(one).values()} | parameters(kind)
+    known |= {name for one in bases for name in parameters(one)}
+    for text in members(kind).values():
+        if text not in known:
             yield f"{path}.{text}"
 
 
+def with_bases(classes: dict[type, str]) -> dict[type, str]:
+    """Add the classes of ours that public ones derive from: what they define is public too."""
+    found = dict(classes)
+    for kind in classes:
+        for one in ours(kind)[1:]:
+            found.setdefault(one, f"{one.__module__}.{one.__qualname__}")
+    return found
+
+
+def bases(flower: bool = True) -> set[str]:
+    """Where the classes stand that are listed for what public ones inherit from them."""
+    public = {kind: "" for kind in public_names(flower).values() if isinstance(kind, type)}
+    return {path for path in with_bases(public).values() if path}
+
+
 def written(flower: bool = True) -> list[str]:
-    """Write all lines, sorted."""
+    """Write all lines, sorted: each member once, with the class that defines it."""
     names = public_names(flower)
     first: dict[int, str] = {}
     classes: dict[type, str] = {}
-    for path, value in names.items():
-        first.setdefault(id(value), path)
-        if isinstance(value, type):
-            classes.setdefault(value, path)
     found: list[str] = []
     for path, value in names.items():
-        if (inspect.isroutine(value) or isinstance(value, type)) and first[id(value)] != path:
+        named = inspect.isroutine(value) or isinstance(value, type)
+        if named and first.setdefault(id(value), path) != path:
             found.append(f"{path} = {first[id(value)]}")
+        elif isinstance(value, type):
+            classes[value] = path
         else:
-            found += lines_of(path, value, classes)
+            found.append(f"{path}{call(value) if named else ''}")
+    paths = with_bases(classes)
+    for kind, path in paths.items():
+        found += lines_of(path, kind, paths)
     return sorted(found)
 
 

@@ -31,8 +31,8 @@ class Tabular:
     #: The columns of the table, in order; those of groups come before them.
     _columns: tuple[str, ...]
 
-    def to_records(self, *args: Any, **options: Any) -> list[dict[str, Any]]:
-        """List the rows."""
+    def to_records(self) -> list[dict[str, Any]]:
+        """List one dictionary for each row."""
         raise NotImplementedError
 
     @property
@@ -49,13 +49,8 @@ class Tabular:
         records = self.to_records()
         return records[:most], len(records)
 
-    def to_arrow(self, *args: Any, **options: Any) -> Any:
+    def to_arrow(self) -> Any:
         """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
-
-        Parameters
-        ----------
-        *args, **options
-            As for :meth:`to_records`.
 
         Returns
         -------
@@ -71,10 +66,30 @@ class Tabular:
         ------
         MissingExtraError
             If pyarrow is not installed.
-        InvalidTypeError, InvalidValueError
-            As :meth:`to_records`.
         """
-        records = self.to_records(*args, **options)
+        return self._as_arrow(self.to_records())
+
+    def to_pandas(self) -> Any:
+        """Give the columns of :meth:`to_arrow` as a :class:`pandas.DataFrame`.
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow or pandas is not installed.
+        """
+        return _as_pandas(self.to_arrow())
+
+    def to_polars(self) -> Any:
+        """Give the columns of :meth:`to_arrow` as a :class:`polars.DataFrame`.
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow or polars is not installed.
+        """
+        return _as_polars(self.to_arrow())
+
+    def _as_arrow(self, records: Sequence[Mapping[str, Any]]) -> Any:
         groups = self._group_columns
         table: dict[str, Any] = {}
         for name in groups:
@@ -82,51 +97,6 @@ class Tabular:
             table[shown] = _array([record["group"][name] for record in records])
         columns = {name: [record[name] for record in records] for name in self._columns}
         return arrow_columns(columns, self._label_columns, table)
-
-    def to_pandas(self, *args: Any, **options: Any) -> Any:
-        """Give the rows of :meth:`to_records` as a :class:`pandas.DataFrame`.
-
-        Parameters
-        ----------
-        *args, **options
-            As for :meth:`to_records`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns of :meth:`to_arrow`.
-
-        Raises
-        ------
-        MissingExtraError
-            If pyarrow or pandas is not installed.
-        InvalidTypeError, InvalidValueError
-            As :meth:`to_records`.
-        """
-        require("pandas", "all")
-        return self.to_arrow(*args, **options).to_pandas()
-
-    def to_polars(self, *args: Any, **options: Any) -> Any:
-        """Give the rows of :meth:`to_records` as a :class:`polars.DataFrame`.
-
-        Parameters
-        ----------
-        *args, **options
-            As for :meth:`to_records`.
-
-        Returns
-        -------
-        polars.DataFrame
-            The columns of :meth:`to_arrow`.
-
-        Raises
-        ------
-        MissingExtraError
-            If pyarrow or polars is not installed.
-        InvalidTypeError, InvalidValueError
-            As :meth:`to_records`.
-        """
-        return require("polars", "all").from_arrow(self.to_arrow(*args, **options))
 
     def _repr_html_(self) -> str:
         """Show the first rows in a notebook."""
@@ -146,6 +116,204 @@ class Tabular:
         named = named if len(named) <= _LONGEST_CAPTION else type(self).__name__
         caption = f"<caption>{html.escape(named)}</caption>"
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+
+
+class WithIntervals(Tabular):
+    """A result whose rows have intervals of a level."""
+
+    __slots__ = ()
+
+    def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """List one dictionary for each row."""
+        raise NotImplementedError
+
+    def to_arrow(self, level: float = 0.95) -> Any:
+        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
+
+        Parameters
+        ----------
+        level
+            As for :meth:`to_records`.
+
+        Returns
+        -------
+        pyarrow.Table
+            As of :meth:`turnout.Interval.to_arrow`.
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow is not installed.
+        InvalidTypeError, InvalidValueError
+            As :meth:`to_records`.
+        """
+        return self._as_arrow(self.to_records(level))
+
+    def to_pandas(self, level: float = 0.95) -> Any:
+        """Give the columns of :meth:`to_arrow`, which takes the same, as a pandas.DataFrame."""
+        return _as_pandas(self.to_arrow(level))
+
+    def to_polars(self, level: float = 0.95) -> Any:
+        """Give the columns of :meth:`to_arrow`, which takes the same, as a polars.DataFrame."""
+        return _as_polars(self.to_arrow(level))
+
+
+class WithSimultaneous(WithIntervals):
+    """A result whose rows have intervals that may hold together."""
+
+    __slots__ = ()
+
+    def to_records(
+        self, level: float = 0.95, *, simultaneous: str | None = None
+    ) -> list[dict[str, Any]]:
+        """List one dictionary for each row."""
+        raise NotImplementedError
+
+    def to_arrow(self, level: float = 0.95, *, simultaneous: str | None = None) -> Any:
+        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
+
+        Parameters
+        ----------
+        level, simultaneous
+            As for :meth:`to_records`.
+
+        Returns
+        -------
+        pyarrow.Table
+            As of :meth:`turnout.Interval.to_arrow`.
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow is not installed.
+        InvalidTypeError, InvalidValueError
+            As :meth:`to_records`.
+        """
+        return self._as_arrow(self.to_records(level, simultaneous=simultaneous))
+
+    def to_pandas(self, level: float = 0.95, *, simultaneous: str | None = None) -> Any:
+        """Give the columns of :meth:`to_arrow`, which takes the same, as a pandas.DataFrame."""
+        return _as_pandas(self.to_arrow(level, simultaneous=simultaneous))
+
+    def to_polars(self, level: float = 0.95, *, simultaneous: str | None = None) -> Any:
+        """Give the columns of :meth:`to_arrow`, which takes the same, as a polars.DataFrame."""
+        return _as_polars(self.to_arrow(level, simultaneous=simultaneous))
+
+
+class WithTop(WithSimultaneous):
+    """A result whose rows have intervals and are many."""
+
+    __slots__ = ()
+
+    def to_records(
+        self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
+    ) -> list[dict[str, Any]]:
+        """List one dictionary for each row."""
+        raise NotImplementedError
+
+    def to_arrow(
+        self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
+    ) -> Any:
+        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
+
+        Parameters
+        ----------
+        level, simultaneous, top
+            As for :meth:`to_records`.
+
+        Returns
+        -------
+        pyarrow.Table
+            As of :meth:`turnout.Interval.to_arrow`.
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow is not installed.
+        InvalidTypeError, InvalidValueError
+            As :meth:`to_records`.
+        """
+        return self._as_arrow(self.to_records(level, simultaneous=simultaneous, top=top))
+
+    def to_pandas(
+        self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
+    ) -> Any:
+        """Give the columns of :meth:`to_arrow`, which takes the same, as a pandas.DataFrame."""
+        return _as_pandas(self.to_arrow(level, simultaneous=simultaneous, top=top))
+
+    def to_polars(
+        self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
+    ) -> Any:
+        """Give the columns of :meth:`to_arrow`, which takes the same, as a polars.DataFrame."""
+        return _as_polars(self.to_arrow(level, simultaneous=simultaneous, top=top))
+
+
+class WithGroups(WithSimultaneous):
+    """A result whose rows have intervals and are of groups."""
+
+    __slots__ = ()
+
+    def to_records(
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: str | None = None,
+        over: str = "all",
+        top: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """List one dictionary for each row."""
+        raise NotImplementedError
+
+    def to_arrow(
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: str | None = None,
+        over: str = "all",
+        top: int | None = None,
+    ) -> Any:
+        """Give the rows of :meth:`to_records` as a :class:`pyarrow.Table`.
+
+        Parameters
+        ----------
+        level, simultaneous, over, top
+            As for :meth:`to_records`.
+
+        Returns
+        -------
+        pyarrow.Table
+            As of :meth:`turnout.Interval.to_arrow`.
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow is not installed.
+        InvalidTypeError, InvalidValueError
+            As :meth:`to_records`.
+        """
+        return self._as_arrow(self.to_records(level, simultaneous=simultaneous, over=over, top=top))
+
+    def to_pandas(
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: str | None = None,
+        over: str = "all",
+        top: int | None = None,
+    ) -> Any:
+        """Give the columns of :meth:`to_arrow`, which takes the same, as a pandas.DataFrame."""
+        return _as_pandas(self.to_arrow(level, simultaneous=simultaneous, over=over, top=top))
+
+    def to_polars(
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: str | None = None,
+        over: str = "all",
+        top: int | None = None,
+    ) -> Any:
+        """Give the columns of :meth:`to_arrow`, which takes the same, as a polars.DataFrame."""
+        return _as_polars(self.to_arrow(level, simultaneous=simultaneous, over=over, top=top))
 
 
 class Listing(Tabular):
@@ -271,6 +439,15 @@ def _array(values: Sequence[Any]) -> Any:
 
 def _known(value: Any) -> Any:
     return None if value is None or math.isnan(value) else value
+
+
+def _as_pandas(table: Any) -> Any:
+    require("pandas", "all")
+    return table.to_pandas()
+
+
+def _as_polars(table: Any) -> Any:
+    return require("polars", "all").from_arrow(table)
 
 
 def _row(record: Mapping[str, Any], columns: Sequence[str], groups: Sequence[str]) -> list[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from turnout import _arguments, _core
 from turnout._binomial import at_least, first
 from turnout._public import listing
-from turnout._tables import Tabular, records_of
+from turnout._tables import WithIntervals, records_of
 from turnout._types import Array, Floats, Integers
 from turnout.accounting.calibration import calibrate
 from turnout.accounting.ledger import PrivacyLedger
@@ -51,7 +51,7 @@ class ThresholdedCount:
     high: int
 
 
-class ThresholdedCounts(Tabular):
+class ThresholdedCounts(WithIntervals):
     """Published counts of kept people: which items reached the threshold, and how often.
 
     Made by :func:`sample_and_threshold`. Everything here is public.

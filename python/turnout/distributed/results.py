@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from turnout._tables import Tabular, fields_of
+from turnout._tables import Tabular, WithTop, fields_of
 from turnout._types import Integers
 from turnout.accounting.mechanism import Mechanism
 from turnout.distributed.messages import MESSAGE_OVERHEAD
@@ -69,7 +69,7 @@ class Guarantee(Tabular):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RoundResult(Tabular):
+class RoundResult(WithTop):
     """What a round gave: a table of the frequencies with intervals.
 
     Attributes
@@ -88,12 +88,14 @@ class RoundResult(Tabular):
 
     _columns = FrequencyEstimate._columns
 
-    def to_records(self, level: float = 0.95, **options: Any) -> list[dict[str, Any]]:
+    def to_records(
+        self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
+    ) -> list[dict[str, Any]]:
         """List one dictionary for each item.
 
         Parameters
         ----------
-        level, **options
+        level, simultaneous, top
             As for :meth:`turnout.FrequencyEstimate.to_records`.
 
         Returns
@@ -106,7 +108,7 @@ class RoundResult(Tabular):
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type, or none of the allowed values.
         """
-        return self.estimate.to_records(level, **options)
+        return self.estimate.to_records(level, simultaneous=simultaneous, top=top)
 
 
 @dataclasses.dataclass

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._tables import records_of
+from turnout._tables import WithSimultaneous, records_of
 from turnout._types import Axes, Floats
 from turnout.collecting.estimate import BaseEstimate
 from turnout.collecting.intervals import (
@@ -87,7 +87,7 @@ class DistributionQuantile:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DistributionEstimate(BaseEstimate[BinnedBounds]):
+class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
     """The distribution over all nodes: shares of the bins, quantiles and the mean.
 
     Made by :meth:`turnout.distribution.DistributionTally.estimate`. The shares are a distribution,

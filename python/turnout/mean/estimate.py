@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._drawing import answered, draw_rows, interval_words, known_truth
-from turnout._tables import records_of
+from turnout._tables import WithSimultaneous, records_of
 from turnout._types import Axes, Floats, Truths
 from turnout.bounds import Bounds
 from turnout.collecting.estimate import BaseEstimate
@@ -82,7 +82,7 @@ class MeanInterval(BaseInterval):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeanEstimate(BaseEstimate[Bounds]):
+class MeanEstimate(WithSimultaneous, BaseEstimate[Bounds]):
     """The mean over all nodes, with standard errors and intervals.
 
     Made by :meth:`turnout.mean.MeanTally.estimate`. It is not forced between the bounds, so that it

@@ -10,13 +10,13 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._drawing import answered, new_axes
-from turnout._tables import Tabular
+from turnout._tables import WithIntervals
 from turnout._types import Floats, Integers
 from turnout.bounds import Bounds
 from turnout.collecting.groups.apart import EstimatesOfGroups
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.distribution import DistributionQuantile
-from turnout.errors import EstimatorError
+from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.ordered import HierarchicalCollection
 from turnout.frequency.ordered.levels import HierarchicalEstimate, HierarchicalTally
 from turnout.frequency.ordered.statistics import LinearEstimate
@@ -108,7 +108,7 @@ class Grid:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NumberEstimate(Tabular):
+class NumberEstimate(WithIntervals):
     """Mean and quantiles of a column of numbers, estimated from one histogram of all reports.
 
     Made by :func:`turnout.survey`. Each number was moved to one of the two points of a grid around
@@ -293,13 +293,22 @@ class NumberGroups(EstimatesOfGroups[NumberEstimate]):
         unknown = [{**dict.fromkeys(NumberEstimate._columns), "statistic": "mean"}]
         super().__init__(tally.names, tally, estimates, unknown, reasons=reasons)
 
-    def to_records(self, level: float = 0.95) -> list[dict[str, Any]]:  # type: ignore[override]
+    def to_records(
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: str | None = None,
+        over: str = "all",
+        top: int | None = None,
+    ) -> list[dict[str, Any]]:
         """List the mean and the quantiles of each group.
 
         Parameters
         ----------
-        level
-            The confidence level of each interval by itself, between 0 and 1.
+        level, simultaneous, over
+            As for :meth:`turnout.frequency.groups.GroupedEstimate.interval`.
+        top
+            None: a group has one mean, and no answers of which some are left out.
 
         Returns
         -------
@@ -310,9 +319,11 @@ class NumberGroups(EstimatesOfGroups[NumberEstimate]):
         Raises
         ------
         InvalidValueError, InvalidTypeError
-            If the level is not between 0 and 1.
+            If an argument is of the wrong type, or none of the allowed values.
         """
-        return super().to_records(level)
+        if top is not None:
+            raise InvalidValueError(f"top is for shares of answers, got {top!r} for numbers")
+        return super().to_records(level, simultaneous=simultaneous, over=over)
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the share of the people up to each number, a line for each group.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from turnout import _arguments
 from turnout._drawing import panels
-from turnout._tables import Tabular
+from turnout._tables import WithGroups
 from turnout.collecting.groups.apart import EstimatesOfGroups
 from turnout.collecting.keys import Key
 from turnout.domain import Domain
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SurveyResult(Tabular):
+class SurveyResult(WithGroups):
     """The shares of the answers, or mean and quantiles, with intervals: of all, or of each group.
 
     Made by :func:`turnout.survey`. It prints what was done; :meth:`to_pandas`, :meth:`to_polars`
@@ -64,15 +65,27 @@ class SurveyResult(Tabular):
     def _group_columns(self) -> tuple[str, ...]:
         return self.by
 
-    def to_records(self, level: float = 0.95, **options: Any) -> list[dict[str, Any]]:
+    def to_records(
+        self,
+        level: float = 0.95,
+        *,
+        simultaneous: str | None = None,
+        over: str = "all",
+        top: int | None = None,
+    ) -> list[dict[str, Any]]:
         """List one dictionary for each answer, or mean and quantile, of each group.
 
         Parameters
         ----------
         level
             The confidence level of the intervals, between 0 and 1.
-        **options
-            ``simultaneous``, and others that the estimate's ``to_records`` takes.
+        simultaneous
+            Whether the intervals hold together: None, ``"bonferroni"`` or ``"sidak"``.
+        over
+            Of groups: whether they hold together over ``"all"`` entries, ``"labels"`` or
+            ``"groups"``.
+        top
+            List so many answers only, the most frequent ones.
 
         Returns
         -------
@@ -84,6 +97,14 @@ class SurveyResult(Tabular):
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type, or none of the allowed values.
         """
+        given = {"simultaneous": simultaneous, "over": None if over == "all" else over, "top": top}
+        options = {name: value for name, value in given.items() if value is not None}
+        takes = inspect.signature(self.estimate.to_records).parameters
+        for name, value in options.items():
+            if name not in takes:
+                raise InvalidValueError(
+                    f"{name} says nothing about a {type(self.estimate).__name__}, got {value!r}"
+                )
         records: list[dict[str, Any]] = self.estimate.to_records(level, **options)
         return records
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from turnout import _arguments
-from turnout._tables import Tabular
+from turnout._tables import WithGroups
 from turnout.collecting.intervals import each_level
 from turnout.collecting.keys import Key
 from turnout.errors import InvalidValueError
@@ -15,7 +15,7 @@ from turnout.errors import InvalidValueError
 E = TypeVar("E")
 
 
-class EstimatesOfGroups(Tabular, Mapping[Key, E]):
+class EstimatesOfGroups(WithGroups, Mapping[Key, E]):
     """The estimate of each group that has one.
 
     Parameters

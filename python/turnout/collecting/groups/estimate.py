@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from turnout import _arguments
-from turnout._tables import Tabular, records_of
+from turnout._tables import Tabular, WithGroups, records_of
 from turnout._types import Floats, Self, Unsigned
 from turnout.collecting.groups.series_pictures import Lines
 from turnout.collecting.groups.tally import GroupedTally
@@ -122,7 +122,7 @@ class GroupedInterval(Tabular):
         return ", ".join(limits) + more
 
 
-class BaseGroupedEstimate(Tabular, ABC, Generic[E]):
+class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
     """The estimate of each group, and why there is none where nobody in it reported.
 
     Parameters

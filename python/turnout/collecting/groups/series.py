@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from turnout import _arguments
-from turnout._tables import Tabular
+from turnout._tables import WithGroups
 from turnout._types import Figure, Floats, Unsigned
 from turnout._values import settle
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
@@ -20,7 +20,7 @@ G = TypeVar("G", bound="BaseGroupedEstimate[Any]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Series(Tabular, Generic[G]):
+class Series(WithGroups, Generic[G]):
     """The estimates over time, one series for each group of the other columns.
 
     Made by :meth:`turnout.frequency.groups.GroupedEstimate.series` and its like. Nothing is

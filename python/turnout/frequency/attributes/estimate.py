@@ -12,6 +12,7 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._drawing import interval_words, panels
+from turnout._tables import WithTop
 from turnout._types import Figure
 from turnout.collecting.estimate import BaseEstimate
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
@@ -31,7 +32,7 @@ Self = TypeVar("Self", bound="AttributeEstimate")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AttributeEstimate(BaseEstimate[Questions], Mapping[str, FrequencyEstimate]):
+class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, FrequencyEstimate]):
     """How often each answer to each question occurs: a mapping from attributes to estimates.
 
     Made by :meth:`AttributeTally.estimate`.

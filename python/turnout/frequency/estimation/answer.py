@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from turnout import _arguments
-from turnout._tables import Tabular, arrow_columns, records_of
+from turnout._tables import WithTop, arrow_columns, records_of
 from turnout._types import Floats, Integers
 from turnout.domain import Domain
 from turnout.errors import TurnoutError
@@ -87,7 +87,7 @@ class Columns(NamedTuple):
         return records_of(names, *self)
 
 
-class Answered(Tabular, ABC):
+class Answered(WithTop, ABC):
     """Estimated frequencies of answers: one by one, as tables, and beside others."""
 
     frequencies: Floats

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments
-from turnout._tables import Tabular, records_of
+from turnout._tables import WithSimultaneous, records_of
 from turnout._types import Floats, Integers
 from turnout.collecting.plan import Plan
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -197,7 +197,7 @@ class RoundRecord(Bar):
 
 
 @dataclass(frozen=True, eq=False)
-class HeavyHitterResult(Tabular):
+class HeavyHitterResult(WithSimultaneous):
     """The values that were found, the most frequent first.
 
     Attributes

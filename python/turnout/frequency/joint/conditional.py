@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from turnout._tables import Tabular
+from turnout._tables import WithSimultaneous
 from turnout._types import Array, Axes, Floats, Truths
 from turnout.collecting.intervals import checked_level, critical_value
 from turnout.domain import Domain
@@ -157,7 +157,7 @@ class ShareInterval:
         return held
 
 
-class ConditionalShares(Tabular):
+class ConditionalShares(WithSimultaneous):
     """The shares of the answers to one question among those who gave each answer to others.
 
     Made by :meth:`JointEstimate.conditional`. A share is a joint share over that of all who gave

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._drawing import ESTIMATE, finish, name_answers, new_axes
-from turnout._tables import Tabular, records_of
+from turnout._tables import WithIntervals, records_of
 from turnout._types import Array, Axes, Floats, Truths
 from turnout.collecting.intervals import StatisticModel
 from turnout.domain import Domain
@@ -296,7 +296,7 @@ def _concave(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class FinitePopulationEstimate(Tabular):
+class FinitePopulationEstimate(WithIntervals):
     """What one draw of each user tells, where draws are not linear in the users' distributions.
 
     No unbiased estimate of the mean of the users' distributions exists. Let P mix two
