@@ -325,14 +325,14 @@ OTHERS = [
     PaddedOracle(1.0, 3, oracle=tn.SubsetSelection(1.0, 3), share=0.25),
 ]
 JOB = {
-    "format": "turnout-job", "version": 1, "name": "0" * 32, "plan": PLAN.to_dict(),
+    "format": "turnout-job", "version": 2, "name": "0" * 32, "plan": PLAN.to_dict(),
     "answers": {}, "content": None, "noise": {"key": "01" * 32}, "parts": None, "totals": None,
 }  # fmt: skip
 DONE = {
     **JOB,
     "noise": None,
     "parts": 1,
-    "totals": {"rows": 3, "nodes": 3, "reports": 2, "dropped": 0, "duplicates": 0},
+    "totals": {"nodes": 3, "reports": 2, "left_out": tn.LeftOut(unanswered=1).to_dict()},
 }
 #: A plan of every kind.
 PLANS = {

@@ -104,7 +104,7 @@ def test_other_readers_see_plain_columns_and_the_plan(tmp_path: Path, suffix: st
     table = pq.read_table(path) if suffix == "parquet" else ipc.open_file(str(path)).read_all()
     np.testing.assert_array_equal(table.column("report").to_numpy(), reports.codes)
     header = json.loads(table.schema.metadata[b"turnout"])
-    assert (header["format"], header["version"]) == ("turnout-reports", 1)
+    assert (header["format"], header["version"]) == ("turnout-reports", 2)
     assert (header["nodes"], header["reports"]) == (40, 40)
     assert tn.Plan.from_json(json.dumps(header["plan"])) == reports.plan
 
@@ -265,10 +265,10 @@ def test_a_right_checksum_does_not_excuse_a_wrong_content(
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None, 1.0, True])
+@pytest.mark.parametrize("version", [0, 1, 3, "2", None, 2.0, True])
 def test_unknown_versions_are_refused_by_name(tmp_path: Path, version: object) -> None:
     path = forge(tmp_path / "forged.arrow", version=version)
-    with pytest.raises(UnsupportedVersionError, match=f"version {version!r}; .* reads 1"):
+    with pytest.raises(UnsupportedVersionError, match=f"version {version!r}; .* reads 2"):
         read_reports(path)
 
 

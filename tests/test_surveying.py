@@ -86,7 +86,9 @@ def test_the_oracle_is_that_of_least_error() -> None:
 def test_it_says_what_was_done_and_what_would_be_better() -> None:
     result = tn.survey(table(), "vote", epsilon=1.0, participation=0.5, seed=1)
     lines = str(result).splitlines()
-    assert lines[0].startswith(f"6,000 people were asked 'vote' and {result.tally.received:,} ans")
+    assert lines[0].startswith(
+        f"6,000 people have an answer in 'vote' and {result.tally.received:,}"
+    )
     # e is 2.71828...: never said to be less.
     assert "no report is more than 2.719 times as likely" in lines[1]
     assert "Made with a seed: fit for tests only" in lines[2]
@@ -115,10 +117,12 @@ def test_what_is_missing_is_never_an_answer_in_silence(tmp_path: Path) -> None:
     taken = tn.survey(path, "vote", epsilon=9.0, missing="none", labels=labels).estimate
     assert taken["NA"].frequency == pytest.approx(1 / 6, abs=0.05)
     dropped = tn.survey(path, "vote", epsilon=1.0, missing="drop")
-    assert "Rows without an answer were left out: who" in str(dropped)
+    assert "300 rows were read. Left out: 100 without an answer. What fol" in str(dropped)
+    assert "who left it open is not protected" in str(dropped)
+    assert dropped.left_out == dropped.tally.left_out == tn.LeftOut(unanswered=100)
     gaps = pa.table({"vote": ["yes", None, "no"] * 50})
     dropped = tn.survey(gaps, "vote", epsilon=1.0, missing="drop")
-    assert "50 rows without an answer were left out" in str(dropped)
+    assert "Left out: 50 without an answer." in str(dropped)
     frame = pd.DataFrame({"vote": ["yes", None, "no", float("nan")] * 50})
     with pytest.raises(InvalidValueError, match="answers are missing"):
         tn.survey(frame, "vote", epsilon=1.0, labels=["no", "yes"])
@@ -193,7 +197,8 @@ def test_columns_of_a_survey_are_those_of_the_same_people() -> None:
     gaps = pa.table({"a": ["x", None, "y", "x"] * 50, "b": ["u", "v", "NA", "v"] * 50})
     result = tn.survey(gaps, ["a", "b"], epsilon=12.0, missing="drop", seed=1)
     assert {one.tally.nodes for one in result.values()} == {100}
-    assert "100 rows without an answer were left out" in str(result)
+    assert "200 rows were read. Left out: 100 without an answer." in str(result)
+    assert result.left_out == result["a"].left_out == tn.LeftOut(unanswered=100)
     kept = tn.survey(gaps, ["a", "b"], epsilon=12.0, missing={"a": "none", "b": "drop"}, seed=1)
     assert {one.tally.nodes for one in kept.values()} == {150}
     assert kept["a"].estimate["none"].frequency == pytest.approx(1 / 3, abs=0.1)

@@ -21,11 +21,13 @@ GAPS = pa.table({"v": ["a", "b", None, "a"] * 100, "w": ["a", None, "b", "a"] * 
 def test_rows_that_any_column_leaves_out_are_told(trust: str) -> None:
     for missing in ({"v": "unk", "w": "drop"}, {"v": "drop", "w": "unk"}):
         result = tn.survey(GAPS, ["v", "w"], epsilon=2.0, missing=missing, trust=trust, seed=1)
-        assert "100 rows without an answer were left out" in str(result)
+        assert "Left out: 100 without an answer." in str(result)
+        assert result.left_out == result["v"].estimate.left_out == tn.LeftOut(unanswered=100)
     kept = tn.survey(
         GAPS, ["v", "w"], epsilon=2.0, missing={"v": "x", "w": "y"}, trust=trust, seed=1
     )
-    assert "left out" not in str(kept)
+    assert "left out" not in str(kept).lower()
+    assert not kept.left_out
 
 
 def test_rows_without_a_group_are_left_out_whichever_column_says_so() -> None:
@@ -33,7 +35,11 @@ def test_rows_without_a_group_are_left_out_whichever_column_says_so() -> None:
     for missing in ({"v": "unk", "w": "drop"}, {"w": "drop", "v": "unk"}, {"v": "drop", "w": "u"}):
         found = tn.survey(data, ["v", "w"], epsilon=2.0, by="g", missing=missing, seed=1)
         assert found["v"].tally.nodes == found["w"].tally.nodes == 200
-        assert "200 rows without an answer or a group" in str(found)
+        assert "100 without an answer, 100 without a group." in str(found)
+        each = {key: tally.left_out for key, tally in found["v"].tally.items()}
+        assert sum(each.values(), tn.LeftOut()) == tn.LeftOut(unanswered=100)
+        assert found["v"].tally.of_no_group == tn.LeftOut(ungrouped=100)
+        assert found.left_out == tn.LeftOut(unanswered=100, ungrouped=100)
     whole = data.select(["w", "g"]).append_column("v", pa.array(["a", "b"] * 200))
     with pytest.raises(InvalidValueError, match="100 rows have no group"):
         tn.survey(whole, ["w", "v"], epsilon=2.0, by="g", missing={"w": "unk"})
@@ -49,7 +55,7 @@ def test_the_same_people_report_of_every_column() -> None:
         found = tn.survey(data, ["v", "w", "age"], epsilon=30.0, by=by, **options)
         [received] = {one.tally.received for one in found.values()}
         assert 750 < received < 1050
-        assert f"{received:,} answered each of them" in str(found)
+        assert f"{received:,} reported each of them" in str(found)
         if by:
             for group in ("a", "b"):
                 assert len({one.tally[group].received for one in found.values()}) == 1
@@ -104,7 +110,7 @@ def test_nothing_is_estimated_of_no_rows(tmp_path: Path) -> None:
                         labels={name: labels[name] for name in names},
                     )  # fmt: skip
     none = pa.table({"v": pa.nulls(3, pa.string())})
-    with pytest.raises(EstimatorError, match="no rows, but 3 that were left out"):
+    with pytest.raises(EstimatorError, match="no rows but those left out: 3 without an answer"):
         tn.survey(none, "v", epsilon=1.0, labels=["a", "b"], missing="drop")
 
 

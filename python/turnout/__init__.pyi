@@ -18,6 +18,7 @@ from turnout import weighting as weighting
 from turnout._version import __version__ as __version__
 from turnout.bounds import Bounds as Bounds
 from turnout.collecting.collector import Collector as Collector
+from turnout.collecting.left_out import LeftOut as LeftOut
 from turnout.collecting.plan import Plan as Plan
 from turnout.distribution import SquareWave as SquareWave
 from turnout.domain import Domain as Domain

@@ -281,7 +281,7 @@ def plain_logarithmic(axis: Axis) -> None:
 
 
 def answered(received: int, nodes: int) -> str:
-    """Say how many people answered of those who were asked.
+    """Say how many people answered of those who count.
 
     Examples
     --------

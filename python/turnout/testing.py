@@ -16,6 +16,7 @@ import itertools
 import pickle
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +30,7 @@ from turnout.bounds import Bounds
 from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind
+from turnout.collecting.left_out import LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import read_reports, write_reports
 from turnout.collecting.tally import read_tally
@@ -53,6 +55,9 @@ _BINS: Final = 64
 Verb = Callable[[Any, Any, Path], None]
 
 _HALF: Final = Bernoulli(0.5)
+
+#: What is left out, where that has to arrive.
+_LEFT_OUT: Final = LeftOut(unanswered=3, ungrouped=2, duplicates=4, refused=1)
 
 #: A half-width in standard deviations that is left with a chance of 2e-9.
 _FAR: Final = 6.0
@@ -246,10 +251,12 @@ def _tally(oracle: Any, answers: Any, folder: Path) -> None:
         assert type(tally) is oracle.tally_type, "tallies are not of tally_type"
         assert tally.received == len(reports)
         assert tally == tally + oracle.tally_type.empty(tally.plan), "an empty tally adds something"
-        first = type(reports)(oracle, _HALF, reports.codes[:30], reports.nodes)
+        first = type(reports)(oracle, _HALF, reports.codes[:30], reports.nodes, left_out=_LEFT_OUT)
         rest = type(reports)(oracle, _HALF, reports.codes[30:], reports.nodes)
         both = oracle.tally(first) + oracle.tally(rest)
         whole = oracle.tally(type(reports)(oracle, _HALF, reports.codes, 2 * reports.nodes))
+        assert both.left_out == _LEFT_OUT, "what is left out of the reports is not in the tally"
+        whole = replace(whole, left_out=_LEFT_OUT)
         assert both == whole, "the tallies of two parts do not add up to that of all"
 
 
@@ -280,7 +287,9 @@ def _simulate(oracle: Any, answers: Any, folder: Path) -> None:
 
 
 def _bytes(oracle: Any, answers: Any, folder: Path) -> None:
-    _written(oracle.collect(answers, participation=_HALF))
+    tally = oracle.collect(answers, participation=_HALF)
+    _written(tally)
+    _written(replace(tally, left_out=_LEFT_OUT))
 
 
 def _written(tally: Any) -> None:
@@ -291,7 +300,8 @@ def _written(tally: Any) -> None:
 
 
 def _estimate(oracle: Any, answers: Any, folder: Path) -> None:
-    estimate = oracle.collect(answers).estimate()
+    estimate = replace(oracle.collect(answers), left_out=_LEFT_OUT).estimate()
+    assert estimate.left_out == _LEFT_OUT, "the estimate does not say what is left out"
     limits = estimate.interval(0.99)
     wider = estimate.interval(0.999)
     assert (np.asarray(limits.low) <= np.asarray(limits.high)).all()
@@ -307,7 +317,8 @@ def _message(oracle: Any, answers: Any, folder: Path) -> None:
     gathered = plan.gather([*sent, *sent[:3], b"{}"], nodes=len(people), on_bad="count")
     assert len(gathered.reports) == len(sent), "a message is lost"
     assert (gathered.refused, gathered.repeated) == (1, min(3, len(sent)))
-    assert oracle.tally(gathered.reports).nodes == len(people)
+    tally = oracle.tally(gathered.reports)
+    assert (tally.nodes, tally.left_out) == (len(people), LeftOut(refused=1))
     one = plan.gather(sent[:1], nodes=1)
     first = made.index(sent[0])
     expected = oracle.randomize([people[first]], participation=_HALF, seed=first)
@@ -327,6 +338,7 @@ def _report_file(oracle: Any, answers: Any, folder: Path) -> None:
 
 def _in_files(reports: Any, folder: Path) -> None:
     require("pyarrow", "cli")
+    reports = replace(reports, left_out=_LEFT_OUT)
     for suffix in ("parquet", "arrow"):
         path = folder / f"reports.{suffix}"
         write_reports(reports, path)
@@ -346,11 +358,13 @@ def _job(oracle: Any, answers: Any, folder: Path) -> None:
         # A column has one number a row: a kind of several refuses it.
         names = ["answer"]
         columns = {"answer": answers if np.ndim(answers) == 1 else np.asarray(answers)[:, 0]}
-    table = pa.table({name: pa.array(list(column)) for name, column in columns.items()})
-    scanned = scan(table, names)
+    # The last row has no answer.
+    table = pa.table({name: pa.array([*column, None]) for name, column in columns.items()})
+    scanned = scan(table, names, missing="drop")
     reports = randomize(scanned, oracle, folder / "job", participation=_HALF, seed=4)
     collected = collect(scanned, oracle, participation=_HALF, seed=4)
     assert reports.tally() == oracle.tally(reports) == collected, "a job gives another tally"
+    assert collected.left_out == LeftOut(unanswered=1), "a row that is left out is not counted"
     assert oracle.collect(scanned, participation=_HALF, seed=4) == collected
 
 
@@ -368,6 +382,10 @@ def _groups(oracle: Any, answers: Any, folder: Path) -> None:
     assert grouped.total == oracle.tally(reports), "groups do not add up to the whole"
     assert grouped.estimate().to_records(), "the estimate by groups lists nothing"
     assert GroupedTally.from_bytes(grouped.to_bytes()) == grouped, "bytes give other groups"
+    one = {key: replace(tally, left_out=LeftOut(unanswered=1)) for key, tally in grouped.items()}
+    some = GroupedTally(grouped.names, one, of_no_group=LeftOut(duplicates=2))
+    assert GroupedTally.from_bytes(some.to_bytes()) == some
+    assert (some + some.over("day")).total.left_out == LeftOut(unanswered=6, duplicates=4)
     week = grouped + grouped
     first = week.over("day")[1]
     assert first.nodes == 2 * first_nodes

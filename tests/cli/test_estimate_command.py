@@ -31,7 +31,8 @@ def as_json(turnout: Run, tally: Path, *options: object) -> dict[str, Any]:
 def test_json_is_one_object_with_plan_totals_and_estimates(tally_file: Path, turnout: Run) -> None:
     answer = as_json(turnout, tally_file)
     assert set(answer) == {
-        "estimates", "interval", "method", "nodes", "plan", "postprocessing", "received",
+        "estimates", "interval", "left_out", "method", "nodes", "plan", "postprocessing",
+        "received",
     }  # fmt: skip
     assert (answer["nodes"], answer["received"]) == (600, 600)
     assert (answer["method"], answer["postprocessing"]) == ("hajek", "none")

@@ -46,7 +46,8 @@ def test_json_has_the_group_of_each_estimate(
     assert result.exit_code == 0
     answer = json.loads(result.stdout)
     assert set(answer) == {
-        "estimates", "groups", "interval", "method", "nodes", "plan", "postprocessing", "received",
+        "estimates", "groups", "interval", "left_out", "method", "nodes", "plan", "postprocessing",
+        "received",
     }  # fmt: skip
     assert answer["groups"] == ["country", "day"]
     assert answer["interval"] == {"level": 0.95, "simultaneous": None, "over": None}
@@ -119,40 +120,16 @@ def test_a_report_of_several_files(
 ) -> None:
     other = tmp_path / "other.tally"
     other.write_bytes(grouped.select(country="DE").to_bytes())
-    facts = tmp_path / "job.json"
-    facts.write_text('{"rows": 12000, "dropped": 17, "state": "complete"}')
     page, folder = tmp_path / "page.html", tmp_path / "pictures"
     result = turnout(
         "report", grouped_file, other, "-o", page, "--pictures", folder, "--title", "How <often>?",
-        "--facts", facts, "--time", "day", "--simultaneous", "sidak", "--over", "labels",
+        "--time", "day", "--simultaneous", "sidak", "--over", "labels",
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     text = page.read_text(encoding="utf-8")
     assert "<h1>How &lt;often&gt;?</h1>" in text
     assert f"{grouped.nodes + grouped.select(country='DE').nodes:,}" in text
-    assert "<dd>17</dd>" in text
     assert len(list(folder.iterdir())) == 12
-
-
-def test_facts_of_a_folder_of_reports(
-    people: Path, turnout: Run, tmp_path: Path, tally_file: Path
-) -> None:
-    page, reports = tmp_path / "page.html", tmp_path / "job"
-    people.write_text(people.read_text() + "600,\n601,\n")
-    made = turnout(
-        "randomize", people, "-c", "answer", "-e", 2, "--labels", "never,once,often",
-        "--missing", "drop", "-o", f"{reports}/",
-    )  # fmt: skip
-    assert made.exit_code == 0, made.stderr
-    result = turnout("report", tally_file, "-o", page, "--facts", reports)
-    assert result.exit_code == 0, result.stderr
-    text = page.read_text(encoding="utf-8")
-    assert "<dt>rows read</dt><dd>602</dd>" in text
-    assert "<dt>without an answer, left out</dt><dd>2</dd>" in text
-    (reports / "_turnout" / "job.json").write_text('{"totals": null}')
-    result = turnout("report", tally_file, "-o", page, "--facts", reports)
-    assert result.exit_code == 1
-    assert "job that is complete" in result.stderr
 
 
 def test_reports_that_are_refused(
@@ -173,8 +150,6 @@ def test_reports_that_are_refused(
         ((grouped_file, days, "-o", page), 1, "is grouped by day: they cannot be added up"),
         ((grouped_file, tally_file, "-o", page), 1, "different plans"),
         ((nothing, "-o", page), 1, "nothing.json: not a tally"),
-        ((single, "-o", page, "--facts", nothing), 1, "number of rows"),
-        ((single, "-o", page, "--facts", single), 1, "single.tally:"),
         ((tmp_path / "missing", "-o", page), 1, "No such file"),
     ):
         result = turnout("report", *arguments)

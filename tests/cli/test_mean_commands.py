@@ -50,7 +50,7 @@ def grouped_file(tmp_path: Path) -> Path:
 def test_json_of_a_mean_is_one_object(hours: Path, turnout: Run) -> None:
     answer = json.loads(turnout("estimate", hours, "--json", "--interval", 0.9).stdout)
     assert set(answer) == {
-        "nodes", "received", "method", "interval", "plan",
+        "nodes", "received", "left_out", "method", "interval", "plan",
         "mean", "standard_error", "low", "high",
     }  # fmt: skip
     estimate = tn.mean.MeanTally.from_bytes(hours.read_bytes()).estimate()
@@ -180,7 +180,7 @@ def test_a_column_of_numbers_goes_from_a_file_to_a_mean(
     assert "--oracle auto: hybrid at epsilon 6" in made.stderr
     words = " ".join(made.stdout.split())
     assert "numbers from 0 to 24" in words
-    assert "dropped 1 without an answer" in words
+    assert "left out 1 without an answer" in words
     assert turnout("tally", reports, "-o", tally).exit_code == 0
     answer = json.loads(turnout("estimate", tally, "--json", "--interval", 0.999999).stdout)
     assert answer["nodes"] == 600

@@ -74,7 +74,7 @@ def test_rows_without_a_group_are_refused_or_left_out(tmp_path: Path, turnout: A
     assert result.exit_code == 1
     assert "2 rows have no group in 'region'" in " ".join(result.stderr.split())
     shown = turnout(*options, "--missing", "drop").stdout
-    assert "80 people were asked" in " ".join(shown.split())
+    assert "80 people have an answer" in " ".join(shown.split())
     with pytest.raises(InvalidValueError, match="2 rows have no group in 'region'"):
         tn.survey(path, "vote", epsilon=1.0, by="region")
 
@@ -105,7 +105,7 @@ def test_a_label_is_no_group_unless_it_is_stated_of_its_column(
         found = tn.survey(path, "vote", epsilon=1.0, by="region", missing=rules)
         assert found.tally["N"].nodes == 42 + gaps.count("\n")
     left = tn.survey(path, "vote", epsilon=1.0, by="region", missing={**rules, "region": "drop"})
-    assert "Rows without an answer or a group were left out" in str(left)
+    assert "Left out: 2 without a group." in str(left)
 
 
 def test_the_group_of_who_has_none_is_a_value_of_its_column(tmp_path: Path, turnout: Any) -> None:

@@ -48,7 +48,6 @@ estimate people.csv
 report shares.tally -o out.html --time day
 report shares.tally -o out.html --method median
 report shares.tally mean.tally -o out.html
-report shares.tally -o out.html --facts people.csv
 survey people.csv -c answer -e 1
 survey people.csv -c answer -e 1 --labels a
 survey people.csv -c answer -e 1 --by nothing --missing drop

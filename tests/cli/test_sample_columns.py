@@ -35,7 +35,7 @@ def read(path: Path, *, labels: list[str] | None = None, missing: str | None = "
 def decoded(records: Records) -> list[Any]:
     """The values of all rows, None where one was dropped."""
     values = dict(zip(records.users.tolist(), records.data.tolist(), strict=True))
-    return [values.get(row) for row in range(1, len(values) + records.dropped + 1)]
+    return [values.get(row) for row in range(1, len(values) + records.left_out.total + 1)]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_users_are_named_as_in_the_file(tmp_path: Path, array: Any, names: list[
     wanted = Wanted(("a",), "who", None, None, None, {}, "drop", ())
     records = read_records(path, wanted)
     assert records.users.tolist() == [name for name in names if name is not None]
-    assert records.dropped == names.count(None)
+    assert records.left_out.total == names.count(None)
     kept = [value for value, name in zip([0.5, 1.5, 2.5], names, strict=True) if name is not None]
     np.testing.assert_array_equal(records.data[:, 0], kept)
 

@@ -37,7 +37,7 @@ def test_the_command_shows_the_same(tmp_path: Path, turnout: Any) -> None:
     shown = result.stdout
     assert shown.count("taken to be public") == 1
     assert "public" not in result.stderr
-    assert "3,000 people were asked 'vote'" in shown
+    assert "3,000 people have an answer in 'vote'" in shown
     assert "region" in shown
     number = json.loads(
         turnout("survey", path, "-c", "age", "-e", 2, "--mean", "0:100", "--json").stdout
@@ -53,10 +53,10 @@ def test_a_missing_number_is_read_as_another(tmp_path: Path, turnout: Any) -> No
     path.write_text("age\n" + 200 * "30\nNA\n")
     options = ("survey", path, "-c", "age", "-e", 2, "--mean", "0:120")
     assert "200 of 400 answers are missing" in turnout(*options).stderr
-    assert "400 people were asked" in turnout(*options, "--missing", 25).stdout
+    assert "400 people have an answer" in turnout(*options, "--missing", 25).stdout
     shown = turnout(*options, "--missing", "drop").stdout
-    assert "200 people were asked" in shown
-    assert "without an answer were left out" in shown
+    assert "200 people have an answer" in shown
+    assert "400 rows were read. Left out: 200 without an answer." in shown
     assert turnout(*options, "--missing", "abc").exit_code == 1
 
 
@@ -153,8 +153,9 @@ def test_what_is_missing_can_differ_by_column(tmp_path: Path, turnout: Any) -> N
     path.write_text("vote,w\n" + 100 * "yes,a\nno,\n,b\n")
     options = ("survey", path, "-c", "vote", "-c", "w", "-e", 2, "--seed", 1, "--json")
     found = json.loads(turnout(*options, "--missing", "vote=abst", "--missing", "drop").stdout)
-    assert "200 people" in found["statement"][0]
-    assert "without an answer were left out" in " ".join(found["notes"])
+    assert "300 rows were read. Left out: 100 rows without" in found["statement"][0]
+    assert "200 people" in found["statement"][1]
+    assert found["left_out"]["unanswered"] == 100
     labels = {each["label"] for each in found["columns"]["vote"]["estimates"]}
     assert labels == {"yes", "no", "abst"}
     for stated in ((), ("--labels", "vote=yes,no", "--labels", "w=a,b")):

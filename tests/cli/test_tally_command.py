@@ -247,7 +247,6 @@ def test_a_small_file_that_asks_for_much_is_refused_unless_it_is_allowed(
         ["tally", "PIPE", "-o", "OUT"],
         ["estimate", "PIPE"],
         ["report", "PIPE", "-o", "OUT"],
-        ["report", "TALLY", "--facts", "PIPE", "-o", "OUT"],
         ["randomize", "ANSWERS", "--column", "answer", "--plan", "PIPE", "-o", "OUT.parquet"],
         ["randomize", "PIPE", "--column", "answer", "--plan", "PLAN", "-o", "OUT.parquet"],
     ],

@@ -143,10 +143,13 @@ def read(answers: Answers, domain: tn.Domain) -> tuple[list[int], int, int]:
     for number, block in enumerate(answers.blocks(domain)):
         encoded = answers.encoded(block, domain)
         assert (encoded.index, encoded.rows) == (number, block.rows)
-        assert encoded.rows == encoded.codes.size + encoded.dropped + encoded.duplicates
+        assert (
+            encoded.rows
+            == encoded.codes.size + encoded.left_out.people + encoded.left_out.duplicates
+        )
         codes += encoded.codes.tolist()
-        dropped += encoded.dropped
-        refused += encoded.duplicates
+        dropped += encoded.left_out.people
+        refused += encoded.left_out.duplicates
     return codes, dropped, refused
 
 

@@ -82,10 +82,10 @@ def test_nullable_and_categories_of_pandas() -> None:
     )
     answers = scan(frame, "i", missing="drop")
     encoded = answers.encoded(next(answers.blocks()), tn.Domain.from_integers(3))
-    assert (encoded.codes.tolist(), encoded.dropped) == ([1, 2], 1)
+    assert (encoded.codes.tolist(), encoded.left_out.people) == ([1, 2], 1)
     answers = scan(frame, "c", missing="drop")
     encoded = answers.encoded(next(answers.blocks()), tn.Domain(["u", "v"]))
-    assert (encoded.codes.tolist(), encoded.dropped) == ([0, 1], 1)
+    assert (encoded.codes.tolist(), encoded.left_out.people) == ([0, 1], 1)
 
 
 def batches(count: int, rows: int) -> Iterator[pa.RecordBatch]:

@@ -31,7 +31,10 @@ def kept(answers: Answers, **options: Any) -> list[int]:
     found = {b.index: copy.encoded(pickle.loads(pickle.dumps(b)), DOMAIN) for b in blocks[::-1]}
     for block in blocks:
         encoded = found[block.index]
-        assert encoded.rows == encoded.codes.size + encoded.duplicates + encoded.dropped
+        assert (
+            encoded.rows
+            == encoded.codes.size + encoded.left_out.duplicates + encoded.left_out.people
+        )
     return [code for block in blocks for code in found[block.index].codes.tolist()]
 
 
@@ -97,14 +100,18 @@ def test_the_number_of_rows_left_out_is_told(caplog: pytest.LogCaptureFixture) -
         blocks = list(answers.blocks())
     assert "2 persons have more than one row; 3 rows are left out" in caplog.text
     assert "anna" not in caplog.text
-    assert answers.encoded(blocks[0], DOMAIN).duplicates == 3
+    assert answers.encoded(blocks[0], DOMAIN).left_out.duplicates == 3
 
 
 def test_the_first_row_counts_even_if_its_answer_is_missing() -> None:
     table = pa.table({"row": [None, 1, 2], "id": [7, 7, 8]})
     answers = scan(table, "row", id_column="id", duplicates="first", missing="drop")
     encoded = answers.encoded(next(answers.blocks()), DOMAIN)
-    assert (encoded.codes.tolist(), encoded.dropped, encoded.duplicates) == ([2], 1, 1)
+    assert (encoded.codes.tolist(), encoded.left_out.people, encoded.left_out.duplicates) == (
+        [2],
+        1,
+        1,
+    )
 
 
 def test_rows_that_do_not_count_need_no_known_answer() -> None:

@@ -68,7 +68,7 @@ def test_a_block_whose_noise_would_reach_into_the_next_is_refused() -> None:
         sources.open_source(pa.table({"a": [0]}), block_rows=BLOCK + 1)
     # A source of somebody else's make.
     codes = np.zeros(BLOCK + 1, np.uint8)
-    block = EncodedBlock(0, codes, None, None, None, None, rows=codes.size, dropped=0, duplicates=0)
+    block = EncodedBlock(0, codes, None, None, None, None, codes.size, tn.LeftOut())
     plan = tn.Plan(ORACLE, tn.Everyone())
     for make in (randomize_block, collect_block):
         with pytest.raises(errors.InvalidValueError, match="would share its noise"):

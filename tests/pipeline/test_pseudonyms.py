@@ -187,9 +187,13 @@ def test_groups(rows: list[tuple[Any, ...]], block_rows: int, pieces: int) -> No
         encoded = answers.encoded(block, DOMAIN)
         assert encoded.groups is not None
         mine = rows[block.start : block.start + block.rows]
-        expected = [row[1:] for row in mine if all(row)]
-        assert encoded.dropped == len(mine) - len(expected)
-        assert encoded.groups.keys == list(dict.fromkeys(expected))
+        grouped = [row for row in mine if all(row[1:])]
+        expected = [row[1:] for row in grouped if row[0]]
+        silent = [row[1:] for row in grouped if not row[0]]
+        assert encoded.left_out == tn.LeftOut(len(silent), len(mine) - len(grouped))
+        assert encoded.groups.keys == list(dict.fromkeys(row[1:] for row in grouped))
+        assert encoded.unanswered is not None
+        assert encoded.unanswered.tolist() == list(map(silent.count, encoded.groups.keys))
         assert [encoded.groups.keys[i] for i in encoded.groups.index] == expected
         assert encoded.groups.index.dtype == np.int32
 
@@ -219,7 +223,7 @@ def test_keys_of_groups(values: Any, keys: list[tuple[Any, ...]]) -> None:
         values = pa.array([0] * 4, values.type)
     table = pa.table({"a": ["no"] * 4, "g": values})
     kept = only(scan(table, "a", missing="drop", group_by="g"))
-    groups, gaps = kept.groups, kept.dropped
+    groups, gaps = kept.groups, kept.left_out.people
     assert groups is not None
     assert (gaps > 0) == ((None,) in keys)
     keys = [key for key in keys if key != (None,)]
@@ -395,4 +399,4 @@ def test_domain_of_a_csv_file(
     assert domain.labels == labels
     [block] = answers.blocks()
     if isinstance(labels[0], int) or not gaps:
-        assert answers.encoded(block, domain).dropped == gaps
+        assert answers.encoded(block, domain).left_out.people == gaps

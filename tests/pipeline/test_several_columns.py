@@ -34,17 +34,25 @@ def read(missing: Any, **options: Any) -> Any:
 
 def test_each_column_has_a_rule_and_a_row_is_left_out_as_a_whole() -> None:
     found = read({"vote": "none", "age": 7, "year": "drop"})
-    assert found.dropped == 1
+    assert found.left_out.people == 1
     assert [codes.tolist() for codes in found.codes] == [
         [1, 2, 0, 0], [30.0, 40.0, 7.0, 20.0], [0, 1, 1, 0]
     ]  # fmt: skip
-    assert read({"vote": "drop", None: "drop"}).dropped == read("drop").dropped == 3
-    assert read({None: "drop", "age": 1}).dropped == 2
+    assert read({"vote": "drop", None: "drop"}).left_out.people == read("drop").left_out.people == 3
+    assert read({None: "drop", "age": 1}).left_out.people == 2
     # Who has no group is left out where anything is, and else refused unless a group is stated.
     found = read({None: "drop", "vote": "none", "age": 7}, group_by="g")
-    assert (found.dropped, found.keys, found.groups.tolist()) == (2, (("a",), ("b",)), [0, 1, 0])
+    assert (found.left_out.people, found.keys, found.groups.tolist()) == (
+        2,
+        (("a",), ("b",)),
+        [0, 1, 0],
+    )
     found = read({"vote": "none", "age": 7, "year": 1, "g": "c"}, group_by="g")
-    assert (found.dropped, found.keys[-1], found.groups.tolist()) == (0, ("c",), [0, 1, 0, 0, 2])
+    assert (found.left_out.people, found.keys[-1], found.groups.tolist()) == (
+        0,
+        ("c",),
+        [0, 1, 0, 0, 2],
+    )
     with pytest.raises(InvalidValueError, match="1 row has no group"):
         read({"vote": "none", "age": 7, "year": 1}, group_by="g")
     whole = tn.pipeline.scan(ROWS.slice(4), ["vote", "year"], group_by="g", missing={"vote": "no"})
@@ -100,4 +108,4 @@ def test_a_second_row_of_a_person_is_left_out_of_several_columns() -> None:
     domains = {name: DOMAINS[name] for name in answers.asked}
     found = read_columns(answers, domains)
     assert [codes.tolist() for codes in found.codes] == [[1, 2], [0, 1]]
-    assert found.dropped == 1
+    assert found.left_out.people == 1

@@ -153,7 +153,7 @@ def test_persons_with_several_rows(ray: Any, tmp_path: Path) -> None:
     assert on_ray(tn.ray.collect, data, seed=3, **options) == expected
     reports = on_ray(tn.ray.randomize, data, seed=3, output=tmp_path / "reports", **options)
     assert reports.tally() == expected
-    assert reports.totals.duplicates == 700
+    assert reports.totals.left_out.duplicates == 700
 
 
 def test_steps_before_and_uneven_blocks(ray: Any, files: Path) -> None:

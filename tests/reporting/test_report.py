@@ -1,9 +1,9 @@
 """The page of a collection: well made, self-contained, escaped, and with the right numbers."""
 
 import datetime
-import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,7 +14,7 @@ import pytest
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.longitudinal import Memoized
-from turnout.reporting import CollectionFacts, report, save_pictures
+from turnout.reporting import report, save_pictures
 from turnout.reporting.contents import Contents
 from turnout.reporting.figures import drawn
 from turnout.reporting.markup import Markup, tag, text
@@ -211,17 +211,21 @@ def test_many_answers_of_groups_are_cut_in_each(made: Callable[..., Page]) -> No
 
 
 def test_who_was_left_out(made: Callable[..., Page]) -> None:
-    tally = oracle().simulate([10, 20, 30], seed=1)
-    facts = {"rows": 100, "dropped": 7, "duplicates": 11, "refused": 2, "state": "complete"}
-    page = made(tally, facts=facts)
-    text = " ".join(page.words)
-    for words in ("rows read 100", "left out 7", "left out 11", "refused 2", "who count 80"):
-        assert words in text
-    assert "of them in this tally 60" in text
-    assert "in this tally" not in " ".join(made(tally, facts=CollectionFacts(60)).words)
-    others = " ".join(made(tally, facts=CollectionFacts(50)).words)
-    assert "in this tally 60" in others
-    assert "of them in this tally" not in others
+    tally = replace(
+        oracle().simulate([10, 20, 30], seed=1),
+        left_out=tn.LeftOut(unanswered=7, ungrouped=1, duplicates=11, refused=2),
+    )
+    text = " ".join(made(tally).words)
+    numbers = (
+        "7 without an answer, 1 without a group, 11 further rows of a person, 2 refused messages"
+    )
+    assert f"left out, and in no other number {numbers}" in text
+    assert f"Left out, and in no number below: {numbers}." in text
+    assert "people who count (nodes) 60" in text
+    assert "asked" not in text
+    nobody = " ".join(made(oracle().simulate([10, 20, 30], seed=1)).words)
+    assert "left out, and in no other number none" in nobody
+    assert "Left out" not in nobody
 
 
 def days(oracle: Any, number: int) -> tn.GroupedTally:
@@ -234,7 +238,7 @@ def days(oracle: Any, number: int) -> tn.GroupedTally:
 
 def test_who_is_asked_on_many_days_is_not_many_people(made: Callable[..., Page]) -> None:
     direct = tn.DirectEncoding(1.25, 2)
-    page = made(days(direct, 4), facts={"rows": 2010})
+    page = made(days(direct, 4))
     text = " ".join(page.words)
     assert "504 people at most at one of the 4 times" in text
     assert "2,010 questions to people, at all times together" in text
@@ -262,26 +266,6 @@ def test_permanent_answers_cost_what_their_lifetime_costs() -> None:
         == epsilon_together(plan, 99)
         == 2 * Fraction(memoized.lifetime_epsilon)
     )
-
-
-@pytest.mark.parametrize(
-    "description",
-    [None, [], {}, {"dropped": 1}, {"rows": -1}, {"rows": 1.5}, {"rows": 3, "dropped": 4},
-     {"rows": True}, {"rows": "3"}, {"totals": None}, {"totals": {}}, {"totals": [1]}],
-)  # fmt: skip
-def test_facts_that_cannot_be_are_refused(description: Any) -> None:
-    with pytest.raises((InvalidTypeError, InvalidValueError)):
-        CollectionFacts.from_dict(description)
-
-
-def test_facts_of_a_job(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    made = oracle()
-    table = pyarrow.table({"who": [1, 2, 3, 3, 4], "what": ["no", "yes", "no", "no", None]})
-    answers = tn.pipeline.scan(table, "what", missing="drop", id_column="who", duplicates="first")
-    tn.pipeline.randomize(answers, made, tmp_path / "reports", seed=1)
-    state = json.loads((tmp_path / "reports" / "_turnout" / "job.json").read_bytes())
-    assert CollectionFacts.from_dict(state) == CollectionFacts(5, dropped=1, duplicates=1)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 20.0])
@@ -397,7 +381,6 @@ def test_bad_arguments_leave_no_file(tmp_path: Path) -> None:
         ({"simultaneous": "x"}, InvalidValueError, "simultaneous"),
         ({"over": "x"}, InvalidValueError, "over"),
         ({"time": "day"}, InvalidValueError, "not grouped"),
-        ({"facts": 3}, InvalidTypeError, "facts"),
         ({"tally": grouped(), "time": "hour"}, InvalidValueError, "one of the columns"),
     ]
     for change, error, message in cases:

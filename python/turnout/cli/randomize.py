@@ -378,10 +378,7 @@ def _summary(
     rows = [("nodes", f"{totals.nodes:,}")]
     if oracle.asked_of:
         rows.append(("asked", oracle.asked_of))
-    if totals.dropped or answers.drops:
-        rows.append(("dropped", f"{totals.dropped:,} without an answer"))
-    if totals.duplicates:
-        rows.append(("duplicates", f"{totals.duplicates:,} further rows of a person, left out"))
+    rows += words.left_out(totals.left_out, always=answers.drops)
     return [
         *rows,
         ("reports", f"{totals.reports:,}"),

@@ -7,18 +7,14 @@ from typing import Annotated
 
 import typer
 
-from turnout._documents import parsed
-from turnout._files import read_bytes
 from turnout.cli import options
 from turnout.cli.running import refusing
 from turnout.cli.tables import TABLE_SUFFIXES, tell, write_table
 from turnout.cli.tallies import merged, read_tallies
-from turnout.errors import CorruptDataError, InvalidTypeError
-from turnout.pipeline.job import STATE_FOLDER
-from turnout.reporting import CollectionFacts, save_pictures
 from turnout.reporting import report as write_report
+from turnout.reporting import save_pictures
 from turnout.reporting.telling import View
-from turnout.reporting.words import file_size
+from turnout.reporting.words import file_size, left_out
 
 
 @refusing
@@ -48,7 +44,6 @@ def report(
     time: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
     order: options.Order = "frequency",
     top: options.Top = "20",
-    facts: Annotated[Path | None, typer.Option(metavar="JOB")] = None,
     allow_equal: options.AllowEqual = False,
 ) -> None:
     """Write a report of a collection that people can read.
@@ -83,23 +78,18 @@ def report(
         The column of the groups that is the time.
     order
         Order of the labels.
-    facts
-        The folder of the job's reports, or a JSON file: rows, dropped, duplicates.
     """
     if target is None and pictures is None:
         raise typer.BadParameter("say where to write: --output, --pictures or both")
-    if facts is not None and facts.is_dir():
-        facts = facts / STATE_FOLDER / "job.json"
-    inputs = [*sources, *([] if facts is None else [facts])]
     if target is not None:
-        options.refuse_overwriting_inputs(target, inputs)
+        options.refuse_overwriting_inputs(target, sources)
     tally = merged(read_tallies(sources, allow_equal=allow_equal))
     view = View(
         method, level, simultaneous, over, order, top, clip, consistent,
         given or (), of, marginal or (), time,
     )  # fmt: skip
-    known = None if facts is None else _read_facts(facts)
-    rows = [("nodes", f"{tally.nodes:,}"), ("reports", f"{tally.received:,}")]
+    rows = [("nodes", f"{tally.nodes:,}"), *left_out(tally.left_out)]
+    rows.append(("reports", f"{tally.received:,}"))
     if target is not None and target.suffix.lower() in TABLE_SUFFIXES:
         if given or of or marginal or consistent:
             raise typer.BadParameter(
@@ -110,17 +100,10 @@ def report(
         write_table(target, view.cut(estimate).to_arrow(**view.scope_of(estimate)))
         rows.append(("table", f"{target}, {file_size(target.stat().st_size)}"))
     elif target is not None:
-        write_report(tally, target, title=title, facts=known, **vars(view))
+        write_report(tally, target, title=title, **vars(view))
         rows.append(("page", f"{target}, {file_size(target.stat().st_size)}"))
     if pictures is not None:
         drawn = {name: value for name, value in vars(view).items() if name not in ("order", "top")}
         written = save_pictures(tally, pictures, **drawn)
         rows.append(("pictures", f"{len(written)} files in {pictures}"))
     tell("Report", rows)
-
-
-def _read_facts(source: Path) -> CollectionFacts:
-    try:
-        return CollectionFacts.from_dict(parsed(read_bytes(source)))
-    except (InvalidTypeError, ValueError) as error:
-        raise CorruptDataError(f"{source}: {error}") from error

@@ -164,7 +164,11 @@ def survey(
             for name, one in several.items()
         }
         if result is several:
-            whole = {"statement": list(result.statement), "notes": list(result.notes)}
+            whole = {
+                "statement": list(result.statement),
+                "notes": list(result.notes),
+                "left_out": result.left_out.to_dict(),
+            }
             print_json({**whole, "columns": records})
         else:
             print_json(records[column[0]])
@@ -222,6 +226,7 @@ def _numbers(result: Any, wish: Wish) -> dict[str, Any]:
         "level": wish.level,
         "nodes": tally.nodes,
         "received": tally.received,
+        "left_out": tally.left_out.to_dict(),
         "plan": tally.plan.to_dict(),
         "estimates": [json_record(each) for each in result.to_records(wish.level)],
     }
@@ -250,6 +255,7 @@ def _share_groups(result: Any, wish: Wish) -> dict[str, Any]:
             "group": json_group(dict(zip(result.by, key, strict=True))),
             "nodes": one.nodes,
             "received": one.received,
+            "left_out": one.left_out.to_dict(),
             "plan": result.mechanism[key].to_dict(),
             "guarantee": str(result.mechanism[key].guarantee),
         }
@@ -261,6 +267,7 @@ def _share_groups(result: Any, wish: Wish) -> dict[str, Any]:
         "simultaneous": wish.simultaneous,
         "nodes": sum(group["nodes"] for group in groups),
         "received": sum(group["received"] for group in groups),
+        "left_out": result.left_out.to_dict(),
         "epsilon": next(iter(result.mechanism.values())).epsilon,
         "groups": groups,
         **SHARES.values(result.estimate, wish),

@@ -71,8 +71,9 @@ def tally(
     twice, in one file or in several, counts once; messages that are none of the plan are left out
     and counted.
 
-    --json prints output, files, nodes, received, plan, groups (null, or their columns and number),
-    improbable (reports of the files that count and an honest node hardly ever sends), and messages
+    --json prints output, files, nodes, received, left_out (rows and messages that do not count, by
+    reason), plan, groups (null, or their columns and number), improbable (reports of the files that
+    count and an honest node hardly ever sends), and messages
     (null, or read, counted, repeated, refusals by kind, and improbable: those that count and an
     honest device hardly ever sends).
 
@@ -247,6 +248,7 @@ def _described(result: Counts) -> dict[str, Any]:
     return {
         "nodes": result.nodes,
         "received": result.received,
+        "left_out": result.left_out.to_dict(),
         "plan": result.plan.to_dict(),
         "groups": groups,
     }
@@ -262,6 +264,7 @@ def _summary(result: Counts, target: Path, files: int) -> list[tuple[str, str]]:
         ("files", f"{files:,}"),
         *groups,
         ("nodes", f"{total.nodes:,}"),
+        *words.left_out(total.left_out),
         ("reports", f"{total.received:,}"),
         ("participation", words.participation(result.plan)),
         ("oracle", oracle.name.replace("_", " ")),

@@ -13,6 +13,7 @@ import numpy as np
 from turnout import _arguments
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import Key
+from turnout.collecting.left_out import LeftOut
 from turnout.collecting.message_reading import ERRORS, Batch, Reader, Seen
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_messages import refuse_personal, tell
@@ -150,6 +151,7 @@ class Collector:
         self._asked: dict[Key, int] = {}
         self._receipts = Receipts()
         self._improbable = 0
+        self._refused = 0
         self._waiting = self._reader.read([])
         self._tallies: dict[Key, BaseTally] = {}
 
@@ -259,6 +261,7 @@ class Collector:
         with self._lock:
             repeated = batch.leave_out_repeated(self._seen)
             self._receipts += _receipts_of(batch, repeated)
+            self._refused += len(batch.refusals)
             self._waiting.take(batch)
             if len(self._waiting) >= _WAITING:
                 self._count()
@@ -286,7 +289,8 @@ class Collector:
             found = {key: self._with_asked(key, tally) for key, tally in self._tallies.items()}
             for key in self._asked.keys() - found.keys():
                 found[key] = self._with_asked(key, self._none())
-        return self._put_together(found)
+            refused = self._refused
+        return self._put_together(found, refused)
 
     def drain(self) -> Any:
         """Give the tally of what came in since this was last called, and forget it.
@@ -302,12 +306,17 @@ class Collector:
         with self._lock:
             self._count()
             found, self._tallies = self._tallies, {}
-        return self._put_together(found)
+            refused, self._refused = self._refused, 0
+        return self._put_together(found, refused)
 
-    def _put_together(self, found: dict[Key, BaseTally]) -> Any:
+    def _put_together(self, found: dict[Key, BaseTally], refused: int) -> Any:
+        # Of which group a message was that is refused nobody can tell.
+        left_out = LeftOut(refused=refused)
         if self.plan.groups:
-            return GroupedTally(list(self.plan.groups), found, plan=self.plan)
-        return found.get((), self._none())
+            names = list(self.plan.groups)
+            return GroupedTally(names, found, plan=self.plan, of_no_group=left_out)
+        tally = found.get((), self._none())
+        return replace(tally, left_out=tally.left_out + left_out)
 
     def _none(self) -> BaseTally:
         tally: BaseTally = self.plan.oracle.tally_type.empty(self.plan)
@@ -328,8 +337,10 @@ class Collector:
             raise InvalidValueError(
                 f"{tally.received} people{where} reported, and ask(...) was told of {asked}"
             )
-        # Where everybody reports, whoever is missing has not answered yet.
-        return tally if self.plan.everyone_reports else replace(tally, nodes=asked)
+        if self.plan.everyone_reports:
+            # Whoever is missing has not answered yet.
+            return replace(tally, left_out=LeftOut(unanswered=asked - tally.received))
+        return replace(tally, nodes=asked)
 
     def _count(self) -> None:
         """Count what waits."""

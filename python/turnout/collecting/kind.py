@@ -9,6 +9,7 @@ import numpy as np
 
 from turnout import _arguments, _arrays, _kinds
 from turnout._types import Array, Unsigned
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Counts, Drawn, Noise, Randomizer, rates_of
 from turnout.collecting.report_messages import Gathered
@@ -274,9 +275,13 @@ class Kind(Randomizer, Generic[T]):
 
 
 def randomized(
-    oracle: Kind[Any], codes: Array, participation: Participation, noise: Noise
+    oracle: Kind[Any],
+    codes: Array,
+    participation: Participation,
+    noise: Noise,
+    left_out: LeftOut = NOTHING,
 ) -> Reports:
-    """Randomize answers that the randomizer's domain gave.
+    """Randomize answers that the randomizer's domain gave; ``left_out`` are none of them.
 
     Raises
     ------
@@ -288,10 +293,17 @@ def randomized(
         # Refuses it, before anything is drawn.
         Plan(oracle, participation)
     drawn = oracle.draw_reports(codes, participation, noise)
-    return Reports.made(oracle, participation, drawn, len(codes), _design(participation))
+    design = _design(participation)
+    return Reports.made(oracle, participation, drawn, len(codes), design, left_out=left_out)
 
 
-def collected(oracle: Kind[T], codes: Array, participation: Participation, noise: Noise) -> T:
+def collected(
+    oracle: Kind[T],
+    codes: Array,
+    participation: Participation,
+    noise: Noise,
+    left_out: LeftOut = NOTHING,
+) -> T:
     """Randomize and add up answers that the randomizer's domain gave, in one pass.
 
     Raises
@@ -301,7 +313,7 @@ def collected(oracle: Kind[T], codes: Array, participation: Participation, noise
     """
     plan = Plan(oracle, participation)
     counts = oracle.draw_counts(codes, participation, noise)
-    tally: T = oracle.tally_type.of(plan, counts, len(codes), _design(participation))
+    tally: T = oracle.tally_type.of(plan, counts, len(codes), _design(participation), left_out)
     return tally
 
 
@@ -316,7 +328,7 @@ def tallied(oracle: Kind[T], reports: Reports) -> T:
     plan = Plan(oracle, reports.participation)
     plan.check_same(reports.plan, "reports")
     counts = oracle.count_reports(reports.codes, reports.probabilities)
-    tally: T = oracle.tally_type.of(plan, counts, reports.nodes, reports.design)
+    tally: T = oracle.tally_type.of(plan, counts, reports.nodes, reports.design, reports.left_out)
     return tally
 
 

@@ -67,6 +67,7 @@ class PartedTally(BaseTally):
                 self.nodes,
                 weights=None if self.weights is None else self.weights[number],
                 design=self.design and self.design.scaled(oracle.shares()[number]),
+                left_out=self.left_out,
             )
             made.append(tally)
         settle(self, parts=tuple(made))

@@ -31,13 +31,14 @@ import json
 import logging
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from turnout import _arguments
 from turnout._types import Array
 from turnout.collecting.keys import Key, key_to_json
+from turnout.collecting.left_out import LeftOut
 from turnout.collecting.message_reading import (
     ERRORS,
     FORMAT,
@@ -161,9 +162,13 @@ def gather(
         raise ERRORS[refusal.kind](f"messages[{position}] {refusal}") from None
     refusals = batch.refusals_by_kind()
     codes = batch.codes()
-    nodes = _nodes(plan, nodes, len(codes), refused=sum(refusals.values()))
+    refused, asked = sum(refusals.values()), nodes
+    nodes = _nodes(plan, asked, len(codes), refused=refused)
     reports = plan.oracle.reports(plan.participation, codes, nodes)
-    tell(sum(refusals.values()), repeated)
+    left_out = LeftOut(unanswered=max((asked or 0) - nodes, 0), refused=refused)
+    if left_out:
+        reports = replace(reports, left_out=left_out)
+    tell(refused, repeated)
     improbable = tell_improbable(plan.oracle, codes)
     if on_bad == "refuse":
         return reports

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._types import Array
 from turnout._values import settle
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Drawn, R_co, Randomizer
 from turnout.collecting.sums import DesignSums
@@ -42,6 +43,8 @@ class Reports(Generic[R_co]):
         The participation probability of each reporting node, if every node has its own.
     design
         The sums of the probabilities over all nodes, if every node has its own.
+    left_out
+        How many rows or messages do not count, and are in none of these numbers.
 
     Raises
     ------
@@ -68,6 +71,7 @@ class Reports(Generic[R_co]):
     nodes: int
     probabilities: Any = field(default=None, kw_only=True)
     design: DesignSums | None = field(default=None, kw_only=True)
+    left_out: LeftOut = field(default=NOTHING, kw_only=True)
     plan: Plan[R_co] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,6 +81,7 @@ class Reports(Generic[R_co]):
         codes = _checked(self.oracle, self.codes)
         nodes = _arguments.integer("nodes", self.nodes, least=0, most=2**64 - 1)
         _check_number(plan, len(codes), nodes)
+        _arguments.instance("left_out", self.left_out, LeftOut, "a LeftOut object")
         settle(self, plan=plan, participation=plan.participation, codes=codes, nodes=nodes)
         if participation.uniform_rate is None:
             if self.probabilities is None or self.design is None:
@@ -106,6 +111,8 @@ class Reports(Generic[R_co]):
         drawn: Drawn,
         nodes: int,
         design: DesignSums | None = None,
+        *,
+        left_out: LeftOut = NOTHING,
     ) -> Reports:
         """Take over what a kernel has just made, or a file has checked: it needs no check."""
         plan, made = Plan(oracle, participation), cls.__new__(cls)
@@ -120,6 +127,7 @@ class Reports(Generic[R_co]):
             nodes=nodes,
             probabilities=drawn.probabilities,
             design=design,
+            left_out=left_out,
             plan=plan,
         )
         return made
@@ -129,28 +137,32 @@ class Reports(Generic[R_co]):
         return len(self.codes)
 
     def __eq__(self, other: object) -> bool:
-        """Compare plans, codes, nodes and probabilities."""
+        """Compare plans, codes, probabilities, and all numbers."""
         if not isinstance(other, Reports):
             return NotImplemented
         return (
             self.plan == other.plan
             and self.nodes == other.nodes
             and self.design == other.design
+            and self.left_out == other.left_out
             and np.array_equal(self.codes, other.codes)
             and np.array_equal(self.probabilities, other.probabilities)
         )
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         """Copy and pickle what the constructor takes; the copy is read-only too."""
-        made = partial(Reports, probabilities=self.probabilities, design=self.design)
+        more = {"probabilities": self.probabilities, "design": self.design}
+        made = partial(Reports, **more, left_out=self.left_out)
         return made, (self.oracle, self.participation, self.codes, self.nodes)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         """Show how many reports there are and their plan."""
+        without = f", left out: {self.left_out}" if self.left_out else ""
         return (
-            f"Reports({len(self)} of {self.nodes} nodes, {self.oracle!r}, {self.participation!r})"
+            f"Reports({len(self)} of {self.nodes} nodes{without}, {self.oracle!r}, "
+            f"{self.participation!r})"
         )
 
     @classmethod
@@ -191,8 +203,9 @@ class Reports(Generic[R_co]):
         first = kept[0]
         codes = np.concatenate([piece.codes for piece in kept])
         nodes = sum(piece.nodes for piece in kept)
+        left_out = sum((piece.left_out for piece in kept), NOTHING)
         if first.participation.uniform_rate is not None:
-            return cls(first.oracle, first.participation, codes, nodes)
+            return cls(first.oracle, first.participation, codes, nodes, left_out=left_out)
         known = [piece.probabilities for piece in kept if piece.probabilities is not None]
         design = sum((piece.design for piece in kept if piece.design), DesignSums(0, 0))
         return cls(
@@ -202,6 +215,7 @@ class Reports(Generic[R_co]):
             nodes,
             probabilities=np.concatenate(known),
             design=design,
+            left_out=left_out,
         )
 
 

@@ -13,6 +13,7 @@ from turnout import _arguments
 from turnout._types import Array
 from turnout._values import settle
 from turnout.collecting import tally_encoding
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Counts
 from turnout.collecting.sums import DesignSums, WeightedSums
@@ -51,6 +52,8 @@ class BaseTally(ABC):
         The sums with inverse probabilities, if every node has its own.
     design
         Sums of probabilities over all nodes, if every node has its own.
+    left_out
+        How many rows or messages do not count, and are in none of these numbers.
 
     Raises
     ------
@@ -73,6 +76,7 @@ class BaseTally(ABC):
     nodes: int
     weights: Any = field(default=None, kw_only=True)
     design: DesignSums | None = field(default=None, kw_only=True)
+    left_out: LeftOut = field(default=NOTHING, kw_only=True)
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Freeze the tallies of each kind as this class is."""
@@ -95,6 +99,7 @@ class BaseTally(ABC):
             raise InvalidValueError(
                 f"received must equal nodes = {nodes} when everyone takes part, got {self.received}"
             )
+        _arguments.instance("left_out", self.left_out, LeftOut, "a LeftOut object")
         if self.design is not None:
             _arguments.instance("design", self.design, DesignSums, "a DesignSums object")
         if self.weights is not None:
@@ -165,10 +170,16 @@ class BaseTally(ABC):
 
     @classmethod
     def of(
-        cls: type[T], plan: Plan, counts: Counts, nodes: int, design: DesignSums | None = None
+        cls: type[T],
+        plan: Plan,
+        counts: Counts,
+        nodes: int,
+        design: DesignSums | None = None,
+        left_out: LeftOut = NOTHING,
     ) -> T:
         """Make the tally of what a kernel counted."""
-        return cls(plan, counts.sums, counts.received, nodes, weights=counts.weights, design=design)
+        more = {"weights": counts.weights, "design": design, "left_out": left_out}
+        return cls(plan, counts.sums, counts.received, nodes, **more)
 
     @classmethod
     def empty(cls: type[T], plan: Plan) -> T:
@@ -237,8 +248,8 @@ class BaseTally(ABC):
         design = self.design
         if design is not None and other.design is not None:
             design = design + other.design
-        received = self.received + other.received
-        return type(self)(self.plan, sums, received, nodes, weights=weights, design=design)
+        more = {"weights": weights, "design": design, "left_out": self.left_out + other.left_out}
+        return type(self)(self.plan, sums, self.received + other.received, nodes, **more)
 
     def __add__(self: T, other: object) -> T:
         """Merge two tallies."""
@@ -249,12 +260,13 @@ class BaseTally(ABC):
         return self if other == 0 and isinstance(other, int) else NotImplemented
 
     def __eq__(self, other: object) -> bool:
-        """Compare plans and all sums, exactly."""
+        """Compare plans and all numbers, exactly."""
         if not isinstance(other, BaseTally) or type(self) is not type(other):
             return NotImplemented
         return (
             self.plan == other.plan
             and (self.received, self.nodes) == (other.received, other.nodes)
+            and self.left_out == other.left_out
             and self.design == other.design
             and self._exact() == other._exact()
         )
@@ -265,13 +277,14 @@ class BaseTally(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what the constructor takes; the copy is read-only too."""
-        made = partial(type(self), weights=self.weights, design=self.design)
-        return made, (self.plan, self.sums, self.received, self.nodes)
+        more = {"weights": self.weights, "design": self.design, "left_out": self.left_out}
+        return partial(type(self), **more), (self.plan, self.sums, self.received, self.nodes)
 
     def __repr__(self) -> str:
         """Show how many reports there are and their plan."""
+        without = f", left out: {self.left_out}" if self.left_out else ""
         return (
-            f"{type(self).__name__}({self.received} reports of {self.nodes} nodes, "
+            f"{type(self).__name__}({self.received} reports of {self.nodes} nodes{without}, "
             f"{self.oracle!r}, {self.participation!r})"
         )
 

@@ -128,7 +128,7 @@ class DistributionTally(CountedTally):
         found = solved(self.oracle.law, shares * worth, method)
         found.frequencies.flags.writeable = False
         collected = (self.plan, method, self.nodes, self.received)
-        return DistributionEstimate(*collected, *found, shares, squares)
+        return DistributionEstimate(*collected, *found, shares, squares, left_out=self.left_out)
 
 
 class SquareWave(KernelKind[DistributionTally]):

@@ -162,7 +162,8 @@ class MeanTally(BaseTally):
         estimator = ESTIMATORS[_arguments.choice("method", method, tuple(ESTIMATORS))]
         if self.nodes == 0:
             raise EstimatorError("nothing can be estimated: the tally has no nodes")
-        return MeanEstimate(self.plan, method, self.nodes, self.received, estimator(self))
+        known = self.plan, method, self.nodes, self.received
+        return MeanEstimate(*known, estimator(self), left_out=self.left_out)
 
 
 def _rows(argument: str, rows: Any, size: int, width: int) -> tuple[tuple[int, ...], ...]:

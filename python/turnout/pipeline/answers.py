@@ -10,12 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 from turnout._label_texts import missing_texts
-from turnout._types import Bytes, Floats, Truths
+from turnout._types import Bytes, Floats, Integers, Truths
 from turnout.bounds import Bounds
+from turnout.collecting.left_out import LeftOut
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.participation import Personalized
 from turnout.pipeline.asked import Asked, AskedColumns
-from turnout.pipeline.columns import GroupIndex, digested, groups_of, rows_have
+from turnout.pipeline.columns import GroupIndex, compact, digested, groups_of, rows_have
 from turnout.pipeline.encoding import EncodedBlock, Labels, Rows, without_group
 from turnout.pipeline.identity import Persons, find_persons, first_rows
 from turnout.pipeline.numbers import Numbers, read_numbers
@@ -324,25 +325,15 @@ class Answers(AskedColumns):
         ]
         codes = [one for one, _ in found]
         gaps = [gone for _, gone in found if gone is not None]
-        dropped = 0
-
-        def leave_out(gone: Truths) -> None:
-            nonlocal codes, rows, dropped
-            codes, rows = [one[~gone] for one in codes], rows.kept(~gone)
-            dropped += int(gone.sum())
-
-        if gaps:
-            leave_out(np.logical_or.reduce(gaps))
-        groups = self._groups(rows)
+        gone = np.logical_or.reduce(gaps) if gaps else np.zeros(len(codes[0]), bool)
+        groups, unanswered, without = self._groups(rows), None, 0
         if groups is not None:
-            rules = [self._group_rule(name) for name in self.group_by]
-            refused = without_group(groups, [rule is None for rule in rules])
-            if refused is not None:
-                raise self._no_group(rows, refused)
-            without = without_group(groups, [rule == "drop" for rule in rules])
-            if without is not None:
-                leave_out(without)
-                groups = self._groups(rows)
+            nowhere = self._without_group(groups, rows, gone)
+            groups, unanswered = _of_groups(groups, gone, nowhere)
+            without = int(nowhere.sum())
+            gone |= nowhere
+        if gone.any():
+            codes, rows = [one[~gone] for one in codes], rows.kept(~gone)
         combined: Any = codes if isinstance(domain, Mapping) else codes[0]
         if isinstance(domain, (ProductDomain, Questions)):
             combined = domain.combined(codes)
@@ -354,8 +345,12 @@ class Answers(AskedColumns):
             self._pseudonyms(rows),
             rows.numbers,
             rows=block.rows,
-            dropped=dropped,
-            duplicates=0 if block.left_out is None else int(block.left_out.size),
+            left_out=LeftOut(
+                unanswered=int(gone.sum()) - without,
+                ungrouped=without,
+                duplicates=0 if block.left_out is None else int(block.left_out.size),
+            ),
+            unanswered=unanswered,
         )
 
     def _encodings(self, domain: Asked) -> list[Labels | Numbers]:
@@ -383,6 +378,21 @@ class Answers(AskedColumns):
         rules = {name: self._group_rule(name) for name in self.group_by}
         labels = {name: None if rule == "drop" else rule for name, rule in rules.items()}
         return groups_of(rows.table, labels, self.max_groups, self.source.name, texts)
+
+    def _without_group(self, groups: GroupIndex, rows: Rows, unanswered: Truths) -> Truths:
+        """Say which rows are left out for want of a group.
+
+        Raises
+        ------
+        InvalidValueError
+            If nothing says that rows with an answer are.
+        """
+        refused = [self._group_rule(name) is None for name in self.group_by]
+        found = without_group(groups, refused)
+        if found is not None and (found & ~unanswered).any():
+            raise self._no_group(rows, found & ~unanswered)
+        found = without_group(groups, [True] * len(refused))
+        return np.zeros(unanswered.size, bool) if found is None else found
 
     def _no_group(self, rows: Rows, without: Truths) -> InvalidValueError:
         positions = np.flatnonzero(without)
@@ -423,6 +433,21 @@ class Answers(AskedColumns):
                 f"({rows.text(positions)})"
             )
         return values
+
+
+def _of_groups(
+    groups: GroupIndex, unanswered: Truths, nowhere: Truths
+) -> tuple[GroupIndex, Integers]:
+    """Give the groups of the rows that count, and how many rows of each have no answer.
+
+    A group stays if all of its rows are unanswered: nobody is to vanish with it.
+    """
+    inside = ~nowhere
+    index, present = compact(groups.index[inside].astype(np.int64), len(groups.keys))
+    keys = [groups.keys[place] for place in present.tolist()]
+    counts = ~unanswered[inside]
+    without = np.bincount(index[~counts], minlength=len(keys)).astype(np.int64)
+    return GroupIndex(keys, index[counts].astype(np.int32)), without
 
 
 def _plain(rule: Any) -> Any:

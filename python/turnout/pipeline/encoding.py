@@ -17,7 +17,8 @@ import numpy as np
 from turnout import _arguments, _columns
 from turnout._extras import require
 from turnout._label_texts import INTEGER, label_text, missing_texts
-from turnout._types import Array, Bytes, Floats, Truths
+from turnout._types import Array, Bytes, Floats, Integers, Truths
+from turnout.collecting.left_out import LeftOut
 from turnout.domain import Domain
 from turnout.errors import CodeOutsideDomainError, InvalidValueError, UnknownLabelError
 from turnout.pipeline.columns import GroupIndex, factors, rows_text
@@ -362,10 +363,10 @@ class EncodedBlock:
         The place of each in the block; None if all count.
     rows
         How many rows the block has.
-    dropped
-        How many were left out because their answer is missing.
-    duplicates
-        How many were left out because another row of the same person counts.
+    left_out
+        How many of them do not count.
+    unanswered
+        For each group how many were left out for want of an answer; None without groups.
     """
 
     index: int
@@ -375,13 +376,13 @@ class EncodedBlock:
     pseudonyms: Bytes | None = field(repr=False)
     places: Array | None = field(repr=False)
     rows: int
-    dropped: int
-    duplicates: int
+    left_out: LeftOut
+    unanswered: Integers | None = field(default=None, repr=False)
 
     @property
     def nodes(self) -> int:
         """How many rows count."""
-        return self.rows - self.dropped - self.duplicates
+        return self.rows - self.left_out.total
 
 
 def _looked_up(tables: list[tuple[Array, Array]], dtype: np.dtype[Any]) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from turnout._types import Array, Integers
 from turnout.bounds import Bounds
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.pipeline.answers import Answers
@@ -29,15 +30,18 @@ class Columns:
         For each row that counts the position of its group in ``keys``.
     rows
         The number of each row that counts in the source, from 0.
-    dropped
-        How many rows were left out because an answer or a group is missing.
+    left_out
+        How many rows do not count.
+    unanswered
+        For each group how many rows were left out for want of an answer.
     """
 
     codes: tuple[Array, ...]
     keys: tuple[tuple[Any, ...], ...]
     groups: Integers
     rows: Integers
-    dropped: int
+    left_out: LeftOut
+    unanswered: tuple[int, ...]
 
 
 def read_columns(answers: Answers, domains: Mapping[str, Domain | Bounds]) -> Columns:
@@ -63,10 +67,10 @@ def read_columns(answers: Answers, domains: Mapping[str, Domain | Bounds]) -> Co
     places: list[Integers] = [np.empty(0, np.int64)]
     keys: dict[tuple[Any, ...], int] = {} if answers.group_by else {(): 0}
     rows: list[Integers] = [np.empty(0, np.int64)]
-    dropped = 0
+    left_out, unanswered = NOTHING, [0] * len(keys)
     for block in answers.blocks(domains):
         encoded = answers.encoded(block, domains)
-        dropped += encoded.dropped
+        left_out += encoded.left_out
         for piece, codes in zip(pieces, encoded.codes, strict=True):
             piece.append(codes)
         rows.append(
@@ -74,14 +78,20 @@ def read_columns(answers: Answers, domains: Mapping[str, Domain | Bounds]) -> Co
         )
         if encoded.groups is None:
             places.append(np.zeros(encoded.nodes, np.int64))
+            unanswered[0] += encoded.left_out.unanswered
         else:
+            assert encoded.unanswered is not None
             numbers = [keys.setdefault(key, len(keys)) for key in encoded.groups.keys]
             places.append(np.array(numbers, np.int64)[encoded.groups.index])
+            unanswered += [0] * (len(keys) - len(unanswered))
+            for number, without in zip(numbers, encoded.unanswered.tolist(), strict=True):
+                unanswered[number] += without
     empty = np.empty(0, np.int64)
     return Columns(
         tuple(np.concatenate(piece) if piece else empty for piece in pieces),
         tuple(keys),
         np.concatenate(places),
         np.concatenate(rows),
-        dropped,
+        left_out,
+        tuple(unanswered),
     )

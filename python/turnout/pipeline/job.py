@@ -26,6 +26,7 @@ from turnout import _arguments
 from turnout._documents import check_version, parsed
 from turnout._files import atomic_write, read_bytes
 from turnout._secrets import HiddenBytes
+from turnout.collecting.left_out import LeftOut
 from turnout.collecting.plan import Plan
 from turnout.errors import (
     CorruptDataError,
@@ -39,7 +40,7 @@ STATE_FOLDER: Final = "_turnout"
 _STATE: Final = "job.json"
 _FORMAT: Final = "turnout-job"
 #: Another one also where the same key would give other reports: parts are made again from it.
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 #: Digits of a source's fingerprint that say nothing of what is in it.
 _PLACES: Final = 32
@@ -224,7 +225,7 @@ class Job:
             "content": self.content,
             "noise": None if self.noise is None else _described(self.noise),
             "parts": self.parts,
-            "totals": None if self.totals is None else vars(self.totals),
+            "totals": None if self.totals is None else self.totals.to_dict(),
         }
         text = json.dumps(described, indent=1).encode()
         # The state with a secret is written over when the new one is in its place: whoever is
@@ -311,9 +312,8 @@ def _noise(described: Any) -> JobNoise | None:
 
 
 def _totals(described: dict[Any, Any]) -> Totals:
-    names = vars(Totals())
-    if described.keys() == names.keys():
-        counts = [described[name] for name in names]
-        if all(type(count) is int and count >= 0 for count in counts):
-            return Totals(*counts)
+    match described:
+        case {"nodes": nodes, "reports": reports, "left_out": left_out, **rest} if not rest:
+            if all(type(count) is int and count >= 0 for count in (nodes, reports)):
+                return Totals(nodes, reports, LeftOut.from_dict(left_out))
     raise CorruptDataError(f"not the totals of a job: {_arguments.shown(described)}")

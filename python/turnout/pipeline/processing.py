@@ -9,11 +9,10 @@ the first finished file is kept.
 from __future__ import annotations
 
 import itertools
-import operator
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import Key, plain_key
 from turnout.collecting.kind import Kind, collected, randomized
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import Groups, Header, PartFacts, ReportFile, ReportWriter
 from turnout.collecting.reports import Reports
@@ -84,39 +84,44 @@ class Totals:
 
     Attributes
     ----------
-    rows
-        Rows of the source.
     nodes
         Persons who could have taken part.
     reports
         Reports that were written.
-    dropped
-        Rows without an answer that were left out.
-    duplicates
-        Rows that were left out because the person has another one.
+    left_out
+        Rows that do not count.
     """
 
-    rows: int = 0
     nodes: int = 0
     reports: int = 0
-    dropped: int = 0
-    duplicates: int = 0
+    left_out: LeftOut = NOTHING
+
+    @property
+    def rows(self) -> int:
+        """How many rows were read."""
+        return self.nodes + self.left_out.total
 
     def __add__(self, other: Totals) -> Totals:
         """Add what another part did."""
-        return Totals(*map(operator.add, astuple(self), astuple(other)))
+        return Totals(
+            self.nodes + other.nodes,
+            self.reports + other.reports,
+            self.left_out + other.left_out,
+        )
 
     @classmethod
     def of_block(cls, block: EncodedBlock) -> Totals:
         """Say what became of the rows of a block."""
-        return cls(block.rows, dropped=block.dropped, duplicates=block.duplicates)
+        return cls(block.nodes, left_out=block.left_out)
 
     @classmethod
-    def of_part(cls, header: Header) -> Totals:
-        """Say what was done for a part of a job, from what its file says."""
-        facts = header.part
-        assert facts is not None
-        return cls(facts.rows, header.nodes, header.reports, facts.dropped, facts.duplicates)
+    def of_header(cls, header: Header) -> Totals:
+        """Say what was done, from what the file of it says."""
+        return cls(header.nodes, header.reports, header.left_out)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe them in terms of JSON."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +193,7 @@ def randomize_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> BlockRe
         As :meth:`turnout.FrequencyOracle.randomize`.
     """
     participation, streams = _drawing(plan, block, noise)
-    reports = randomized(plan.oracle, block.codes, participation, streams)
+    reports = randomized(plan.oracle, block.codes, participation, streams, block.left_out)
     if block.groups is None and block.pseudonyms is None:
         return BlockReports(reports)
     positions = plan.oracle.reporting(block.codes, participation, streams)
@@ -228,12 +233,18 @@ def collect_block(
         As :meth:`turnout.FrequencyOracle.collect`.
     """
     if block.groups is None:
-        return collected(plan.oracle, block.codes, *_drawing(plan, block, noise))
+        return collected(plan.oracle, block.codes, *_drawing(plan, block, noise), block.left_out)
     made, groups = randomize_block(plan, block, noise), block.groups
     assert made.groups is not None
     designs = designs_by_group(block.probabilities, groups.index, groups.nodes)
     return tally_by_group(
-        made.reports, made.groups, groups.nodes, names=names, keys=groups.keys, designs=designs
+        made.reports,
+        made.groups,
+        groups.nodes,
+        names=names,
+        keys=groups.keys,
+        designs=designs,
+        unanswered=block.unanswered,
     )
 
 
@@ -371,8 +382,14 @@ class PartTask:
             for _ in in_flight(lambda columns: writer.add(**columns), made(), workers=1):
                 pass
             groups = sums.groups(tuple(kinds)) if kinds else None
-            part = None if number is None else sums.part(self.job, number)
-            return writer.close(sums.totals.nodes, design=sums.design, groups=groups, part=part)
+            part = None if number is None else PartFacts(self.job, number)
+            return writer.close(
+                sums.totals.nodes,
+                design=sums.design,
+                groups=groups,
+                part=part,
+                left_out=sums.totals.left_out,
+            )
 
     def find(self, number: int) -> Header | None:
         """Read what the file of a part says; None if there is no file.
@@ -401,29 +418,29 @@ class _Sums:
         self.totals = Totals()
         self.design = DesignSums(0, 0) if personal else None
         self._nodes: dict[Key, int] = {}
+        self._unanswered: dict[Key, int] = {}
         self._designs: dict[Key, DesignSums] = {}
 
     def add(self, block: EncodedBlock, made: BlockReports) -> None:
-        self.totals += replace(Totals.of_block(block), nodes=made.reports.nodes)
+        self.totals += Totals.of_block(block)
         if self.design is not None and made.reports.design is not None:
             self.design += made.reports.design
-        if block.groups is None:
+        if block.groups is None or block.unanswered is None:
             return
         nodes = block.groups.nodes
         designs = designs_by_group(block.probabilities, block.groups.index, nodes)
         keys = [plain_key("group", key, len(key)) for key in block.groups.keys]
-        for position, (key, number) in enumerate(zip(keys, nodes.tolist(), strict=True)):
+        numbers = zip(keys, nodes.tolist(), block.unanswered.tolist(), strict=True)
+        for position, (key, number, without) in enumerate(numbers):
             self._nodes[key] = self._nodes.get(key, 0) + number
+            self._unanswered[key] = self._unanswered.get(key, 0) + without
             if designs is not None:
                 self._designs[key] = self._designs.get(key, DesignSums(0, 0)) + designs[position]
 
-    def part(self, job: str, number: int) -> PartFacts:
-        done = self.totals
-        return PartFacts(job, number, done.rows, done.dropped, done.duplicates)
-
     def groups(self, names: tuple[str, ...]) -> Groups:
         designs = None if self.design is None else tuple(self._designs.values())
-        return Groups(names, tuple(self._nodes), tuple(self._nodes.values()), designs)
+        numbers = tuple(self._nodes.values()), designs, tuple(self._unanswered.values())
+        return Groups(names, tuple(self._nodes), *numbers)
 
 
 def _group_columns(

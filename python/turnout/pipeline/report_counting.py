@@ -14,6 +14,7 @@ from turnout._types import Integers
 from turnout.collecting.groups.counting import counts_by_group
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import Key, Part
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Drawn, say_improbable
 from turnout.collecting.report_files import (
@@ -211,13 +212,16 @@ class Counter:
                         f"group_by: {file.path} has no group {name!r}, and is in no folder "
                         f"'{name}=...'; its groups are {list(known)}"
                     )
-            groups = header.groups if wanted else None
-            if groups is None:
+            groups, nowhere = header.groups, header.of_no_group
+            if groups is None or not wanted:
                 design = None if header.design is None else (header.design,)
-                groups = Groups((), ((),), (header.nodes,), design)
+                groups, nowhere = Groups((), ((),), (header.nodes,), design), NOTHING
+                without = [header.left_out]
+            else:
+                without = list(groups.left_out())
             counted = self._stretches(opened, left_out, groups)
         tallies: dict[Key, BaseTally] = {}
-        for place, tally in _named(header, groups, counted):
+        for place, tally in _named(header, groups, counted, without):
             values = dict(file.partitions) | dict(zip(groups.names, place, strict=True))
             key = tuple(values[name] for name in self.names)
             tallies[key] = tallies[key].merge(tally) if key in tallies else tally
@@ -225,7 +229,7 @@ class Counter:
         facts = Facts(header.identity, header.plan.fingerprint, header.reports, seconds)
         if not self.names:
             return facts, tallies[()]
-        return facts, GroupedTally(self.names, tallies, plan=header.plan)
+        return facts, GroupedTally(self.names, tallies, plan=header.plan, of_no_group=nowhere)
 
     def _stretches(
         self, opened: ReportFile, left_out: Integers | None, groups: Groups
@@ -286,9 +290,9 @@ def _without(batch: ReportBatch, left_out: Integers | None, start: int, end: int
 
 
 def _named(
-    header: Header, groups: Groups, counted: Sequence[BaseTally]
+    header: Header, groups: Groups, counted: Sequence[BaseTally], without: Sequence[LeftOut]
 ) -> Iterator[tuple[Key, BaseTally]]:
-    """Give the tally of each group of a file the nodes that its header names."""
+    """Give the tally of each group of a file the numbers that its header names."""
     plan, nodes = header.plan, groups.nodes
     if header.reports > sum(tally.received for tally in counted):
         if not plan.everyone_reports:
@@ -298,9 +302,12 @@ def _named(
                 "rows of a person before the reports are made, with id_column"
             )
         nodes = tuple(tally.received for tally in counted)
+        further = [LeftOut(duplicates=a - b) for a, b in zip(groups.nodes, nodes, strict=True)]
+        without = [one + more for one, more in zip(without, further, strict=True)]
     designs = groups.designs or (None,) * len(nodes)
-    for key, tally, number, design in zip(groups.keys, counted, nodes, designs, strict=True):
-        yield key, replace(tally, plan=plan, nodes=number, design=design)
+    numbers = zip(nodes, designs, without, strict=True)
+    for key, tally, (number, design, each) in zip(groups.keys, counted, numbers, strict=True):
+        yield key, replace(tally, plan=plan, nodes=number, design=design, left_out=each)
 
 
 def _merged(some: Sequence[BaseTally], others: Sequence[BaseTally]) -> list[BaseTally]:

@@ -224,7 +224,7 @@ class _Writing:
         else:
             blocks = self._encoded(answers, part.number, part.blocks)
             header = task.write(part.number, blocks, hidden.noise)
-        return Totals.of_part(header)
+        return Totals.of_header(header)
 
     def _encoded(
         self, answers: Answers, number: int, blocks: Iterable[Block]
@@ -266,7 +266,8 @@ def _encoded(answers: Answers, plan: Plan) -> Iterator[EncodedBlock]:
 
 def observe_rows(done: Totals) -> None:
     """Tell :mod:`turnout.metrics` of rows that were read."""
-    observe("rows_read", rows=done.rows, dropped=done.dropped, duplicates=done.duplicates)
+    left_out = done.left_out
+    observe("rows_read", rows=done.rows, dropped=left_out.people, duplicates=left_out.duplicates)
 
 
 def randomize_to_file(
@@ -306,15 +307,8 @@ def randomize_to_file(
     plan, answers = _settled(answers, oracle, participation)
     noise = JobNoise.made(seed)
     answers.persons(progress=progress)
-    total = Totals()
-
-    def counted() -> Iterator[EncodedBlock]:
-        nonlocal total
-        for block in _encoded(answers, plan):
-            total += Totals.of_block(block)
-            yield block
-
-    blocks = track(counted(), "randomizing", progress, answers.source.number_of_blocks)
+    encoded = _encoded(answers, plan)
+    blocks = track(encoded, "randomizing", progress, answers.source.number_of_blocks)
     if file_format(path) == "arrow":
         if answers.group_by or answers.pseudonym_key is not None:
             raise InvalidValueError(
@@ -322,9 +316,9 @@ def randomize_to_file(
             )
         reports = _together(plan, blocks, noise)
         write_reports(reports, path)
-        return replace(total, nodes=reports.nodes, reports=len(reports))
-    header = _task(answers, plan, Path(path).parent, "").write_file(path, blocks, noise)
-    return replace(total, nodes=header.nodes, reports=header.reports)
+        return Totals(reports.nodes, len(reports), reports.left_out)
+    task = _task(answers, plan, Path(path).parent, "")
+    return Totals.of_header(task.write_file(path, blocks, noise))
 
 
 def open_job(

@@ -114,8 +114,8 @@ def scan(
     >>> table = pa.table({"who": [7, 8, 7], "answer": ["yes", None, "no"]})
     >>> answers = scan(table, "answer", missing="drop", id_column="who", duplicates="first")
     >>> [block] = answers.blocks()
-    >>> answers.encoded(block, tn.Domain(["no", "yes"]))
-    EncodedBlock(index=0, rows=3, dropped=1, duplicates=1)
+    >>> print(answers.encoded(block, tn.Domain(["no", "yes"])).left_out)
+    1 without an answer, 1 further row of a person
     """
     asked = asked_columns(column)
     for argument, name in (("id_column", id_column), ("probability_column", probability_column)):

@@ -14,6 +14,7 @@ from turnout._seeds import derived
 from turnout._tables import Tabular, records_of
 from turnout._types import Floats, Integers
 from turnout.accounting.values import positive
+from turnout.collecting.left_out import NOTHING
 from turnout.domain import Domain, one_domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.choice import make_oracle
@@ -329,6 +330,7 @@ def estimate_mixed(tallies: Iterable[Tally], method: str = "horvitz_thompson") -
         nodes,
         sum(each.received for each in estimates),
         Estimation(counts / nodes, variances / float(nodes) ** 2),
+        left_out=sum((each.left_out for each in estimates), NOTHING),
     )
 
 

@@ -6,10 +6,9 @@ cost, and who was left out. :func:`save_pictures` writes the pictures as PDF, SV
 """
 
 from turnout._public import listing
-from turnout.reporting.contents import CollectionFacts
 from turnout.reporting.figures import save_pictures
 from turnout.reporting.page import report
 
-__all__ = ["CollectionFacts", "report", "save_pictures"]
+__all__ = ["report", "save_pictures"]
 
 __dir__ = listing(__all__)

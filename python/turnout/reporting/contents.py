@@ -1,9 +1,8 @@
-"""What a report shows: the estimates of a tally, and who was left out."""
+"""What a report shows: the estimates of a tally."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +10,7 @@ from turnout import _arguments
 from turnout.collecting.groups.series import Series
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import time_column
+from turnout.collecting.left_out import LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidValueError
@@ -23,95 +23,6 @@ from turnout.frequency.joint.chosen import (
 from turnout.products import questions_of
 from turnout.reporting.frequencies import SharesGivenOthers, telling_shares
 from turnout.reporting.telling import PEOPLE, Telling, Told, View, groups_of, telling
-
-
-@dataclass(frozen=True)
-class CollectionFacts:
-    """How many rows a collection read, and how many of them do not count.
-
-    Parameters
-    ----------
-    rows
-        The rows that were read.
-    dropped
-        Rows without an answer, which were left out.
-    duplicates
-        Further rows of persons who had one already, which were left out.
-    refused
-        Rows that were refused for another reason.
-
-    Raises
-    ------
-    InvalidTypeError, InvalidValueError
-        If a number is no whole number of at least 0, or more rows are left out than were read.
-
-    Examples
-    --------
-    >>> facts = CollectionFacts(rows=1000, dropped=20, duplicates=5)
-    >>> facts.counted
-    975
-    """
-
-    rows: int
-    dropped: int = 0
-    duplicates: int = 0
-    refused: int = 0
-
-    def __post_init__(self) -> None:
-        """Check the numbers."""
-        for field in dataclasses.fields(self):
-            _arguments.integer(field.name, getattr(self, field.name), least=0)
-        if self.counted < 0:
-            raise InvalidValueError(
-                f"rows must be at least the {self.rows - self.counted} that are left out, got "
-                f"{self.rows}"
-            )
-
-    @property
-    def counted(self) -> int:
-        """The rows that are left: the nodes of the collection."""
-        return self.rows - self.dropped - self.duplicates - self.refused
-
-    @classmethod
-    def from_dict(cls, description: Any) -> CollectionFacts:
-        """Take the numbers from the state of a complete job, or from a mapping of them.
-
-        Parameters
-        ----------
-        description
-            What stands in ``_turnout/job.json`` of a folder of reports, whose ``totals`` are taken;
-            or a mapping with ``rows`` and perhaps ``dropped``, ``duplicates`` and ``refused``.
-            Other entries are left alone.
-
-        Returns
-        -------
-        CollectionFacts
-            The numbers.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If it is no mapping with ``rows``, a number is none, or the job is not complete.
-
-        Examples
-        --------
-        >>> CollectionFacts.from_dict({"rows": 10, "dropped": 1, "state": "complete"}).counted
-        9
-        >>> CollectionFacts.from_dict({"totals": {"rows": 10, "duplicates": 2}})
-        CollectionFacts(rows=10, dropped=0, duplicates=2, refused=0)
-        """
-        if isinstance(description, Mapping) and "totals" in description:
-            description = description["totals"]
-            if description is None:
-                raise InvalidValueError(
-                    "facts must be of a job that is complete: this one has no totals yet"
-                )
-        if not isinstance(description, Mapping) or "rows" not in description:
-            raise _arguments.mistyped(
-                "facts must be a mapping with the number of rows", description
-            )
-        names = [field.name for field in dataclasses.fields(cls) if field.name in description]
-        return cls(**{name: description[name] for name in names})
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +91,11 @@ class Contents:
     def plan(self) -> Plan:
         """The oracle and the participation."""
         return self.tally.plan
+
+    @property
+    def left_out(self) -> LeftOut:
+        """How many rows and messages do not count."""
+        return self.tally.left_out
 
     @property
     def series(self) -> Series[Any] | None:

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import shown_part
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.reporting.contents import CollectionFacts, Contents, Part
+from turnout.reporting.contents import Contents, Part
 from turnout.reporting.figures import data_uri
 from turnout.reporting.markup import (
     Markup,
@@ -89,6 +89,8 @@ def header(contents: Contents, title: str) -> Markup:
         ]
     series = contents.series
     lead = f"A collection with local differential privacy: {participation(plan)}."
+    if contents.left_out:
+        lead = f"{lead} Left out, and in no number below: {contents.left_out}."
     if series is not None and series.times:
         first, last = shown_part(series.times[0]), shown_part(series.times[-1])
         span = first if first == last else f"{first} to {last}"
@@ -187,25 +189,14 @@ def promise(contents: Contents) -> Markup:
     return section("What protects the people", inside, name="guarantee")
 
 
-def facts_section(contents: Contents, facts: CollectionFacts | None) -> Markup:
+def facts_section(contents: Contents) -> Markup:
     """Show who took part, and who was left out."""
-    tally, asked = contents.tally, contents.asked
-    rows: list[tuple[object, object]] = []
+    tally, asked, left_out = contents.tally, contents.asked, contents.left_out
     counted = "people who count" if len(asked) == 1 else "questions to people, at all times"
-    if facts is not None:
-        rows += [
-            ("rows read", f"{facts.rows:,}"),
-            ("without an answer, left out", f"{facts.dropped:,}"),
-            ("second rows of a person, left out", f"{facts.duplicates:,}"),
-            ("refused", f"{facts.refused:,}"),
-            (counted, f"{facts.counted:,}"),
-        ]
-        if facts.counted != tally.nodes:
-            # More than the facts speak of: other jobs are in the tally too.
-            words = "of them in this tally" if facts.counted > tally.nodes else "in this tally"
-            rows.append((words, f"{tally.nodes:,}"))
-    else:
-        rows.append((f"{counted} (nodes)", f"{tally.nodes:,}"))
+    rows: list[tuple[object, object]] = [
+        (f"{counted} (nodes)", f"{tally.nodes:,}"),
+        ("left out, and in no other number", str(left_out)),
+    ]
     if len(asked) > 1:
         rows.append(("times", f"{len(asked):,}"))
         rows.append(("people at one time, at most", f"{max(asked):,}"))
@@ -270,7 +261,6 @@ def report(
     time: str | None = None,
     top: int | None = 20,
     order: str = "frequency",
-    facts: CollectionFacts | Mapping[str, Any] | None = None,
     clip: bool = False,
     given: str | Sequence[str] = (),
     of: str | None = None,
@@ -301,8 +291,6 @@ def report(
         How many answers are in tables, those with the largest shares; None for all of them.
     order
         In which order: ``"frequency"``, ``"label"`` or ``"domain"``.
-    facts
-        How many rows were read and left out: :class:`CollectionFacts`, or the summary of a job.
     clip
         Whether intervals of shares are cut to [0, 1].
     given, of
@@ -343,18 +331,16 @@ def report(
         )
     if title is not None and not isinstance(title, str):
         raise _arguments.mistyped("title must be text", title)
-    if facts is not None and not isinstance(facts, CollectionFacts):
-        facts = CollectionFacts.from_dict(facts)
     view = View(
         method, level, simultaneous, over, order, top, clip, consistent, given, of, marginal, time
     )
     contents = Contents.of(tally, view)
-    text = page(contents, title or "Report of a collection", facts)
+    text = page(contents, title or "Report of a collection")
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def page(contents: Contents, title: str, facts: CollectionFacts | None) -> str:
+def page(contents: Contents, title: str) -> str:
     """Put the page together."""
     # What a browser may load: nothing but what is inside.
     style = files("turnout.reporting").joinpath("style.css").read_text("utf-8")
@@ -373,7 +359,7 @@ def page(contents: Contents, title: str, facts: CollectionFacts | None) -> str:
         "main",
         estimates(contents),
         promise(contents),
-        facts_section(contents, facts),
+        facts_section(contents),
         cost(contents),
         making(contents),
     )

@@ -17,7 +17,7 @@ from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.answer import ORDERS
 
 #: How those are called whom an estimate is of.
-PEOPLE: Final = "all people asked"
+PEOPLE: Final = "all people who count"
 
 
 @dataclass(frozen=True)

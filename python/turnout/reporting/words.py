@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from turnout.bounds import Bounds
+from turnout.collecting.left_out import LeftOut
 from turnout.collecting.plan import Plan
 from turnout.frequency.longitudinal import Memoized
 
@@ -99,6 +100,17 @@ def participation(plan: Plan) -> str:
     if plan.oracle.silent:
         return "by the answer, which ε counts"
     return "everyone" if rate == 1.0 else f"{percent(rate)} of the people, at random"
+
+
+def left_out(numbers: LeftOut, *, always: bool = False) -> list[tuple[str, str]]:
+    """Say what is left out, as a row of a table; nothing if nothing is, unless ``always``.
+
+    Examples
+    --------
+    >>> left_out(LeftOut(unanswered=1200)), left_out(LeftOut())
+    ([('left out', '1,200 without an answer')], [])
+    """
+    return [("left out", str(numbers))] if numbers or always else []
 
 
 def epsilon_together(plan: Plan, times: int) -> Fraction:

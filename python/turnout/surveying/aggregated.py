@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from turnout._seeds import derived
 from turnout.collecting.keys import in_order
+from turnout.collecting.left_out import LeftOut
 from turnout.distributed.recommendation import recommend
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers
 from turnout.surveying.local import Question, part_of, read
 from turnout.surveying.results import ShareGroups, SurveyResult, SurveyResults, together
-from turnout.surveying.words import about_labels, about_left_out, about_seed
+from turnout.surveying.words import (
+    about_labels,
+    about_left_out,
+    about_seed,
+    statement_of_left_out,
+)
 
 #: So many groups are named where guarantees differ.
 _NAMED: Final = 5
@@ -53,30 +60,39 @@ def aggregated(
     results: dict[str, SurveyResult] = {}
     guarantees: dict[str, Any] = {}
     for (name, domain), codes in zip(domains.items(), found.codes, strict=True):
-        rounds, mechanisms, named = {}, {}, {}
+        rounds, estimates, mechanisms, named = {}, {}, {}, {}
         for group, key in sorted(enumerate(found.keys), key=lambda pair: order[pair[1]]):
             mine = codes[found.groups == group]
+            if not mine.size:
+                # Of nobody no round counts: they are among those who are left out.
+                continue
             best: Any = recommend(mine.size, domain, part, share_of_delta, parties=parties).best
             at = f" in {', '.join(map(str, key))}" if key else ""
             mechanisms[key] = named[f"Of {name!r}{at}"] = best
             rounds[key] = best.run(domain.decode(mine), derived(seed, len(results), group))
+            left_out = LeftOut(found.unanswered[group]) if by else found.left_out
+            estimates[key] = replace(rounds[key].estimate, left_out=left_out)
         guarantees |= named
         users = sum(mechanism.users for mechanism in mechanisms.values())
         where = "" if not by else f", in {len(rounds):,} groups"
         one = (
-            f"{users:,} people were asked {name!r} and all answered: counted under secret sharing "
+            f"{users:,} people have an answer in {name!r} and all count, under secret sharing "
             f"by {best.number_of_parties} parties at epsilon {best.epsilon!r}{where}.",
             *_guarantees(named),
         )
         notes = tuple(about_labels(questions[name]))
         if by:
-            groups = ShareGroups(by, {key: each.estimate for key, each in rounds.items()})
-            results[name] = SurveyResult(rounds, groups, name, by, one, notes, mechanisms)
+            groups = ShareGroups(by, estimates)
+            results[name] = SurveyResult(
+                rounds, groups, name, by, one, notes, mechanisms, found.left_out
+            )
         else:
-            shares = rounds[()].estimate
-            results[name] = SurveyResult(rounds[()], shares, name, by, one, notes, best)
+            shares = estimates[()]
+            results[name] = SurveyResult(
+                rounds[()], shares, name, by, one, notes, best, found.left_out
+            )
     statement = (
-        f"{found.groups.size:,} people were asked {', '.join(map(repr, questions))}, and each "
+        f"{found.groups.size:,} people have answers in {', '.join(map(repr, questions))}, and each "
         f"answer was counted under secret sharing by {parties} parties at epsilon {part!r}.",
         f"All that is published of a person together has epsilon {epsilon!r}"
         + ("." if not delta else f" and delta {delta!r}."),
@@ -84,11 +100,12 @@ def aggregated(
     )
     notes_of_all = (
         *about_seed(seed),
-        *about_left_out(answers, found.dropped),
+        *about_left_out(found.left_out),
         "All parties ran in this process, which saw the answers: mechanism.start_round() starts a "
         "round among machines that do not.",
     )
-    return together(results, statement, notes_of_all)
+    without = tuple(statement_of_left_out(answers, found.groups.size, found.left_out))
+    return together(results, without, statement, notes_of_all)
 
 
 def _guarantees(mechanisms: Mapping[str, Any]) -> list[str]:

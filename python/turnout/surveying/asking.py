@@ -35,6 +35,7 @@ from turnout.surveying.words import (
     about_seed,
     statement,
     statement_of_all,
+    statement_of_left_out,
 )
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def survey(
     >>> table = pa.table({"vote": ["yes", "no", "no", "no"] * 500, "region": ["N", "S"] * 1000})
     >>> result = tn.survey(table, "vote", epsilon=2.0, participation=0.5, seed=1)
     >>> print(result)  # doctest: +ELLIPSIS
-    2,000 people were asked 'vote' and ... answered, each through direct encoding at epsilon 2.0.
+    2,000 people have an answer in 'vote' and ... reported, each through direct encoding at ...
     Whatever a person answered, no report is more than 7.3... times as likely as under another ...
     Made with a seed: fit for tests only, the noise can be computed again.
     The 2 labels are those of the data and are taken to be public; labels (--labels) states them.
@@ -225,7 +226,7 @@ def survey(
         seed=seed,
     )
     if isinstance(result, SurveyResult) and not isinstance(column, str):
-        return SurveyResults({columns[0]: result}, result.statement)
+        return SurveyResults({columns[0]: result}, result.statement, left_out=result.left_out)
     return result
 
 
@@ -300,18 +301,17 @@ def _local(
 ) -> SurveyResult | SurveyResults:
     """Randomize each answer by itself: those of one question block by block, however many."""
     asked = list(questions.values())
-    dropped: int | None
     if len(asked) > 1 or isinstance(asked[0], SpreadOf):
         found = read(answers, questions)
-        nodes, dropped = found.groups.size, found.dropped
+        nodes, left_out = found.groups.size, found.left_out
         scheme = best_scheme(asked, epsilon, nodes, rate)
         tallies = list(counted(asked, found, scheme, answers.group_by, seed))
     else:
         scheme = best_scheme(asked, epsilon, 0, rate)
         oracle = asked[0].randomizer(epsilon)
         tally = collect(answers, oracle, participation=scheme.within, seed=seed)
-        nodes, dropped = tally.nodes, None if answers.rows is None else answers.rows - tally.nodes
-        refuse_no_rows(nodes, dropped)
+        nodes, left_out = tally.nodes, tally.left_out
+        refuse_no_rows(nodes, left_out)
         tallies = [(oracle, tally)]
     results = {}
     for (name, question), (oracle, tally) in zip(questions.items(), tallies, strict=True):
@@ -322,13 +322,16 @@ def _local(
             *about_histogram(estimate, question, scheme),
         )
         lines = statement(name, oracle, scheme.epsilon, nodes=nodes, received=tally.received)
-        results[name] = SurveyResult(tally, estimate, name, answers.group_by, lines, notes)
+        results[name] = SurveyResult(
+            tally, estimate, name, answers.group_by, lines, notes, left_out=left_out
+        )
     received = [tally.received for _, tally in tallies]
     ratios = [oracle.realized_ratio for oracle, _ in tallies]
     return together(
         results,
+        tuple(statement_of_left_out(answers, nodes, left_out)),
         statement_of_all(list(questions), nodes, received, scheme, ratios),
-        (*about_seed(seed), *about_left_out(answers, dropped)),
+        (*about_seed(seed), *about_left_out(left_out)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +15,7 @@ from turnout._seeds import derived
 from turnout._types import Array, Integers
 from turnout.bounds import Bounds
 from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import common_rate
 from turnout.collecting.reports import Reports
@@ -58,11 +59,20 @@ class Question(ABC):
         return codes
 
     def tally(
-        self, randomizer: Any, codes: Array, nodes: int, overall: Participation, seed: int | None
+        self,
+        randomizer: Any,
+        codes: Array,
+        nodes: int,
+        overall: Participation,
+        seed: int | None,
+        *,
+        left_out: LeftOut,
     ) -> Any:
         """Randomize and count the answers of those who take part and whom the question concerns."""
         drawn = randomizer.draw_reports(codes, Everyone(), seed)
-        return randomizer.tally(Reports(randomizer, overall, drawn.reports, nodes))
+        return randomizer.tally(
+            Reports(randomizer, overall, drawn.reports, nodes, left_out=left_out)
+        )
 
     def estimate(self, tally: Any, method: str) -> Any:
         """Estimate from a tally, or from that of all groups."""
@@ -162,11 +172,11 @@ def read(answers: Answers, questions: Mapping[str, Question]) -> Columns:
         If there are none.
     """
     found = read_columns(answers, {name: each.domain for name, each in questions.items()})
-    refuse_no_rows(found.groups.size, found.dropped)
+    refuse_no_rows(found.groups.size, found.left_out)
     return found
 
 
-def refuse_no_rows(nodes: int, dropped: int | None) -> None:
+def refuse_no_rows(nodes: int, left_out: LeftOut) -> None:
     """Refuse to estimate anything of nobody.
 
     Raises
@@ -175,7 +185,7 @@ def refuse_no_rows(nodes: int, dropped: int | None) -> None:
         If there is nobody.
     """
     if not nodes:
-        why = "" if not dropped else f", but {dropped:,} that were left out"
+        why = f" but those left out: {left_out}" if left_out else ""
         raise EstimatorError(f"nothing can be estimated: there are no rows{why}")
 
 
@@ -274,13 +284,20 @@ def counted(
     if scheme.sampled:
         chosen = weighted_choices([1] * len(questions), present.size, derived(seed, 0))
     sizes = np.bincount(columns.groups, minlength=len(columns.keys)).tolist()
+    of_no_group = replace(columns.left_out, unanswered=0) if names else NOTHING
+    without = list(map(LeftOut, columns.unanswered)) if names else [columns.left_out]
     for place, (question, answers) in enumerate(zip(questions, columns.codes, strict=True)):
         randomizer = question.randomizer(scheme.epsilon)
         who = present if chosen is None else present[chosen == place]
         codes = question.prepared(answers[who], derived(seed, 1, place))
         tallies = {
             key: question.tally(
-                randomizer, codes[part], size, scheme.overall, derived(seed, 2, place, number)
+                randomizer,
+                codes[part],
+                size,
+                scheme.overall,
+                derived(seed, 2, place, number),
+                left_out=without[number],
             )
             for number, (key, size, part) in enumerate(
                 zip(columns.keys, sizes, _parts(columns.groups[who], len(sizes)), strict=True)
@@ -288,7 +305,7 @@ def counted(
         }
         if names:
             plan = Plan(randomizer, scheme.overall)
-            yield randomizer, GroupedTally(names, tallies, plan=plan)
+            yield randomizer, GroupedTally(names, tallies, plan=plan, of_no_group=of_no_group)
         else:
             yield randomizer, tallies[()]
 

@@ -13,6 +13,7 @@ from turnout._drawing import panels
 from turnout._tables import WithGroups
 from turnout.collecting.groups.apart import EstimatesOfGroups
 from turnout.collecting.keys import Key
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -47,6 +48,8 @@ class SurveyResult(WithGroups):
     mechanism
         Of ``trust="aggregators"`` what counted, with its ``guarantee``; a
         dictionary of groups if there are any; else None.
+    left_out
+        How many rows do not count, and why: they are in no other number.
     """
 
     tally: Any
@@ -56,6 +59,7 @@ class SurveyResult(WithGroups):
     statement: tuple[str, ...]
     notes: tuple[str, ...] = field(default=())
     mechanism: Any = field(default=None)
+    left_out: LeftOut = field(default=NOTHING)
 
     @property
     def _columns(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -164,11 +168,14 @@ class SurveyResults(Mapping[str, SurveyResult]):
         What was done, and what epsilon means: a line each. It holds for all columns together.
     notes
         What a reader should know of the whole.
+    left_out
+        How many rows do not count, and why: a row that lacks one of the answers is left out of all.
     """
 
     results: Mapping[str, SurveyResult]
     statement: tuple[str, ...]
     notes: tuple[str, ...] = field(default=())
+    left_out: LeftOut = field(default=NOTHING)
 
     def __getitem__(self, column: str) -> SurveyResult:
         """Give the result of a column."""
@@ -241,13 +248,20 @@ class SurveyResults(Mapping[str, SurveyResult]):
 
 
 def together(
-    results: Mapping[str, SurveyResult], statement: tuple[str, ...], notes: tuple[str, ...]
+    results: Mapping[str, SurveyResult],
+    without: tuple[str, ...],
+    statement: tuple[str, ...],
+    notes: tuple[str, ...],
 ) -> SurveyResult | SurveyResults:
-    """Put the results of columns together, and what is said of all; one column is a result."""
+    """Put the results of columns together, and what is said of all; one column is a result.
+
+    What is said of rows ``without`` an answer comes first.
+    """
+    [first, *_] = results.values()
     if len(results) > 1:
-        return SurveyResults(results, statement, notes)
-    [result] = results.values()
-    return replace(result, notes=(*notes, *result.notes))
+        return SurveyResults(results, (*without, *statement), notes, first.left_out)
+    statement, notes = (*without, *first.statement), (*notes, *first.notes)
+    return replace(first, statement=statement, notes=notes)
 
 
 class ShareGroups(EstimatesOfGroups[FrequencyEstimate]):

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.left_out import LeftOut
 from turnout.frequency.ordered import HierarchicalCollection
 from turnout.mean.mechanism import mechanisms_of
 from turnout.pipeline import Answers
@@ -36,7 +37,7 @@ def statement(
 ) -> tuple[str, ...]:
     """Say what was done to a column, and what epsilon means."""
     return (
-        f"{nodes:,} people were asked {column!r} and {received:,} answered, each through "
+        f"{nodes:,} people have an answer in {column!r} and {received:,} reported, each through "
         f"{_through(randomizer)} at epsilon {epsilon!r}.",
         "Whatever a person answered, no report is more than "
         f"{_times(randomizer.realized_ratio)} times as likely as under another answer: that "
@@ -57,18 +58,18 @@ def statement_of_all(
     if scheme.sampled:
         people, ratio = sum(received), max(ratios)
         how = (
-            f"answered one of them, drawn at random, at epsilon {scheme.epsilon!r}: answers to "
+            f"reported one of them, drawn at random, at epsilon {scheme.epsilon!r}: reports of "
             "all, each with its part of epsilon, would have an error"
         )
     else:
         # The same people report of each column.
         people, ratio = received[0], math.prod(ratios, start=ratio)
         how = (
-            f"answered each of them at epsilon {scheme.epsilon!r}, which add up: one answer of "
+            f"reported each of them at epsilon {scheme.epsilon!r}, which add up: one report of "
             "each person, with the whole epsilon, would have an error"
         )
     return (
-        f"{nodes:,} people were asked {asked}, and {people:,} {how} {scheme.gain:.3g} "
+        f"{nodes:,} people have answers in {asked}, and {people:,} {how} {scheme.gain:.3g} "
         "times as large.",
         f"Whatever a person answered to all, what is reported is not more than {_times(ratio)} "
         "times as likely as under other answers: that protects from whoever sees the reports and "
@@ -91,12 +92,21 @@ def about_labels(question: Question) -> Iterator[str]:
         )
 
 
-def about_left_out(answers: Answers, number: int | None) -> Iterator[str]:
-    """Say how many did not answer, where what is missing in any column is left out."""
-    if number != 0 and answers.drops:
-        rows = "Rows" if number is None else f"{number:,} rows"
-        what = "an answer or a group" if answers.group_by else "an answer"
-        yield f"{rows} without {what} were left out: who left it open is not protected."
+def statement_of_left_out(answers: Answers, nodes: int, left_out: LeftOut) -> Iterator[str]:
+    """Say how many rows do not count, and whom the results are then about."""
+    if left_out:
+        yield (
+            f"{nodes + left_out.total:,} rows were read. Left out: {left_out}. What follows is "
+            f"about the other {nodes:,}."
+        )
+    elif answers.drops:
+        yield f"{nodes:,} rows were read, and none is left out."
+
+
+def about_left_out(left_out: LeftOut) -> Iterator[str]:
+    """Say that this is no secret."""
+    if left_out.people:
+        yield "How many are left out is counted exactly: who left it open is not protected."
 
 
 def about_histogram(estimate: Any, question: Question, scheme: Scheme) -> Iterator[str]:

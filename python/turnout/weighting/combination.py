@@ -12,6 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._types import Floats
 from turnout.collecting.intervals import StatisticModel
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
@@ -168,6 +169,10 @@ def _together(
     )
 
 
+def _left_out(groups: Sequence[Any]) -> LeftOut:
+    return sum((group.left_out for group in groups), NOTHING)
+
+
 def _model_sum(models: Sequence[StatisticModel], shares: Floats) -> StatisticModel:
     """Add up groups: of the weighted sum of estimates, which is its own statistic."""
     terms = [
@@ -250,7 +255,8 @@ def _frequencies(
         estimation = Estimation(frequencies, spread, degrees=degrees, interval_variances=larger)
     kept = frequencies.view()
     kept.flags.writeable = False
-    return FrequencyEstimate(*_together(groups, method, shares, implied), kept, "none", estimation)
+    common, left_out = _together(groups, method, shares, implied), _left_out(groups)
+    return FrequencyEstimate(*common, kept, "none", estimation, left_out=left_out)
 
 
 def _frequency_trace(group: FrequencyEstimate, model: StatisticModel | None) -> float:
@@ -296,7 +302,8 @@ def _means(
         total = np.sum(parts, axis=0)
         degrees = _degrees(parts, [estimation.degrees for estimation in estimations])
         combined = MeanEstimation(means, total, total, degrees)
-    return MeanEstimate(*_together(groups, method, shares, implied), combined)
+    common = _together(groups, method, shares, implied)
+    return MeanEstimate(*common, combined, left_out=_left_out(groups))
 
 
 def _mean_trace(group: MeanEstimate) -> float:

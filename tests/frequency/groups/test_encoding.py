@@ -27,7 +27,7 @@ def parts(data: bytes) -> tuple[dict[str, Any], bytes]:
     return json.loads(data[16 : 16 + length]), data[16 + length : -32]
 
 
-def sealed(header: Any, arrays: bytes, version: int = 1) -> bytes:
+def sealed(header: Any, arrays: bytes, version: int = 2) -> bytes:
     text = json.dumps(header).encode()
     body = struct.pack("<8sII", b"\x89GROUP\r\n", version, len(text)) + text + arrays
     return body + hashlib.sha256(body).digest()
@@ -36,7 +36,7 @@ def sealed(header: Any, arrays: bytes, version: int = 1) -> bytes:
 def test_the_layout_is_as_documented() -> None:
     data = GROUPED.to_bytes()
     header, arrays = parts(data)
-    assert data.startswith(b"\x89GROUP\r\n\x01\x00\x00\x00")
+    assert data.startswith(b"\x89GROUP\r\n\x02\x00\x00\x00")
     assert data[-32:] == hashlib.sha256(data[:-32]).digest()
     assert tn.Plan.from_dict(header["plan"]) == GROUPED.plan
     assert header["names"] == ["day", "country"]
@@ -64,8 +64,8 @@ def test_every_changed_byte_is_seen() -> None:
 
 def test_other_versions_are_refused_by_number() -> None:
     header, arrays = parts(GROUPED.to_bytes())
-    with pytest.raises(UnsupportedVersionError, match="version 2"):
-        GroupedTally.from_bytes(sealed(header, arrays, 2))
+    with pytest.raises(UnsupportedVersionError, match="version 3"):
+        GroupedTally.from_bytes(sealed(header, arrays, 3))
 
 
 @pytest.mark.parametrize(

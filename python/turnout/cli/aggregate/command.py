@@ -189,8 +189,9 @@ def aggregate(
     made = SHRUNK if shrink else project
     shown_top = None if as_json else top
     wish = Wish("hajek", level, simultaneous, "all", order, shown_top, clip, postprocessing=made)
-    shown = show_estimate(wish.made(result.estimate), wish, SHARES, summary(chosen, read.dropped))
-    more = {**json_object(chosen, result.costs), "floor_holds": holds, "dropped": read.dropped}
+    estimate = wish.made(replace(result.estimate, left_out=read.left_out))
+    shown = show_estimate(estimate, wish, SHARES, summary(chosen, read.left_out))
+    more = {**json_object(chosen, result.costs), "floor_holds": holds}
     replace(
         shown,
         make_record=lambda: {**shown.make_record(), **more},

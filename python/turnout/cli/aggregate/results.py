@@ -12,17 +12,18 @@ from rich.text import Text
 from turnout.cli.account.shared import up
 from turnout.cli.aggregate.mechanisms import parameters, rows
 from turnout.cli.tables import print_json, save_picture, table, tell
+from turnout.collecting.left_out import LeftOut
 from turnout.distributed import AggregationMechanism, CostLedger, Recommendation
+from turnout.reporting import words
 from turnout.reporting.words import number
 
 STUDY = "all parties in this process, to study the mechanism; not a deployment"
 
 
-def summary(mechanism: AggregationMechanism, dropped: int) -> list[tuple[str, str]]:
+def summary(mechanism: AggregationMechanism, left_out: LeftOut) -> list[tuple[str, str]]:
     """Describe the round and its guarantee."""
     found = [("run", STUDY), ("users", f"{mechanism.users:,}")]
-    if dropped:
-        found.append(("dropped", f"{dropped:,} without an answer"))
+    found += words.left_out(left_out)
     error = f"{mechanism.expected_error():.3g} expected (root mean square of a frequency)"
     return [*found, *rows(mechanism), ("error", error)]
 

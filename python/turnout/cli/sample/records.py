@@ -20,6 +20,7 @@ from turnout.cli import options
 from turnout.cli.answers import by_column, settled
 from turnout.cli.numbers import read_bounds
 from turnout.cli.running import note
+from turnout.collecting.left_out import LeftOut
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, open_source, scan
 from turnout.pipeline.columns import factors, rows_text
@@ -184,7 +185,7 @@ class Records:
         Whose they are: n ids, or row numbers from 1 where every row is a user of its own.
     domain
         For labels the domain: those of the only column, or the combinations of all, each a text.
-    dropped
+    left_out
         How many rows were left out because something is missing in them.
     """
 
@@ -193,7 +194,7 @@ class Records:
     values: Array
     users: Array
     domain: Domain | None
-    dropped: int
+    left_out: LeftOut
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -265,7 +266,7 @@ def read_records(source: Path, wanted: Wanted) -> Records:
             given = wanted.bounds or dict.fromkeys(wanted.columns, _WIDEST)
         answers, parts = settled(answers, given, say=False)
         read = read_columns(answers, parts)
-    if read.dropped and wanted.missing != "drop":
+    if read.left_out and wanted.missing != "drop":
         _refuse_without_user(source, wanted, read)
     if not read.rows.size:
         raise InvalidValueError(f"{source}: there is no row to draw a record for")
@@ -273,7 +274,7 @@ def read_records(source: Path, wanted: Wanted) -> Records:
         _tell_of_labels(parts, wanted)
     domain = None if numbers else _product(parts)
     values = _joined(read.codes, parts)
-    return Records(answers, parts, values, _users(answers, read), domain, read.dropped)
+    return Records(answers, parts, values, _users(answers, read), domain, read.left_out)
 
 
 def _rule(wanted: Wanted, column: str) -> str | None:
@@ -286,7 +287,7 @@ def _rule(wanted: Wanted, column: str) -> str | None:
 
 def _refuse_without_user(source: Path, wanted: Wanted, read: Columns) -> None:
     """Refuse rows that do not say whose they are."""
-    rows = read.rows.size + read.dropped
+    rows = read.rows.size + read.left_out.total
     without = np.setdiff1d(np.arange(rows), read.rows)
     raise InvalidValueError(
         f"{source.name}: column {wanted.user_column!r}: {without.size:,} of {rows:,} users are "

@@ -122,8 +122,9 @@ class Drawn:
             rows = len(self.records.users)
             users += f" by {self.wanted.user_column!r}, with {rows:,} rows in all"
         result = [("users", users)]
-        if self.records.dropped:
-            result.append(("dropped", f"{self.records.dropped:,} rows with something missing"))
+        if self.records.left_out:
+            without = self.records.left_out.total
+            result.append(("left out", f"{without:,} rows with something missing"))
         result += [
             ("columns", self._columns()),
             ("sampler", self._sampler()),

@@ -33,7 +33,7 @@ from turnout.frequency.estimation.answer import ordered
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 from turnout.reporting.frequencies import MANY
 from turnout.reporting.telling import Telling, Told, View, groups_of, telling
-from turnout.reporting.words import number, participation, percent
+from turnout.reporting.words import left_out, number, participation, percent
 
 #: So many rows of groups are shown, and so many groups are named.
 _MOST_ROWS: Final = 1000
@@ -124,6 +124,7 @@ def rows_of(counted: Any, method: str) -> list[tuple[str, str]]:
     """Say what was counted and how it is estimated, of a tally, an estimate or a grouped tally."""
     return [
         ("nodes", f"{counted.nodes:,}"),
+        *left_out(counted.left_out),
         ("reports", f"{counted.received:,}"),
         ("participation", participation(counted.plan)),
         ("oracle", counted.plan.oracle.name.replace("_", " ")),
@@ -177,6 +178,7 @@ def show_estimate(
         lambda: {
             "nodes": counted.nodes,
             "received": counted.received,
+            "left_out": counted.left_out.to_dict(),
             "method": options.method_word(method),
             **kind.described(estimate),
             "interval": {**wish.scope, **(over if groups else {"method": made})},

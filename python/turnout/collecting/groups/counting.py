@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from turnout._types import Array, Floats, Integers
 from turnout.collecting import keys as group_keys
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import Key
+from turnout.collecting.left_out import LeftOut
 from turnout.collecting.randomizer import Counts
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
@@ -27,6 +29,7 @@ def tally_by_group(
     names: Any,
     keys: Iterable[Any],
     designs: Sequence[DesignSums] | None = None,
+    unanswered: npt.ArrayLike | None = None,
 ) -> GroupedTally[Any]:
     """Tally reports by the group of each, in one pass.
 
@@ -45,6 +48,9 @@ def tally_by_group(
     designs
         For each group the sums of the participation probabilities of its nodes: needed with
         personal participation, and only then.
+    unanswered
+        For each group how many of the rows that the reports leave out have no answer. By default
+        nobody knows of which groups these are.
 
     Returns
     -------
@@ -55,7 +61,8 @@ def tally_by_group(
     ------
     InvalidValueError
         If there is not one index for each report, an index is no group, the nodes do not add up or
-        are fewer than the reports of a group, keys repeat, or designs are missing or too many.
+        are fewer than the reports of a group, keys repeat, designs are missing or too many, or more
+        rows are unanswered than the reports leave out.
     InvalidTypeError
         If an argument is of the wrong type.
 
@@ -92,11 +99,23 @@ def tally_by_group(
         reports.oracle, reports.codes, reports.probabilities, groups, received
     )
     made = reports.oracle.tally_type
+    without = [0] * len(plain)
+    if unanswered is not None and plain:
+        without = _arguments.counts("unanswered", unanswered, len(plain)).tolist()
+    rest = reports.left_out.unanswered - sum(without)
+    if rest < 0:
+        raise InvalidValueError(
+            "unanswered must add up to at most the number that the reports leave out, "
+            f"{reports.left_out.unanswered}, got {sum(without)}"
+        )
     tallies: dict[Key, Any] = {}
     for place, key in enumerate(plain):
         design = None if designs is None else designs[place]
-        tallies[key] = made.of(reports.plan, counted[place], int(sizes[place]), design)
-    return GroupedTally(checked, tallies, plan=reports.plan)
+        tallies[key] = made.of(
+            reports.plan, counted[place], int(sizes[place]), design, LeftOut(without[place])
+        )
+    of_no_group = replace(reports.left_out, unanswered=rest)
+    return GroupedTally(checked, tallies, plan=reports.plan, of_no_group=of_no_group)
 
 
 def _checked_index(index: npt.ArrayLike, reports: int, groups: int) -> Integers:

@@ -11,6 +11,7 @@ import numpy as np
 from turnout import _arguments
 from turnout.collecting import keys
 from turnout.collecting.keys import Key
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally, T
 from turnout.collecting.tally_encoding import decode_groups, encode_groups
@@ -37,6 +38,9 @@ class GroupedTally(Mapping[Key, T]):
         moments; of one type in each column, or None.
     plan
         The oracle and the participation: needed only if there are no groups.
+    of_no_group
+        How many rows do not count and are of no group, or of one that nobody knows. Those that are
+        of a group are in its tally.
 
     Raises
     ------
@@ -64,9 +68,16 @@ class GroupedTally(Mapping[Key, T]):
     True
     """
 
-    __slots__ = ("_names", "_plan", "_tallies")
+    __slots__ = ("_names", "_of_no_group", "_plan", "_tallies")
 
-    def __init__(self, names: Any, tallies: Mapping[Any, T], *, plan: Plan | None = None) -> None:
+    def __init__(
+        self,
+        names: Any,
+        tallies: Mapping[Any, T],
+        *,
+        plan: Plan | None = None,
+        of_no_group: LeftOut = NOTHING,
+    ) -> None:
         self._names = keys.checked_names(names)
         _arguments.instance("tallies", tallies, Mapping, "a mapping from keys to tallies")
         found: dict[Key, Any] = {}
@@ -83,16 +94,26 @@ class GroupedTally(Mapping[Key, T]):
                 raise InvalidValueError("plan must be given where tallies has no groups")
             plan = next(iter(found.values())).plan
         self._plan: Plan = _arguments.instance("plan", plan, Plan, "a Plan")
+        self._of_no_group: LeftOut = _arguments.instance(
+            "of_no_group", of_no_group, LeftOut, "a LeftOut object"
+        )
         self._tallies: dict[Key, T] = {
             key: _under(self._plan, found[key], f"tallies[{_arguments.shown(key)}]")
             for key in keys.in_order(found)
         }
 
     @classmethod
-    def _made(cls, names: tuple[str, ...], plan: Plan, tallies: dict[Key, T]) -> GroupedTally[T]:
+    def _made(
+        cls,
+        names: tuple[str, ...],
+        plan: Plan,
+        tallies: dict[Key, T],
+        of_no_group: LeftOut = NOTHING,
+    ) -> GroupedTally[T]:
         """Take over tallies of one plan under checked keys, in order."""
         made = cls.__new__(cls)
         made._names, made._plan, made._tallies = names, plan, tallies
+        made._of_no_group = of_no_group
         return made
 
     @property
@@ -131,9 +152,20 @@ class GroupedTally(Mapping[Key, T]):
         return sum(tally.nodes for tally in self._tallies.values())
 
     @property
+    def of_no_group(self) -> LeftOut:
+        """How many rows do not count and are of no group, or of one that nobody knows."""
+        return self._of_no_group
+
+    @property
+    def left_out(self) -> LeftOut:
+        """How many rows do not count, those of all groups and those of none."""
+        return sum((tally.left_out for tally in self._tallies.values()), self._of_no_group)
+
+    @property
     def total(self) -> T:
         """The tally of the nodes of all groups together."""
-        return _merged(self._plan, list(self._tallies.values()))
+        merged = _merged(self._plan, list(self._tallies.values()))
+        return replace(merged, left_out=self.left_out) if self._of_no_group else merged
 
     def __getitem__(self, key: Any) -> T:
         """Return the tally of one group: ``grouped["DE"]``, ``grouped["DE", "3.1"]``."""
@@ -188,7 +220,8 @@ class GroupedTally(Mapping[Key, T]):
             same = _rebuilt(self._plan, tally)
             merged[key] = merged[key].merge(same) if key in merged else same
         ordered = {key: merged[key] for key in keys.in_order(merged)}
-        return self._made(self._names, self._plan, ordered)
+        of_no_group = self._of_no_group + other._of_no_group
+        return self._made(self._names, self._plan, ordered, of_no_group)
 
     def __add__(self, other: object) -> GroupedTally[T]:
         """Merge two grouped tallies."""
@@ -232,10 +265,10 @@ class GroupedTally(Mapping[Key, T]):
         for key, tally in self._tallies.items():
             parts.setdefault(tuple(key[place] for place in places), []).append(tally)
         merged = {key: _merged(self._plan, parts[key]) for key in keys.in_order(parts)}
-        return self._made(wanted, self._plan, merged)
+        return self._made(wanted, self._plan, merged, self._of_no_group)
 
     def select(self, values: Mapping[str, Any] | None = None, /, **columns: Any) -> GroupedTally:
-        """Keep some groups.
+        """Keep some groups, and of what is left out only what is of these groups.
 
         Parameters
         ----------
@@ -351,8 +384,8 @@ class GroupedTally(Mapping[Key, T]):
         InvalidTypeError
             If ``data`` is not bytes.
         """
-        names, tallies, plan = decode_groups(data)
-        made = cls(names, tallies, plan=plan)
+        names, tallies, plan, of_no_group = decode_groups(data)
+        made = cls(names, tallies, plan=plan, of_no_group=of_no_group)
         if list(made) != list(tallies):
             raise CorruptDataError("the groups of the grouped tally are not in order")
         return made
@@ -364,6 +397,7 @@ class GroupedTally(Mapping[Key, T]):
         return (
             self._names == other._names
             and self._plan == other._plan
+            and self._of_no_group == other._of_no_group
             and list(map(_typed, self._tallies)) == list(map(_typed, other._tallies))
             and list(self._tallies.values()) == list(other._tallies.values())
         )
@@ -374,13 +408,15 @@ class GroupedTally(Mapping[Key, T]):
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         """Copy and pickle the columns, the plan and the tallies."""
-        return self._made, (self._names, self._plan, self._tallies)
+        return self._made, (self._names, self._plan, self._tallies, self._of_no_group)
 
     def __repr__(self) -> str:
         """Show the columns and how many groups and reports there are."""
+        found = self.left_out
+        without = f", left out: {found}" if found else ""
         return (
             f"GroupedTally({len(self)} groups by {', '.join(self._names)}: {self.received} reports "
-            f"of {self.nodes} nodes, {self.oracle!r}, {self.participation!r})"
+            f"of {self.nodes} nodes{without}, {self.oracle!r}, {self.participation!r})"
         )
 
 

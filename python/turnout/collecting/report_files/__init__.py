@@ -22,7 +22,7 @@ Schema metadata
     ``turnout``
         A JSON object in ASCII::
 
-            {"format": "turnout-reports", "version": 1,
+            {"format": "turnout-reports", "version": 2,
              "plan": {...},        what Plan.to_json gives, domain labels included
              "nodes": 1000,        all nodes, reporting or not
              "reports": 300,       rows in the file
@@ -30,13 +30,17 @@ Schema metadata
              "pseudonyms": true,   only if there is that column
              "groups": {           only if the reports are grouped
                  "names": ["country"], "keys": [["DE"], ["FR"]],
-                 "nodes": [600, 400], "designs": [{...}, {...}]},
+                 "nodes": [600, 400], "designs": [{...}, {...}], "unanswered": [6, 0]},
              "part": {             only in a file that is part of a job
-                 "job": "6f...", "number": 7, "rows": 1010, "dropped": 6, "duplicates": 4},
-             "id": "a3..."}        128 random bits, in any other file
+                 "job": "6f...", "number": 7},
+             "id": "a3...",        128 random bits, in any other file
+             "left_out": {         only if anything is left out: in none of the numbers above
+                 "unanswered": 6, "ungrouped": 0, "duplicates": 4, "refused": 0}}
 
         Values of keys are null, booleans, numbers, texts, or ``{"date": "2026-01-31"}`` and the
-        like. ``designs`` are there with personalised participation only.
+        like. ``designs`` are there with personalised participation only, ``unanswered`` of the
+        groups only where it is above 0 in all. What is left out is counted exactly, and not
+        protected.
 
         Two files with one ``id``, or of one part, are copies: they are not tallied together.
 

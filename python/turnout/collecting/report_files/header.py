@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from turnout import _arguments
 from turnout._documents import check_version, parsed
 from turnout._seal import SEAL_MARKER
 from turnout.collecting.keys import Key, checked_names, key_from_json, key_to_json
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError, TurnoutError
@@ -22,7 +24,7 @@ CHECKSUM_KEY: Final = "turnout.checksum"
 OWN_COLUMNS: Final = ("report", "probability", "pseudonym")
 
 _FORMAT_NAME: Final = "turnout-reports"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _ID: Final = re.compile("[0-9a-f]{32}")
 
 
@@ -40,12 +42,19 @@ class Groups:
         For each group its nodes, reporting or not.
     designs
         For each group the sums of its nodes' probabilities; None unless each node has its own.
+    unanswered
+        For each group its rows without an answer, which are left out; none if there are none.
     """
 
     names: tuple[str, ...]
     keys: tuple[Key, ...]
     nodes: tuple[int, ...]
     designs: tuple[DesignSums, ...] | None = None
+    unanswered: tuple[int, ...] = ()
+
+    def left_out(self) -> Iterator[LeftOut]:
+        """List what is left out of each group."""
+        return map(LeftOut, self.unanswered or (0,) * len(self.keys))
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the groups in terms of JSON."""
@@ -56,38 +65,46 @@ class Groups:
         }
         if self.designs is not None:
             described["designs"] = [design.to_dict() for design in self.designs]
+        if any(self.unanswered):
+            described["unanswered"] = list(self.unanswered)
         return described
 
     @classmethod
-    def from_dict(cls, described: Any, nodes: int, own: bool) -> Groups:
+    def from_dict(cls, described: Any, nodes: int, own: bool, left_out: LeftOut) -> Groups:
         """Rebuild the groups of ``nodes`` nodes; ``own`` if each has its own probability.
 
         Raises
         ------
         CorruptDataError
-            If they are no groups, or not of so many nodes.
+            If they are no groups, or not of so many nodes, or of rows without an answer.
         """
+        flags = {"designs": own, "unanswered": left_out.unanswered > 0}
+        wanted = {name for name, there in flags.items() if there}
         match described:
-            case {"names": list(names), "keys": list(keys), "nodes": list(counts), **rest} if list(
-                rest
-            ) == (["designs"] if own else []):
+            case {
+                "names": list(names),
+                "keys": list(keys),
+                "nodes": list(counts),
+                **rest,
+            } if rest.keys() == wanted:
                 made = cls(
                     checked_names(names),
                     tuple(key_from_json(key, len(names)) for key in keys),
                     tuple(_count(count) for count in counts),
                     _designs(rest.get("designs")) if own else None,
+                    _counts(rest.get("unanswered", [])),
                 )
-                lengths = {len(made.keys), len(made.nodes), len(set(made.keys))}
-                if made.designs is not None:
-                    lengths.add(len(made.designs))
-                if len(lengths) == 1 and sum(made.nodes) == nodes:
+                each: list[Collection[Any]] = [made.keys, made.nodes, set(made.keys)]
+                each += [getattr(made, name) for name in sorted(wanted)]
+                fits = sum(made.nodes) == nodes and sum(made.unanswered) == left_out.unanswered
+                if len(set(map(len, each))) == 1 and fits:
                     return made
         raise CorruptDataError(f"not the groups of {nodes} nodes: {_arguments.shown(described)}")
 
 
 @dataclass(frozen=True)
 class PartFacts:
-    """What a file that is part of a job says about its rows.
+    """Which part of which job a file is.
 
     Attributes
     ----------
@@ -95,19 +112,10 @@ class PartFacts:
         The name of the job, which is random.
     number
         Which part of the job it is.
-    rows
-        How many rows were read for it.
-    dropped
-        How many of them had no answer and were left out.
-    duplicates
-        How many of them were left out because the person has another row.
     """
 
     job: str
     number: int
-    rows: int
-    dropped: int = 0
-    duplicates: int = 0
 
     @classmethod
     def from_dict(cls, described: Any) -> PartFacts:
@@ -119,16 +127,9 @@ class PartFacts:
             If they are none.
         """
         match described:
-            case {
-                "job": str(job),
-                "number": number,
-                "rows": rows,
-                "dropped": dropped,
-                "duplicates": duplicates,
-                **rest,
-            } if not rest:
-                return cls(job, *map(_count, (number, rows, dropped, duplicates)))
-        raise CorruptDataError(f"not the facts of a part: {_arguments.shown(described)}")
+            case {"job": str(job), "number": number, **rest} if not rest:
+                return cls(job, _count(number))
+        raise CorruptDataError(f"not the job and number of a part: {_arguments.shown(described)}")
 
 
 @dataclass(frozen=True)
@@ -150,11 +151,13 @@ class Header:
     pseudonyms
         Whether each report has a pseudonym.
     part
-        What the part says about its rows, in a file that is part of a job.
+        Which part of which job it is, of a file that is one.
     id
         128 random bits in hexadecimal, by which a copy of the file is known to be one, since small
         files can hold the same reports by chance. None in a part, which the job and its number
         name: whoever makes it again makes the same bytes.
+    left_out
+        How many rows or messages do not count, and are in none of these numbers.
     """
 
     plan: Plan
@@ -165,6 +168,12 @@ class Header:
     pseudonyms: bool = False
     part: PartFacts | None = None
     id: str | None = None
+    left_out: LeftOut = NOTHING
+
+    @property
+    def of_no_group(self) -> LeftOut:
+        """What is left out and of no group."""
+        return self.left_out if self.groups is None else replace(self.left_out, unanswered=0)
 
     @property
     def identity(self) -> str:
@@ -193,6 +202,7 @@ class Header:
             "groups": self.groups and self.groups.to_dict(),
             "part": self.part and asdict(self.part),
             "id": self.id,
+            "left_out": self.left_out.to_dict() if self.left_out else None,
         }
         header |= {name: value for name, value in optional.items() if value is not None}
         text = json.dumps(header, ensure_ascii=True, separators=(",", ":"))
@@ -215,6 +225,7 @@ class Header:
         own = plan.participation.uniform_rate is None
         nodes = header["nodes"]
         groups = header.get("groups")
+        left_out = LeftOut.from_dict(header["left_out"]) if "left_out" in header else NOTHING
         pseudonyms = header.get("pseudonyms", False)
         if not isinstance(pseudonyms, bool):
             raise CorruptDataError(f"'pseudonyms' is {pseudonyms!r}, not true or false")
@@ -224,10 +235,11 @@ class Header:
                 nodes,
                 header["reports"],
                 DesignSums.from_dict(header.get("design")) if own else None,
-                None if groups is None else Groups.from_dict(groups, nodes, own),
+                None if groups is None else Groups.from_dict(groups, nodes, own, left_out),
                 pseudonyms,
                 None if header.get("part") is None else PartFacts.from_dict(header["part"]),
                 _id(header.get("id"), part=header.get("part") is not None),
+                left_out,
             )
         except CorruptDataError:
             raise
@@ -269,6 +281,12 @@ def _count(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise CorruptDataError(f"{_arguments.shown(value)} is not a non-negative integer")
     return value
+
+
+def _counts(described: Any) -> tuple[int, ...]:
+    if not isinstance(described, list):
+        raise CorruptDataError(f"not the numbers of groups: {_arguments.shown(described)}")
+    return tuple(map(_count, described))
 
 
 def _designs(described: Any) -> tuple[DesignSums, ...]:

@@ -346,6 +346,7 @@ class ReportFile:
                 header.nodes,
                 probabilities=probabilities,
                 design=header.design,
+                left_out=header.left_out,
             )
 
 

@@ -18,6 +18,7 @@ from turnout._extras import require
 from turnout._files import atomic_write
 from turnout._seal import new_placeholder, seal_file
 from turnout._types import Array, Bytes, Floats, Self
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files.containers import batch_rows
 from turnout.collecting.report_files.header import (
@@ -129,7 +130,7 @@ def write_reports(
     with ReportWriter(path, reports.plan) as writer:
         if len(reports):
             writer.add(reports.codes, reports.probabilities)
-        writer.close(reports.nodes, design=reports.design)
+        writer.close(reports.nodes, design=reports.design, left_out=reports.left_out)
 
 
 class ReportWriter:
@@ -283,6 +284,7 @@ class ReportWriter:
         design: DesignSums | None = None,
         groups: Groups | None = None,
         part: PartFacts | None = None,
+        left_out: LeftOut = NOTHING,
     ) -> Header:
         """Seal the file and let it appear.
 
@@ -295,7 +297,9 @@ class ReportWriter:
         groups
             The groups of the nodes.
         part
-            What a part of a job says about its rows.
+            Which part of which job it is.
+        left_out
+            How many rows or messages do not count.
 
         Returns
         -------
@@ -312,6 +316,7 @@ class ReportWriter:
             self._pseudonyms,
             part,
             secrets.token_hex(16) if part is None else None,
+            left_out,
         )
         placeholder = new_placeholder()
         metadata = {METADATA_KEY: header.to_text(), CHECKSUM_KEY: placeholder}
@@ -343,7 +348,12 @@ def _write_arrow(reports: Reports, path: str | os.PathLike[str]) -> None:
     if reports.probabilities is not None:
         columns["probability"] = from_numpy(reports.probabilities)
     header = Header(
-        reports.plan, reports.nodes, len(reports), reports.design, id=secrets.token_hex(16)
+        reports.plan,
+        reports.nodes,
+        len(reports),
+        reports.design,
+        id=secrets.token_hex(16),
+        left_out=reports.left_out,
     )
     placeholder = new_placeholder()
     metadata = {METADATA_KEY: header.to_text(), CHECKSUM_KEY: placeholder}

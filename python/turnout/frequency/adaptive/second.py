@@ -180,7 +180,7 @@ class SecondTally(Tally):
             raise EstimatorError("nobody was asked in the second round")
         found = self.round.estimation(self)
         return FrequencyEstimate.from_estimation(
-            self.plan, method, self.nodes, self.received, found
+            self.plan, method, self.nodes, self.received, found, left_out=self.left_out
         )
 
 

@@ -162,7 +162,12 @@ class TwoRoundTallies:
         )
         received = first.received + second.received
         return FrequencyEstimate.from_estimation(
-            collection, "two_rounds", nodes, received, estimation
+            collection,
+            "two_rounds",
+            nodes,
+            received,
+            estimation,
+            left_out=first.left_out + second.left_out,
         )
 
     def _of_all(self, first: Tally, asked: int) -> Tally:

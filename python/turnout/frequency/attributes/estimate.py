@@ -272,7 +272,8 @@ class AttributeTally(PartedTally, Mapping[str, Tally]):
             If the method does not apply, or an attribute has no report.
         """
         each = {name: tally.estimate(method) for name, tally in self.items()}
-        return self._estimate_type(self.plan, method, self.nodes, self.received, each)
+        known = self.plan, method, self.nodes, self.received
+        return self._estimate_type(*known, each, left_out=self.left_out)
 
 
 class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
@@ -327,7 +328,7 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
         """
         _arguments.choice("name", name, tuple(self._domains))
         tallies = {key: tally[name] for key, tally in self._tally.items()}
-        grouped = GroupedTally(self.names, tallies)
+        grouped = GroupedTally(self.names, tallies, of_no_group=self._tally.of_no_group)
         found = GroupedEstimate(grouped, self._method)
         return found.clip_intervals() if self._changes else found
 

@@ -156,6 +156,7 @@ class AttributeCollection(PartedKind):
                 reports.nodes,
                 probabilities=own,
                 design=None if design is None else design.scaled(share),
+                left_out=reports.left_out,
             )
         return found
 

@@ -12,6 +12,7 @@ from turnout import _arguments
 from turnout._types import Axes, Floats, Integers, Self
 from turnout.collecting.estimate import BaseEstimate
 from turnout.collecting.intervals import checked_level
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.tally import CountedTally
 from turnout.domain import Domain
 from turnout.errors import EstimatorError
@@ -89,11 +90,20 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         if tally.nodes == 0:
             raise EstimatorError("nothing can be estimated: the tally has no nodes")
         estimation = with_pool(estimator(tally), tally.oracle, tally.nodes)
-        return cls.from_estimation(tally.plan, method, tally.nodes, tally.received, estimation)
+        return cls.from_estimation(
+            tally.plan, method, tally.nodes, tally.received, estimation, left_out=tally.left_out
+        )
 
     @classmethod
     def from_estimation(
-        cls, plan: Any, method: str, nodes: int, received: int, estimation: Estimation
+        cls,
+        plan: Any,
+        method: str,
+        nodes: int,
+        received: int,
+        estimation: Estimation,
+        *,
+        left_out: LeftOut = NOTHING,
     ) -> Self:
         """Wrap frequencies whose law is known.
 
@@ -107,9 +117,13 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
             The numbers of nodes and of reports.
         estimation
             The frequencies and their law.
+        left_out
+            How many rows or messages do not count.
         """
         frequencies = _read_only(estimation.frequencies)
-        return cls(plan, method, nodes, received, frequencies, "none", estimation)
+        return cls(
+            plan, method, nodes, received, frequencies, "none", estimation, left_out=left_out
+        )
 
     @property
     def counts(self) -> Floats:

@@ -245,6 +245,7 @@ def maximum_likelihood(
         point.iterations,
         received * point.gap <= tolerance,
         likelihood,
+        left_out=reports.left_out,
     )
 
 

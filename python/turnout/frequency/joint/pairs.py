@@ -119,6 +119,7 @@ class PairEstimate(AttributeEstimate):
             self.nodes,
             self.received,
             Estimation(shares, np.maximum(variances - apart, 0.25 * variances)),
+            left_out=self.left_out,
         )
 
     def consistent(self) -> PairEstimate:

@@ -150,7 +150,9 @@ class JointEstimate(FrequencyEstimate):
         domain = ProductDomain(domains) if len(chosen) > 1 else domains[chosen[0]]
         plan = JointMarginal(self.plan, chosen, domain, self)
         kind = JointEstimate if len(chosen) > 1 else FrequencyEstimate
-        made = kind.from_estimation(plan, self.method, self.nodes, self.received, estimation)
+        made = kind.from_estimation(
+            plan, self.method, self.nodes, self.received, estimation, left_out=self.left_out
+        )
         return replace(made, clipped=self.clipped)
 
     def conditional(

@@ -88,7 +88,12 @@ class HierarchicalTally(PartedTally):
         )
         law = _Law(self.domain, consistent, covariances, held, self.nodes)
         return HierarchicalEstimate.from_estimation(
-            self.plan, method, self.nodes, self.received, _Estimation(frequencies, law)
+            self.plan,
+            method,
+            self.nodes,
+            self.received,
+            _Estimation(frequencies, law),
+            left_out=self.left_out,
         )
 
 
