@@ -272,3 +272,26 @@ def test_wrong_arguments_are_refused() -> None:
         collector.ask(-1)
     with pytest.raises(InvalidValueError, match="received must have a time zone"):
         collector.accept(b"", received=datetime(2029, 1, 1))
+
+
+def test_whoever_does_not_count_is_in_the_tally() -> None:
+    collector = tn.Collector(ALL)
+    collector.accept_many([*sent(ALL, 40), b"junk", b"junk"])
+    collector.ask(50)
+    assert collector.tally().left_out == tn.LeftOut(unanswered=10, refused=2)
+    # Silent people are nodes where not everyone takes part.
+    half = tn.Collector(HALF)
+    half.accept_many([*sent(HALF, 40), b"junk"])
+    half.ask(50)
+    assert (half.tally().nodes, half.tally().left_out) == (50, tn.LeftOut(refused=1))
+    assert half.drain().left_out == tn.LeftOut(refused=1)
+    assert not half.drain().left_out
+    grouped = tn.Collector(GROUPED)
+    grouped.accept_many([*sent(GROUPED, 5, group=("north", 2025)), b"junk"])
+    grouped.ask(8, ("north", 2025))
+    found = grouped.tally()
+    assert found["north", 2025].left_out == tn.LeftOut(unanswered=3)
+    assert found.of_no_group == tn.LeftOut(refused=1)
+    assert ALL.oracle.tally(ALL.gather([*sent(ALL, 3), b"x"], 4, on_bad="count")).left_out == (
+        tn.LeftOut(unanswered=1, refused=1)
+    )

@@ -153,7 +153,7 @@ def test_what_is_missing_can_differ_by_column(tmp_path: Path, turnout: Any) -> N
     path.write_text("vote,w\n" + 100 * "yes,a\nno,\n,b\n")
     options = ("survey", path, "-c", "vote", "-c", "w", "-e", 2, "--seed", 1, "--json")
     found = json.loads(turnout(*options, "--missing", "vote=abst", "--missing", "drop").stdout)
-    assert "300 rows were read. Left out: 100 rows without" in found["statement"][0]
+    assert "300 rows were read. Left out: 100 without an answer." in found["statement"][0]
     assert "200 people" in found["statement"][1]
     assert found["left_out"]["unanswered"] == 100
     labels = {each["label"] for each in found["columns"]["vote"]["estimates"]}
