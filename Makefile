@@ -83,9 +83,13 @@ test: needs
 test-all: test
 	$(MAKE) test-rest
 
+# Each feature of the core alone: what it needs, it names.
+FEATURES := accounting federated identity parallel samplers sharing
 test-rust: needs
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	for features in '' $(FEATURES); do cargo clippy --package turnout-core --lib --locked --no-default-features \
+		--features "$$features" -- --deny warnings || exit 1; done
 	MAKEFLAGS= cargo test --workspace --locked --profile quick
 
 # The packages as they are in the tree, and what their tests need: anew when a pyproject.toml changes.

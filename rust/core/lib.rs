@@ -8,12 +8,20 @@
 //! * [`federated`]: selection, noise and clipping for training by clients that join at random;
 //! * [`frequency`]: local randomizers of categorical answers under partial participation;
 //! * [`mean`]: local randomizers of numbers, likewise;
+//! * [`noise`]: integer noise whose law is exact;
 //! * [`samplers`]: draws whose law stays in a band around a public reference;
-//! * [`sharing`]: prime fields, additive shares, exact integer noise and two-stage sets, for sums
-//!   without a trusted server.
+//! * [`sharing`]: prime fields, additive shares and two-stage sets, for sums without a trusted
+//!   server.
 //!
 //! Kernels run on the current rayon pool and give the same result whatever its number of threads:
 //! random streams belong to fixed chunks of nodes, never to threads.
+//!
+//! # Features
+//!
+//! All are on by default. [`random`], [`noise`], [`frequency`] and [`mean`] are always there.
+//!
+//! * `accounting`, `federated`, `identity`, `samplers`, `sharing`: the modules of these names;
+//! * `parallel`: rayon. Without it kernels run on the calling thread, with the same results.
 //!
 //! # Example
 //!
@@ -35,18 +43,37 @@
 //! # }
 //! ```
 
+// Helpers that several modules share are compiled for whichever of them there are.
+#![cfg_attr(
+    not(all(
+        feature = "accounting",
+        feature = "federated",
+        feature = "samplers",
+        feature = "sharing"
+    )),
+    allow(dead_code, unused_imports)
+)]
+
+#[cfg(feature = "accounting")]
 pub mod accounting;
+#[cfg(feature = "federated")]
 pub mod federated;
 pub mod frequency;
+#[cfg(feature = "identity")]
 pub mod identity;
 pub mod mean;
+pub mod noise;
 pub mod parameters;
 pub mod random;
+#[cfg(feature = "samplers")]
 pub mod samplers;
+#[cfg(feature = "sharing")]
 pub mod sharing;
 
 mod error;
+mod memory;
 mod parallel;
+mod primality;
 mod stirling;
 mod vectors;
 

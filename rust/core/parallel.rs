@@ -1,4 +1,4 @@
-//! The one door to the rayon pool.
+//! The one door to the rayon pool. Without the feature `parallel` all is done by the calling thread.
 //!
 //! Rayon's plumbing is compiled anew for every closure that it is given, at a few thousand lines a
 //! time. What is done in parallel here takes microseconds at least, so a call through a pointer
@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+#[cfg(feature = "parallel")]
 use rayon::prelude::*;
 
 /// Does a job for every index below `count`, on the current rayon pool.
@@ -20,7 +21,29 @@ pub(crate) fn for_each(count: usize, job: impl Fn(usize) + Sync) {
 
 #[inline(never)]
 fn spread(count: usize, job: &(dyn Fn(usize) + Sync)) {
+    #[cfg(feature = "parallel")]
     (0..count).into_par_iter().for_each(job);
+    #[cfg(not(feature = "parallel"))]
+    (0..count).for_each(job);
+}
+
+/// Does two jobs, on two threads if there are any to spare.
+pub(crate) fn join(one: impl FnOnce() + Send, other: impl FnOnce() + Send) {
+    #[cfg(feature = "parallel")]
+    rayon::join(one, other);
+    #[cfg(not(feature = "parallel"))]
+    {
+        one();
+        other();
+    }
+}
+
+/// How many threads there are.
+pub(crate) fn threads() -> usize {
+    #[cfg(feature = "parallel")]
+    return rayon::current_num_threads();
+    #[cfg(not(feature = "parallel"))]
+    return 1;
 }
 
 /// The results of a job for every index below `count`, in their order.
@@ -82,7 +105,7 @@ pub(crate) fn all(count: usize, condition: impl Fn(usize) -> bool + Sync) -> boo
 
 /// How many of so many chunks one counter takes: some counters for each thread, however many chunks.
 pub(crate) fn stretch(chunks: usize) -> usize {
-    (chunks / (8 * rayon::current_num_threads())).max(1)
+    (chunks / (8 * threads())).max(1)
 }
 
 /// The range of the chunk of that index, of so many items in all.

@@ -1,7 +1,7 @@
 //! An answer that is only sometimes the own one, and otherwise a uniform one.
 
 use turnout_core::frequency::Selection;
-use turnout_core::samplers::{choose_many, uniform_integers};
+use turnout_core::random::{choose_many, uniform_integers};
 
 use crate::Refusal;
 use crate::labels::Labels;

@@ -5,7 +5,7 @@
 //! Where it reports all parts, they stand beside each other.
 
 use turnout_core::frequency::Selection;
-use turnout_core::samplers::choose_many;
+use turnout_core::random::choose_many;
 
 use crate::Refusal;
 use crate::columns::{Columns, combined};

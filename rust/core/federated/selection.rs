@@ -156,8 +156,8 @@ mod tests {
     use rayon::ThreadPoolBuilder;
 
     use super::*;
+    use crate::noise::tests::check_law;
     use crate::random::AesStreams;
-    use crate::sharing::noise::tests::check_law;
 
     fn select_bernoulli(size: u64, rate: f64, streams: &AesStreams) -> Result<Vec<i64>> {
         BernoulliSelection::new(rate)?.select(size, streams)

@@ -232,7 +232,7 @@ mod tests {
                     p.powi(ones.cast_signed()) * (1.0 - p).powi(3 - ones.cast_signed())
                 })
                 .collect();
-            crate::sharing::noise::tests::check_law(&observed, &masses);
+            crate::noise::tests::check_law(&observed, &masses);
         }
     }
 }

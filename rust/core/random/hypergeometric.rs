@@ -110,8 +110,8 @@ mod tests {
     use num_traits::{One, ToPrimitive};
 
     use super::*;
+    use crate::noise::tests::check_law;
     use crate::random::{AesStreams, Purpose, Streams};
-    use crate::sharing::noise::tests::check_law;
 
     fn ways(chosen: usize, all: usize) -> BigUint {
         (0..chosen).fold(BigUint::one(), |ways, next| ways * (all - next) / (next + 1))

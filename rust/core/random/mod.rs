@@ -7,10 +7,12 @@
 //! * [`BiasedBits`] draws many bits of one exact probability at a time.
 //! * [`Skips`] selects nodes by exact geometric skips: the cost follows the number selected.
 //! * [`binomial()`], [`negative_binomial()`] and [`multinomial_uniform`] draw counts for simulation.
+//! * [`choose`] and [`choose_many`] choose by integer weights, [`uniform_integers`] by equal ones.
 //! * [`ExponentialBounds`] encloses `e^x` so that likelihood ratios are rounded to the safe side.
 
 mod binomial;
 mod bits;
+mod choice;
 mod exponential;
 mod geometric;
 mod hypergeometric;
@@ -23,6 +25,7 @@ mod uniform;
 
 pub use binomial::binomial;
 pub use bits::BiasedBits;
+pub use choice::{choose, choose_many, uniform_integers};
 pub use exponential::ExponentialBounds;
 pub(crate) use exponential::{exponential, logarithm_above};
 pub use geometric::{SKIPS_MAXIMUM_LENGTH, Skips};

@@ -72,8 +72,8 @@ pub fn negative_binomial<R: Rng>(successes: u64, probability: f64, rng: &mut R) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::noise::tests::check_law;
     use crate::random::{AesStreams, Purpose, Streams};
-    use crate::sharing::noise::tests::check_law;
 
     #[test]
     fn counts_have_the_law_that_the_recurrence_gives() {

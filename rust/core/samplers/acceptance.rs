@@ -1,8 +1,9 @@
 //! Proposals accepted by exact trials.
 
-use super::{each_row, room, rows};
+use super::{each_row, rows};
+use crate::memory::room;
+use crate::noise::ExponentialTrial;
 use crate::random::{Purpose, Streams};
-use crate::sharing::noise::ExponentialTrial;
 use crate::{Error, Result};
 
 /// The largest gap.
@@ -73,8 +74,8 @@ fn trial(gap: f64, most: f64) -> ExponentialTrial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::noise::tests::check_law;
     use crate::random::AesStreams;
-    use crate::sharing::noise::tests::check_law;
 
     #[test]
     fn a_gap_is_the_multiple_of_2_to_the_minus_64_below_it() {

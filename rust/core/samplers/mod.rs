@@ -11,13 +11,12 @@
 //!
 //! * [`resample`] chooses one of many proposals from the reference by such weights;
 //! * [`first_accepted`] accepts proposals by exact trials of probability `e^-g`;
-//! * [`choose`] and [`choose_many`] draw from integer weights, [`uniform_integers`] from equal ones;
 //! * [`uniforms`] are what proposals are made of;
 //! * [`NetworkSum`] evaluates boosted scores at many points.
 //!
 //! ```
-//! use turnout_core::random::AesStreams;
-//! use turnout_core::samplers::{Band, choose_many, weights};
+//! use turnout_core::random::{AesStreams, choose_many};
+//! use turnout_core::samplers::{Band, weights};
 //!
 //! // Four values, a uniform reference, and a user whose data are nearly all of the first value.
 //! let band = Band::mollifier(2.0)?;
@@ -41,7 +40,7 @@ mod weights;
 
 pub use acceptance::{MOST, first_accepted};
 pub use band::{Band, LARGEST_TOTAL};
-pub use choice::{LARGEST_ROW, UNIT, choose, choose_many, resample, uniform_integers};
+pub use choice::{LARGEST_ROW, UNIT, resample};
 pub use networks::{Activation, DenseNetwork, NetworkSum};
 pub use proposals::{CHUNK, uniforms};
 pub use weights::weights;
@@ -77,16 +76,4 @@ fn each_row<T: Send>(
             job(row, entries, result);
         }
     });
-}
-
-/// Room for that many numbers.
-fn room<T: Clone>(length: usize, value: T) -> Result<Vec<T>> {
-    let mut numbers = Vec::new();
-    numbers.try_reserve_exact(length).map_err(|_| Error::Accounting {
-        argument: "length",
-        value: length as f64,
-        expected: "so small that the numbers fit in memory",
-    })?;
-    numbers.resize(length, value);
-    Ok(numbers)
 }

@@ -2,8 +2,8 @@
 
 use rand::Rng;
 
-use super::room;
 use crate::Result;
+use crate::memory::room;
 use crate::parallel;
 use crate::random::{Purpose, Streams};
 
@@ -43,8 +43,8 @@ fn middle(word: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::noise::tests::check_law;
     use crate::random::AesStreams;
-    use crate::sharing::noise::tests::check_law;
 
     #[test]
     #[expect(clippy::float_cmp, reason = "these are exact")]

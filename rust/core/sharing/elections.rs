@@ -294,10 +294,10 @@ mod tests {
     use rayon::ThreadPoolBuilder;
 
     use super::*;
+    use crate::noise::tests::check_law;
     use crate::parameters::DomainSize;
     use crate::random::AesStreams;
     use crate::sharing::SetSampler;
-    use crate::sharing::noise::tests::check_law;
 
     struct Round {
         codes: Vec<u32>,

@@ -1,7 +1,7 @@
 //! Prime fields: their size, and arithmetic over slices.
 
 use super::elements::Element;
-use super::primality::{is_prime, next_prime};
+use crate::primality::{is_prime, next_prime};
 use crate::{Error, Result};
 
 /// The integers modulo a prime.

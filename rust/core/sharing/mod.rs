@@ -7,8 +7,8 @@
 //! [expands](PrimeField::expand). [`OneHotSharing`] runs this for many users in memory.
 //!
 //! In two-stage sampling a [`SetSampler`] chooses which items a user reports, and
-//! [`two_stage_sums`] adds up the shares of elected users. [`noise`] has integer noise whose law is
-//! exact, drawn by integer comparisons alone.
+//! [`two_stage_sums`] adds up the shares of elected users. Integer noise whose law is exact is in
+//! [`noise`](crate::noise).
 //!
 //! ```
 //! use turnout_core::random::{AesStreams, Purpose, Streams};
@@ -33,10 +33,8 @@ mod elections;
 mod elements;
 mod expansion;
 mod field;
-pub mod noise;
 mod one_hot;
 mod packing;
-mod primality;
 mod sets;
 mod shares;
 mod sums;
@@ -46,7 +44,6 @@ pub use elements::Element;
 pub use expansion::SEED_BYTES;
 pub use field::PrimeField;
 pub use one_hot::{OneHotSharing, OneHotSums};
-pub(crate) use primality::is_prime;
 pub use sets::SetSampler;
 pub use shares::CompressedShares;
 pub use sums::ShareSum;

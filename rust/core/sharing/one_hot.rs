@@ -108,7 +108,7 @@ impl OneHotSharing {
             return Err(crate::frequency::outside("codes", codes, self.domain));
         }
         let chunks = codes.len().div_ceil(CHUNK);
-        let workers = rayon::current_num_threads().clamp(1, chunks.max(1));
+        let workers = parallel::threads().clamp(1, chunks.max(1));
         let next = AtomicUsize::new(0);
         let parts = parallel::map(workers, |_| {
             let mut part = Part::new(self);

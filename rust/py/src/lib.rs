@@ -11,6 +11,7 @@ mod direct_encoding;
 mod errors;
 mod federated;
 mod identity;
+mod integer_noise;
 mod likelihood;
 mod longitudinal;
 mod mean;
@@ -44,6 +45,10 @@ mod _core {
         direct_encoding::DirectEncoding,
         federated::{rounded_gaussian, select_bernoulli},
         identity::keyed_digests,
+        integer_noise::{
+            bernoulli_counts, discrete_gaussian, discrete_gaussian_realized, discrete_laplace,
+            discrete_laplace_piece, discrete_laplace_realized, divide_up, skellam,
+        },
         likelihood::{likelihood_step, support_sums},
         longitudinal::{MemoizedDirect, MemoizedUnary},
         mean::MeanKernel,
@@ -57,10 +62,6 @@ mod _core {
         },
         participation::{design_sums, participants},
         samplers::{SamplerBand, choose_weighted, first_accepted, uniform_integers, uniforms},
-        sharing::noise::{
-            bernoulli_counts, discrete_gaussian, discrete_gaussian_realized, discrete_laplace,
-            discrete_laplace_piece, discrete_laplace_realized, divide_up, skellam,
-        },
         sharing::sets::{SetSampler, two_stage_sums},
         sharing::{PrimeField, ShareSum},
         signing::{ed25519_public_key, ed25519_sign, ed25519_verify},

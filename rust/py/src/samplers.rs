@@ -1,6 +1,7 @@
 //! Binding of `samplers`.
 
 use pyo3::prelude::*;
+use turnout_core::random;
 use turnout_core::samplers::{self, Band};
 
 use crate::arrays::{Out, matrix, vector};
@@ -60,7 +61,7 @@ pub(crate) fn choose_weighted(
 ) -> Result<Out<i64>> {
     let py = weights.py();
     let weights = &*vector("weights", weights)?;
-    run(py, || samplers::choose_many(weights, length, &streams(seed)?)).map(indices)
+    run(py, || random::choose_many(weights, length, &streams(seed)?)).map(indices)
 }
 
 /// Integers below a bound that is at most 2^63, all equally likely.
@@ -72,7 +73,7 @@ pub(crate) fn uniform_integers(
     length: usize,
     seed: Option<Seed>,
 ) -> Result<Out<i64>> {
-    let draws = run(py, || samplers::uniform_integers(bound, length, &streams(seed)?))?;
+    let draws = run(py, || random::uniform_integers(bound, length, &streams(seed)?))?;
     Ok(Out(draws.into_iter().map(u64::cast_signed).collect()))
 }
 

@@ -9,10 +9,10 @@
 
 use crate::frequency::shared::simulation::{nodes, take_part};
 use crate::frequency::{Randomizer, Tally};
+use crate::noise::DiscreteLaplace;
 use crate::parallel;
 use crate::parameters::{DomainSize, Epsilon, Probability};
 use crate::random::{Purpose, Streams, Words, negative_binomial};
-use crate::sharing::noise::DiscreteLaplace;
 use crate::{Error, Result};
 
 /// Codes that share one stream.

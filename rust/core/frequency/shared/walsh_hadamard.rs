@@ -28,7 +28,7 @@ fn transform(values: &mut [i64]) {
             butterflies(low, high);
         }
     });
-    rayon::join(|| transform(low), || transform(high));
+    parallel::join(|| transform(low), || transform(high));
 }
 
 fn serial(values: &mut [i64]) {

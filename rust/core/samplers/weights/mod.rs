@@ -5,7 +5,8 @@ mod root;
 mod tests;
 
 use self::root::Clipped;
-use super::{Band, LARGEST_TOTAL, room};
+use super::{Band, LARGEST_TOTAL};
+use crate::memory::room;
 use crate::{Error, Result};
 
 /// More than the logarithm of any ratio of a weight to its limits: `log 2^62 < 43` and

@@ -6,8 +6,8 @@ use num_traits::One;
 use rayon::ThreadPoolBuilder;
 
 use super::*;
+use crate::noise::tests::check_law;
 use crate::random::AesStreams;
-use crate::sharing::noise::tests::check_law;
 
 fn sampler(size: u64, reported: u64, gamma: Option<f64>) -> Result<SetSampler> {
     let domain = DomainSize::new(size)?;

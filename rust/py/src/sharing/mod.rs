@@ -1,7 +1,6 @@
 //! Binding of `sharing`.
 
 mod field;
-pub(crate) mod noise;
 pub(crate) mod sets;
 mod shares;
 

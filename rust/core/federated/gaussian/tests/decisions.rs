@@ -8,7 +8,7 @@ use super::super::curve::{CELL_FACTOR, Trial, below_fraction, half_square, unit_
 use super::super::lazy::Lazy;
 use super::super::table::{BLOCKS, HEIGHT, PIECES};
 use super::{cell, decay, stream};
-use crate::sharing::noise::tests::Given;
+use crate::noise::tests::Given;
 
 /// A number of given digits, then zeros.
 fn lazy(digits: &BigUint) -> Lazy {

@@ -7,8 +7,8 @@ use super::super::table::CELLS;
 use super::super::{BITS, karney, nearest, rounded_gaussian};
 use super::{area, cell, stream};
 use crate::Result;
+use crate::noise::tests::check_law;
 use crate::random::{AesStream, AesStreams};
-use crate::sharing::noise::tests::check_law;
 
 /// Masses of `-reach..=reach` with the tails at the ends.
 fn masses(bits: u32, reach: i64) -> Vec<f64> {

@@ -9,8 +9,8 @@ use super::super::curve::{
 };
 use super::super::table::{BLOCKS, CELLS, FAR, HEIGHT, PIECES};
 use super::{area, cell, decay, stream};
+use crate::noise::tests::{Given, check_law};
 use crate::random::uniform_below;
-use crate::sharing::noise::tests::{Given, check_law};
 
 const BINS: usize = 16;
 

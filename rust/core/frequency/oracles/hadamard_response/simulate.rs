@@ -3,6 +3,7 @@
 use super::{HadamardResponse, ReportCode};
 use crate::frequency::Tally;
 use crate::frequency::shared::simulation::{fair_coins, nodes, present};
+use crate::parallel;
 use crate::parameters::Probability;
 use crate::random::{Purpose, Streams, Words};
 use crate::{Error, Result};
@@ -78,7 +79,7 @@ fn spread<S: Streams>(wanted: &[Wanted], histogram: &mut [u64], streams: &S, ste
     }
     let (zero, one) = split(wanted, &mut stream);
     let (low, high) = histogram.split_at_mut(wanted.len() / 2);
-    rayon::join(
+    parallel::join(
         || spread(&zero, low, streams, 2 * step),
         || spread(&one, high, streams, 2 * step + 1),
     );

@@ -12,7 +12,7 @@
 //! above it are the digits of `x - h(p)`. Then a point's coordinate in that place, the pivot, is
 //! what the others make it, and no division is needed to have it.
 
-use crate::sharing::is_prime;
+use crate::primality::is_prime;
 
 /// The projective space of `h(t)` points over the field of `r` elements.
 #[derive(Debug, Clone, PartialEq)]

@@ -27,8 +27,8 @@ use crate::frequency::shared::divisor::Divisor;
 use crate::frequency::shared::histogram::{Histogram, position};
 use crate::frequency::{Randomizer, ReportCode};
 use crate::parameters::{DomainSize, Epsilon};
+use crate::primality::is_prime;
 use crate::random::{ExponentialBounds, Words, logarithm_above};
-use crate::sharing::is_prime;
 use crate::{Error, Result};
 
 /// The randomizer of projective geometry response, with reports of type `O`.

@@ -6,9 +6,9 @@ use rayon::ThreadPoolBuilder;
 use super::draw::uniform_numbers;
 use super::*;
 use crate::frequency::{CHUNK, FrequencyOracle, NodeProbabilities, Selection};
+use crate::noise::tests::check_law;
 use crate::parameters::Probability;
 use crate::random::AesStreams;
-use crate::sharing::noise::tests::check_law;
 
 fn build(epsilon: f64, size: u64, subset_size: Option<u64>) -> Result<SubsetSelection> {
     SubsetSelection::new(Epsilon::new(epsilon)?, DomainSize::new(size)?, subset_size)

@@ -2,8 +2,8 @@ use rayon::ThreadPoolBuilder;
 
 use super::*;
 use crate::frequency::{CHUNK, FrequencyOracle, NodeProbabilities, Selection};
+use crate::noise::tests::check_law;
 use crate::random::AesStreams;
-use crate::sharing::noise::tests::check_law;
 
 type Constructor = fn(Epsilon, DomainSize) -> Result<UnaryEncoding>;
 

@@ -24,7 +24,7 @@ pub(in crate::frequency) use counts::{Counts, at_once};
 pub(in crate::frequency) use pool::HashPool;
 pub(in crate::frequency) use vectors::{Instructions, Walk};
 
-use crate::sharing::PrimeField;
+use crate::primality::is_prime;
 
 /// A prime below 2^31, and arithmetic modulo it that takes the same time for all numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Modulus {
 
     /// The largest prime below `2^bits`, for 2 to [`Self::BITS`] bits.
     pub(in crate::frequency) fn below_power(bits: u32) -> Self {
-        let prime = |candidate: &u64| PrimeField::new(*candidate).is_ok();
+        let prime = |candidate: &u64| is_prime(*candidate);
         let bits = bits.clamp(2, Self::BITS);
         // There is one: 3.
         let prime = (3..1_u64 << bits).rev().find(prime).unwrap_or(3);

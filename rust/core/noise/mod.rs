@@ -32,6 +32,7 @@ pub use piece::DiscreteLaplacePiece;
 pub use skellam::Skellam;
 pub use trial::ExponentialTrial;
 
+use crate::memory::room;
 use crate::parallel;
 use crate::random::{Purpose, Streams, decompose};
 use crate::{Error, Result};
@@ -47,13 +48,7 @@ fn in_chunks<S: Streams>(
     streams: &S,
     fill: impl Fn(&mut [i64], &mut S::Stream) + Sync,
 ) -> Result<Vec<i64>> {
-    let mut numbers = Vec::new();
-    numbers.try_reserve_exact(length).map_err(|_| Error::Accounting {
-        argument: "length",
-        value: length as f64,
-        expected: "so small that the numbers fit in memory",
-    })?;
-    numbers.resize(length, 0);
+    let mut numbers = room(length, 0)?;
     parallel::for_each_chunk(&mut numbers, CHUNK, |chunk, numbers| {
         fill(numbers, &mut streams.stream(purpose, chunk as u64));
     });
@@ -65,7 +60,7 @@ fn in_chunks<S: Streams>(
 /// So `parts` pieces of a mean or of a variance never add up to less than the whole.
 ///
 /// ```
-/// use turnout_core::sharing::noise::divide_up;
+/// use turnout_core::noise::divide_up;
 /// assert_eq!(divide_up(26.0, 4)?, 6.5);
 /// assert!(divide_up(1.0, 10)? > 0.1 - 1e-17);
 /// # Ok::<(), turnout_core::Error>(())

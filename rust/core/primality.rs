@@ -30,7 +30,7 @@ pub(crate) fn is_prime(candidate: u64) -> bool {
 }
 
 /// The smallest prime above `bound` and at most `last`.
-pub(super) fn next_prime(bound: u64, last: u64) -> Option<u64> {
+pub(crate) fn next_prime(bound: u64, last: u64) -> Option<u64> {
     // Gaps between primes of 64 bits are below 1600.
     (bound.checked_add(1)?..=last).find(|&candidate| is_prime(candidate))
 }

@@ -85,7 +85,7 @@ pub(super) fn never<R: Rng + ?Sized>(length: u64, rng: &mut R) -> bool {
 ///
 /// ```
 /// use turnout_core::random::{AesStreams, Purpose, Streams};
-/// use turnout_core::sharing::noise::ExponentialTrial;
+/// use turnout_core::noise::ExponentialTrial;
 ///
 /// let mut stream = AesStreams::from_seed(1).stream(Purpose::Simulation, 0);
 /// let trial = ExponentialTrial::new(1, 2)?; // e^-1/2 = 0.607

@@ -28,7 +28,7 @@ use crate::random::{Purpose, Streams, uniform_below};
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
-/// use turnout_core::sharing::noise::DiscreteLaplacePiece;
+/// use turnout_core::noise::DiscreteLaplacePiece;
 ///
 /// let piece = DiscreteLaplacePiece::new(2.0, 1000)?;
 /// let streams = AesStreams::from_operating_system()?;

@@ -20,7 +20,7 @@ const DIGITS: u64 = 3;
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
-/// use turnout_core::sharing::noise::BernoulliCounts;
+/// use turnout_core::noise::BernoulliCounts;
 ///
 /// let dummies = BernoulliCounts::new(100, 0.25)?;
 /// let streams = AesStreams::from_operating_system()?;

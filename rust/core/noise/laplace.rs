@@ -15,7 +15,7 @@ use crate::random::{Purpose, Streams, decompose};
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
-/// use turnout_core::sharing::noise::DiscreteLaplace;
+/// use turnout_core::noise::DiscreteLaplace;
 ///
 /// let noise = DiscreteLaplace::new(2.0)?;
 /// assert_eq!(noise.realized_scale(), (1 << 64, 1 << 63));

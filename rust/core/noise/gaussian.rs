@@ -26,7 +26,7 @@ const FAR_EXPONENT: u64 = 1 << 10;
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
-/// use turnout_core::sharing::noise::DiscreteGaussian;
+/// use turnout_core::noise::DiscreteGaussian;
 ///
 /// let noise = DiscreteGaussian::new(27.8)?;
 /// assert!(noise.realized_variance() >= 27.8);

@@ -20,7 +20,7 @@ const SCATTER_BELOW: f64 = 8.0;
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
-/// use turnout_core::sharing::noise::{Skellam, divide_up};
+/// use turnout_core::noise::{Skellam, divide_up};
 ///
 /// let piece = Skellam::new(divide_up(13.0, 1000)?)?;
 /// let streams = AesStreams::from_operating_system()?;

@@ -1,7 +1,7 @@
-//! Binding of `sharing::noise`.
+//! Binding of `noise`: integer noise whose law is exact.
 
 use pyo3::prelude::*;
-use turnout_core::sharing::noise::{
+use turnout_core::noise::{
     self, BernoulliCounts, DiscreteGaussian, DiscreteLaplace, DiscreteLaplacePiece, Skellam,
 };
 
