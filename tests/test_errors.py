@@ -22,6 +22,12 @@ HIERARCHY: dict[str, tuple[type[BaseException], ...]] = {
     "UnsupportedVersionError": (errors.CorruptDataError, ValueError),
     "ProtocolError": (errors.TurnoutError, RuntimeError),
     "MalformedMessageError": (errors.ProtocolError, errors.CorruptDataError),
+    "ImplausibleSumsError": (
+        errors.ProtocolError,
+        errors.InvalidValueError,
+        RuntimeError,
+        ValueError,
+    ),
     "MissingPartyError": (errors.ProtocolError, RuntimeError),
     "WorkerLostError": (RuntimeError,),
     "BudgetExceededError": (errors.TurnoutError, RuntimeError),

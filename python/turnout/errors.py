@@ -18,6 +18,7 @@ __all__ = [
     "CodeOutsideDomainError",
     "CorruptDataError",
     "EstimatorError",
+    "ImplausibleSumsError",
     "InvalidTypeError",
     "InvalidValueError",
     "MalformedMessageError",
@@ -95,6 +96,14 @@ class ProtocolError(TurnoutError, RuntimeError):
 
 class MalformedMessageError(ProtocolError, CorruptDataError):
     """The bytes of a message are truncated, altered, or hold what the round does not allow."""
+
+
+class ImplausibleSumsError(ProtocolError, InvalidValueError):
+    """Sums that parties who all follow the protocol reach once in a million rounds at most.
+
+    Somebody sent what is not the shares of one item, or a message was altered: nothing is estimated
+    from such sums, and they are not to be published.
+    """
 
 
 class MissingPartyError(ProtocolError):

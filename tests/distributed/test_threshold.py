@@ -16,6 +16,7 @@ import turnout as tn
 import turnout.distributed as td
 from turnout.accounting import SampleAndThreshold
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
+from turnout.frequency import FrequencyEstimate
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5)
 
@@ -71,7 +72,10 @@ def test_intervals_cover_every_count_published_or_not(level: float) -> None:
     mechanism = td.SamplingAggregation(2, users, rate=rate, threshold=threshold)
     counts = np.arange(users + 1)
     seen = np.where(counts >= threshold, counts, 0)
-    limits = [mechanism.estimate(np.array([count, 0])).interval(level) for count in seen.tolist()]
+    # Any two counts, also those whose total is refused.
+    laws = [mechanism.estimation(np.array([count, 0]), users) for count in seen.tolist()]
+    found = (FrequencyEstimate.from_estimation(mechanism, "x", users, users, law) for law in laws)
+    limits = [one.interval(level) for one in found]
     low, high = (np.array([getattr(one, side)[0] for one in limits]) for side in ("low", "high"))
     chance = stats.binom.pmf(counts[None, :], counts[:, None], rate)
     truth = counts[:, None] / users

@@ -22,15 +22,19 @@ from turnout.accounting.values import nonnegative, unit_interval
 from turnout.distributed.field import PrimeField
 from turnout.distributed.results import CostLedger, Costs, Guarantee, RoundResult
 from turnout.domain import Domain, domain_of
-from turnout.errors import InvalidValueError
+from turnout.errors import ImplausibleSumsError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 
 Codes: TypeAlias = npt.NDArray[np.uint32]
+Limits: TypeAlias = tuple[int, int]
 
 _HONEST_BUT_CURIOUS = (
     "everyone follows the protocol: shares carry no proof that they are those of one item"
 )
+#: How often an honest round is refused at most.
+_CHANCE = 1e-6
+
 _MOST_USERS = 2**31 - 1
 _MOST_ITEMS = 2**24
 
@@ -294,8 +298,73 @@ class AggregationMechanism(abc.ABC):
             Frequencies among the received users, and their variances.
         """
 
-    def _check_sums(self, sums: Integers, received: int) -> None:  # noqa: B027
-        """Refuse sums that cannot be; with noise, all can."""
+    @abc.abstractmethod
+    def _reach(self, held: tuple[int, int], items: int, received: int, chance: float) -> Limits:
+        """Bound the sum over some items, if all parties follow the protocol.
+
+        Parameters
+        ----------
+        held
+            How many of the received users hold one of the items: the least and the most.
+        items
+            How many items are added up.
+        received
+            The number of users in the round.
+        chance
+            How likely the sum is beyond the limits at most, whoever holds what.
+        """
+
+    def _unpublished(self, sums: Integers) -> tuple[Integers, Integers]:
+        """Give the least and the most that each sum may have been before it was published."""
+        return sums, sums
+
+    def _implausible(self, sums: Integers, received: int, chance: float = _CHANCE) -> str | None:
+        """Say why sums cannot come from parties that all follow the protocol, or None if they can.
+
+        Every user holds one item, so that the law of the total is known, whoever holds what; and of
+        each item no more users than all of them are counted, and no fewer than none.
+
+        Parameters
+        ----------
+        sums
+            The decoded sum of one round: one whole number for each item.
+        received
+            The number of users that are in it.
+        chance
+            How often honest rounds are found implausible at most.
+
+        Returns
+        -------
+        str or None
+            What is beyond which limits.
+        """
+        size = self.domain.size
+        least, most = self._unpublished(sums)
+        low, high = self._reach((0, received), 1, received, chance / 2.0 / size)
+        wrong = np.flatnonzero((most < low) | (least > high))
+        if wrong.size:
+            first = int(wrong[0])
+            return (
+                f"sums[{first}] is {sums[first]}; where all parties follow the protocol it is "
+                f"between {low} and {high}"
+            )
+        low, high = self._reach((received, received), size, received, chance / 2.0)
+        if low <= int(most.sum()) and int(least.sum()) <= high:
+            return None
+        return (
+            f"the sums add up to {int(sums.sum())}; where all parties follow the protocol, to "
+            f"between {low} and {high}"
+        )
+
+    def _check_sums(self, sums: Integers, received: int) -> None:
+        """Refuse sums that cannot be, or hardly ever are."""
+        reason = self._implausible(sums, received)
+        if reason is not None:
+            raise ImplausibleSumsError(
+                f"{reason}, but for one round in a million at most. A message was altered, or a "
+                "party sent what is not the shares of one item. Do not publish these sums. A new "
+                "round costs privacy again"
+            )
 
     # What follows.
 
@@ -318,6 +387,9 @@ class AggregationMechanism(abc.ABC):
         ------
         InvalidTypeError, InvalidValueError
             If there is not one whole number for each item.
+        ImplausibleSumsError
+            If parties that all follow the protocol reach such sums in one round of a million at
+            most: each sum, and their total, which does not depend on who holds what.
         """
         numbers = _arguments.frequencies("sums", sums, self.domain.size)
         if (numbers != np.floor(numbers)).any():

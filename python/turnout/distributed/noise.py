@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -24,6 +24,7 @@ from turnout.accounting.integer_noise import discrete_gaussian_variance
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.values import positive_up_to
 from turnout.distributed.aggregation import step_seed
+from turnout.distributed.tails import LARGEST_TILT, chernoff
 
 #: The longest transform.
 _LONGEST = 2**22
@@ -31,7 +32,8 @@ _LONGEST = 2**22
 #: What may wrap around in a transform.
 _WRAPPED = 1e-14
 
-_MANY = 2**53
+#: The most pieces that are required, and that are in a sum.
+_MOST_REQUIRED, _MOST_PIECES = 2**53, 2**60
 
 #: How many numbers are drawn at a time.
 _BLOCK = 10_000_000
@@ -76,8 +78,8 @@ class NoiseLaw(abc.ABC):
         settle(
             self,
             parameter=positive_up_to(self.accounted, self.parameter, self.largest),
-            required=integer("required", self.required, least=1, most=_MANY),
-            contributors=integer("contributors", self.contributors, least=0, most=_MANY),
+            required=integer("required", self.required, least=1, most=_MOST_REQUIRED),
+            contributors=integer("contributors", self.contributors, least=0, most=_MOST_PIECES),
         )
 
     @property
@@ -108,7 +110,7 @@ class NoiseLaw(abc.ABC):
 
     def _largest_tilt(self, needed: float) -> float:
         # Beyond it the moments have grown past what is needed.
-        return min(600.0, 2.0 + 2.0 * math.log1p(4.0 * needed / self.variance))
+        return min(LARGEST_TILT, 2.0 + 2.0 * math.log1p(4.0 * needed / self.variance))
 
     def tail_bound(self, probability: float) -> int:
         """Give a bound that the noise passes with at most some probability.
@@ -131,16 +133,8 @@ class NoiseLaw(abc.ABC):
         chance = _arguments.probability("probability", probability)
         if self.variance <= 0.0:
             return 0
-        needed = math.log(2.0 / chance)
-
-        def level(logarithm: float) -> float:
-            # 2 e^(log M - tilt x) is at most the probability from this x on, whatever the tilt.
-            tilt = math.exp(logarithm)
-            return (self._log_moment(tilt) + needed) / tilt
-
-        largest = math.log(self._largest_tilt(needed))
-        reached = _least(level, largest - 50.0, largest)
-        return max(0, math.ceil(reached * (1.0 + 1e-9)) - 1)
+        largest = self._largest_tilt(math.log(2.0 / chance))
+        return max(0, chernoff(self._log_moment, chance / 2.0, largest))
 
     def half_width(self, level: float) -> float:
         """Give a half-width of an interval around zero that holds the noise.
@@ -379,17 +373,3 @@ def _transform_error(length: int, largest: float) -> float:
     """
     unit = 2.0**-53 * math.sqrt(length)
     return unit * (8.0 * math.log2(length) * math.sqrt(largest) + 32.0)
-
-
-def _least(function: Callable[[float], float], low: float, high: float) -> float:
-    """Find the least value of a function that falls and then rises; any of its values is safe.
-
-    Without SciPy, which the device of a user need not load.
-    """
-    for _ in range(80):
-        left, right = (2.0 * low + high) / 3.0, (low + 2.0 * high) / 3.0
-        if function(left) <= function(right):
-            high = right
-        else:
-            low = left
-    return function(high)

@@ -13,6 +13,7 @@ from turnout._types import Array, Floats, Integers
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.intervals import StatisticModel
+from turnout.distributed.aggregation import Limits
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.noise import NOISES, NoiseLaw
 from turnout.distributed.results import Costs
@@ -174,12 +175,18 @@ class NoisyAggregation(Deployed):
         return NOISES[self.noise](self.parameter, self.required_pieces, pieces)
 
     @functools.cached_property
-    def _reach(self) -> int:
+    def _largest_noise(self) -> int:
         return self.law().tail_bound(_WRAPS / self.domain.size)
 
     @property
     def _largest_sum(self) -> int:
-        return self.users + 2 * self._reach
+        return self.users + 2 * self._largest_noise
+
+    def _reach(self, held: Limits, items: int, received: int, chance: float) -> Limits:
+        law = self.law(received)
+        # Of several items the noise is that of so many times as many pieces.
+        noise = dataclasses.replace(law, contributors=items * law.contributors).tail_bound(chance)
+        return held[0] - noise, held[1] + noise
 
     def noise_of_users(self, seed: int | None = None) -> Integers | None:
         """Draw the sum of the pieces of all users; None if the parties add the noise.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import functools
 import math
@@ -15,8 +16,9 @@ from turnout._types import Array, Floats, Integers
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.intervals import StatisticModel
-from turnout.distributed.aggregation import AggregationMechanism
+from turnout.distributed.aggregation import AggregationMechanism, Limits
 from turnout.distributed.results import Costs
+from turnout.distributed.tails import binomials, binomials_least
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
 
@@ -148,10 +150,20 @@ class Sampled(AggregationMechanism):
         """Read field elements as counts."""
         return sums.astype(np.int64)
 
-    def _check_sums(self, sums: Integers, received: int) -> None:
-        most = received + self.contributors * self.dummies
-        expected = f"from 0 to {most}, the users and dummies, if every party followed the protocol"
-        _arguments.refuse_entries("sums", sums, (sums < 0) | (sums > most), expected)
+    @property
+    @abc.abstractmethod
+    def _counted_rate(self) -> float:
+        """The probability that a user is counted for its item."""
+
+    def _reach(self, held: Limits, items: int, received: int, chance: float) -> Limits:
+        del received
+        dummies = items * self.contributors * self.dummies, self._rate
+        low = binomials_least([(held[0], self._counted_rate), dummies], chance / 2.0)
+        return low, binomials([(held[1], self._counted_rate), dummies], chance / 2.0)
+
+    def estimation(self, sums: Integers, received: int) -> Estimation:
+        """Estimate frequencies, with their law, from published sums."""
+        return self._estimation(sums, received, self._counted_rate)
 
     def _estimation(self, sums: Integers, received: int, rate: float) -> Estimation:
         """Estimate from ``Bin(a_j, rate) + Bin(dummies, dummy_rate)`` for each item.

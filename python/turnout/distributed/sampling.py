@@ -184,6 +184,10 @@ class SamplingAggregation(Deployed, Sampled):
         """The probability that a user shares its item."""
         return self._rate
 
+    @property
+    def _counted_rate(self) -> float:
+        return self._rate
+
     def _trust(self) -> list[str]:
         parties, users = super()._trust()
         if self.central:
@@ -206,7 +210,7 @@ class SamplingAggregation(Deployed, Sampled):
     def estimation(self, sums: Integers, received: int) -> Estimation:
         """Estimate frequencies, with their law, from published sums."""
         if self.threshold is None:
-            return self._estimation(sums, received, self._rate)
+            return super().estimation(sums, received)
         frequencies = sums / (received * self._rate)
         # As if a count had been published whatever it was.
         variances = frequencies * (1.0 - self._rate) / (received * self._rate)
@@ -219,11 +223,15 @@ class SamplingAggregation(Deployed, Sampled):
         counts = super().decode(sums)
         return np.where(counts >= (self.threshold or 0), counts, 0)
 
+    def _unpublished(self, sums: Integers) -> tuple[Integers, Integers]:
+        withheld = max((self.threshold or 0) - 1, 0)
+        return sums, np.where(sums == 0, withheld, sums)
+
     def _check_sums(self, sums: Integers, received: int) -> None:
-        super()._check_sums(sums, received)
         below = (sums > 0) & (sums < (self.threshold or 0))
         expected = f"0 or at least the threshold {self.threshold}"
         _arguments.refuse_entries("sums", sums, below, expected)
+        super()._check_sums(sums, received)
 
     def variances(self, frequencies: npt.ArrayLike) -> Floats:
         """Compute the exact variances of the estimated frequencies.

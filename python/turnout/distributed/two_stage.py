@@ -24,7 +24,6 @@ from turnout.distributed.payloads import bits_size
 from turnout.distributed.results import CostLedger, Costs
 from turnout.distributed.sampled import Sampled
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimation.estimators import Estimation
 
 #: Sets are drawn and shared in one piece; this many entries of them are the most.
 _MOST_SET_ENTRIES = 200_000_000
@@ -212,6 +211,10 @@ class TwoStageSampling(Sampled):
         return self._rate * self.own_probability
 
     @property
+    def _counted_rate(self) -> float:
+        return self.sampling_probability
+
+    @property
     def reporting_epsilon(self) -> float:
         """The exact local guarantee eps* of a set, rounded up; 0 for uniform reporting.
 
@@ -379,10 +382,6 @@ class TwoStageSampling(Sampled):
             counts[np.flatnonzero(own >= 0), own[own >= 0]] = 0  # what a user keeps for itself
             users.count_bundles(counts[counts > 0], field.bits)
         users.count_bundles(member.sum(axis=0).astype(np.int64), field.bits)
-
-    def estimation(self, sums: Integers, received: int) -> Estimation:
-        """Estimate frequencies, with their law, from published sums."""
-        return self._estimation(sums, received, self.sampling_probability)
 
 
 def checked_gamma(gamma: object) -> float:
