@@ -185,6 +185,7 @@ def test_what_is_gathered_is_tallied_whether_bad_messages_are_counted_or_refused
     assert tally == HALF.oracle.tally(counted.reports)
     assert tally.support.tolist() == HALF.oracle.tally(HALF.gather(messages, 10)).support.tolist()
     assert (tally.received, tally.nodes, counted.refused, counted.repeated) == (3, 10, 1, 1)
+    assert tally.left_out.refused == 1
     with pytest.raises(PlanMismatchError):
         tn.DirectEncoding(2.0, 4).tally(counted)
 

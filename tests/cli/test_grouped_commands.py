@@ -15,6 +15,7 @@ import pytest
 
 import turnout as tn
 from turnout.cli.showing import estimates
+from turnout.collecting.report_files import write_reports
 
 Run = Callable[..., Any]
 ORACLE = tn.OptimizedUnaryEncoding(2.0, tn.Domain(["never", "once", "often"]))
@@ -220,3 +221,81 @@ def test_a_table_of_groups_is_written(
     assert found.column_names == expected.column_names
     assert found["frequency"].to_pylist() == expected["frequency"].to_pylist()
     assert turnout(command, grouped_file, "-o", tmp_path / "shares.txt").exit_code == 2
+
+
+DAYS = [datetime.date(2026, 3, day) for day in (2, 3, 4)]
+
+
+def test_tallies_of_days_become_a_series(tmp_path: Path, turnout: Run) -> None:
+    """As they lie about: one tally of each evening, counted from that day's reports."""
+    expected = {}
+    for number, day in enumerate(DAYS):
+        reports = ORACLE.randomize(["never"] * 60 + ["once"] * (20 * number), seed=number)
+        write_reports(reports, tmp_path / f"{day}.parquet")
+        evening = ("tally", tmp_path / f"{day}.parquet", "-o", tmp_path / "days" / f"{day}.tally")
+        (tmp_path / "days").mkdir(exist_ok=True)
+        assert turnout(*evening).exit_code == 0
+        expected[day] = ORACLE.tally(reports)
+    series = tn.GroupedTally(["day"], expected)
+    target = tmp_path / "series.tally"
+    files = [tmp_path / "days" / f"{day}.tally" for day in DAYS]
+    for sources in (files, [tmp_path / "days"], [tmp_path / "days" / "*.tally"]):
+        result = turnout("tally", *sources, "--by-file", "day", "-o", target, "--json")
+        assert result.exit_code == 0, result.stderr
+        assert json.loads(result.stdout)["groups"] == {"columns": ["day"], "number": 3}
+        assert tn.GroupedTally.from_bytes(target.read_bytes()) == series
+    shown = json.loads(turnout("estimate", target, "--by", "day", "--json").stdout)
+    assert shown["estimates"][0]["group"] == {"day": "2026-03-02"}
+    page = tmp_path / "days.html"
+    assert turnout("report", target, "-o", page).exit_code == 0
+    assert "Day: 2026-03-02 to 2026-03-04" in page.read_text(encoding="utf-8")
+    # The files of reports themselves, on the command line and in Python.
+    result = turnout("tally", tmp_path / "*.parquet", "--by-file", "day", "-o", target)
+    assert result.exit_code == 0, result.stderr
+    assert tn.GroupedTally.from_bytes(target.read_bytes()) == series
+    reports = tn.pipeline.open_reports(str(tmp_path / "*.parquet"), by_file="day")
+    assert reports.tally(group_by="day") == series
+    # Without it they add up.
+    turnout("tally", *files, "-o", target)
+    assert tn.Tally.from_bytes(target.read_bytes()) == series.total
+
+
+def test_groups_of_tallies_are_kept_beside_their_days(
+    grouped: tn.GroupedTally, tmp_path: Path, turnout: Run
+) -> None:
+    for day in (1, 2, 4):
+        date = datetime.date(2026, 3, day)
+        one = grouped.select(day=date).over("country")
+        (tmp_path / f"{date}.tally").write_bytes(one.to_bytes())
+    target = tmp_path / "all.bin"
+    start = ("tally", tmp_path / "*.tally", "-o", target, "--allow-equal", "--by-file", "day")
+    assert turnout(*start).exit_code == 0
+    assert tn.GroupedTally.from_bytes(target.read_bytes()) == grouped
+    assert turnout(*start, "--group-by", "country").exit_code == 0
+    assert tn.GroupedTally.from_bytes(target.read_bytes()) == grouped
+    refused = turnout("tally", tmp_path / "*.tally", "-o", target, "--by-file", "country")
+    assert refused.exit_code == 1
+    assert "country" in refused.stderr
+
+
+def test_the_reports_of_a_job_are_called_by_its_folder(
+    people: Path, tmp_path: Path, turnout: Run
+) -> None:
+    days = [tmp_path / "jobs" / str(day) for day in DAYS[:2]]
+    (tmp_path / "jobs").mkdir()
+    for folder in days:
+        labels = ("--labels", "never,once,often")
+        assert (
+            turnout("randomize", people, "-c", "answer", "-e", 2, *labels, "-o", folder).exit_code
+            == 0
+        )
+    target = tmp_path / "days.tally"
+    for sources in (days, [tmp_path / "jobs"]):
+        assert turnout("tally", *sources, "--by-file", "day", "-o", target).exit_code == 0
+        found = tn.GroupedTally.from_bytes(target.read_bytes())
+        assert {key: one.nodes for key, one in found.items()} == {(day,): 600 for day in DAYS[:2]}
+    twice = tmp_path / "day=2026-03-02"
+    days[0].rename(twice)
+    refused = turnout("tally", twice, "--by-file", "day", "-o", target)
+    assert refused.exit_code == 1
+    assert "'day' is named twice; --by-file must be another name" in refused.stderr

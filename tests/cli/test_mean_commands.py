@@ -292,7 +292,6 @@ def test_the_plan_of_a_mean_is_written_and_randomizes(
         (("--mean", "0:24", "--oracle", "direct-encoding"), "auto, duchi, hybrid, piecewise"),
         (("--mean", "0:24", "--participation", 2), "at most 1"),
         (("--mean", "0:24", "--epsilon", "1:2"), "is not a number"),
-        (("--participation", 0.5, "-k", 3, "-n", 10), "only --mean and --distribution take it"),
         (("-k", 3), "say how many people there are"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import turnout as tn
+from turnout.collecting.report_files import write_reports
 from turnout.collecting.tally import read_tally
 from turnout.frequency.longitudinal import Memoized
 
@@ -97,7 +98,7 @@ def test_what_is_refused_repeated_and_improbable_is_counted(tmp_path: Path, turn
     target.unlink()
     result = turnout(*arguments, "--on-bad", "refuse")
     assert result.exit_code == 1
-    assert f"{one} and 1 more: messages[6] is no message of turnout" in result.stderr
+    assert f"{one}: messages[6] is no message of turnout" in result.stderr
     assert not target.exists()
 
 
@@ -169,12 +170,130 @@ def test_a_plan_that_has_expired_is_taken_for_messages_of_before(
     assert turnout(*arguments, "--received", "yesterday").exit_code == 2
 
 
-def test_messages_have_no_groups_and_the_refusal_says_so(
+def test_messages_that_carry_no_groups_are_refused_with_the_way_out(
     tmp_path: Path, plan_file: Path, turnout: Run
 ) -> None:
     day = write(tmp_path / "day.jsonl", sent(PLANS["direct"], 5))
+    target = tmp_path / "day.tally"
     result = turnout(
-        "tally", day, "--plan", plan_file, "--nodes", 5, "--group-by", "region", "-o", day
+        "tally", day, "--plan", plan_file, "--nodes", 5, "--group-by", "region", "-o", target
     )
     assert result.exit_code == 1
-    assert "is a file of messages, which say nothing of groups" in result.stderr
+    assert "whose plan lists no group 'region'" in result.stderr
+    assert "--by-file makes each file a group" in result.stderr
+    assert not target.exists()
+
+
+def test_groups_that_messages_carry_are_kept(tmp_path: Path, turnout: Run) -> None:
+    plan = tn.Plan(
+        tn.DirectEncoding(2.0, ["no", "yes"]), tn.Everyone(), groups={"region": ["N", "S"]}
+    )
+    plan.write(tmp_path / "plan.json")
+    days = {"2026-03-02": ("N", "S"), "2026-03-03": ("N", "N")}
+    for day, regions in days.items():
+        messages = [plan.report("yes", group=region) or b"" for region in regions]
+        write(tmp_path / f"{day}.jsonl", messages)
+    start = ("tally", tmp_path / "*.jsonl", "--plan", tmp_path / "plan.json")
+    target = tmp_path / "out.tally"
+    found = {}
+    for name, options in {
+        "all": (),
+        "region": ("--group-by", "region"),
+        "both": ("--group-by", "region", "--by-file", "day"),
+    }.items():
+        assert turnout(*start, *options, "-o", target).exit_code == 0
+        data = target.read_bytes()
+        found[name] = read_tally(data) if name == "all" else tn.GroupedTally.from_bytes(data)
+    first, second = (date.fromisoformat(day) for day in days)
+    assert found["all"].received == 4
+    assert {key: one.received for key, one in found["region"].items()} == {("N",): 3, ("S",): 1}
+    assert found["both"].names == ("region", "day")
+    assert {key: one.received for key, one in found["both"].items()} == {
+        ("N", first): 1, ("N", second): 2, ("S", first): 1
+    }  # fmt: skip
+    refused = turnout(*start, "--nodes", 4, "-o", target)
+    assert refused.exit_code == 1
+    assert "turnout.Collector" in refused.stderr
+
+
+def days_of_messages(folder: Path) -> dict[date, list[bytes]]:
+    """Three days of 40 people, and a message of the first day that came in again on the second."""
+    days = {date(2026, 3, day): sent(PLANS["direct"], 40) for day in (2, 3, 4)}
+    first, second, _ = days
+    folder.mkdir()
+    for day, messages in days.items():
+        again = [days[first][0], b"{}"] if day == second else []
+        write(folder / f"{day}.jsonl", [*again, *messages])
+    return days
+
+
+def test_a_folder_of_messages_becomes_a_series_by_day(
+    tmp_path: Path, plan_file: Path, turnout: Run
+) -> None:
+    plan, target, folder = PLANS["direct"], tmp_path / "days.tally", tmp_path / "messages"
+    days = days_of_messages(folder)
+    start = ("tally", folder, "--plan", plan_file, "--by-file", "day", "-o", target)
+    result = turnout(*start, "--nodes", 40, "--nodes", "2026-03-04=50", "--json")
+    assert result.exit_code == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert answer["groups"] == {"columns": ["day"], "number": 3}
+    assert (answer["files"], answer["nodes"]) == (3, 130)
+    assert answer["messages"]["repeated"] == 1
+    assert answer["messages"]["refusals"]["malformed"] == 1
+    found = tn.GroupedTally.from_bytes(target.read_bytes())
+    for day, messages in days.items():
+        nodes = 50 if day == date(2026, 3, 4) else 40
+        bad = [b"{}"] if day == date(2026, 3, 3) else []
+        expected = plan.gather([*messages, *bad], nodes, on_bad="count")
+        assert found[day] == plan.oracle.tally(expected)
+        assert found[day].left_out.refused == len(bad)
+    assert found.estimate().series().times == list(days)
+    page = tmp_path / "days.html"
+    assert turnout("report", target, "-o", page).exit_code == 0
+    assert "2026-03-02 to 2026-03-04" in page.read_text(encoding="utf-8")
+    # The same messages in folders of their days, which --group-by takes.
+    for day in days:
+        place = tmp_path / "folders" / f"day={day}"
+        place.mkdir(parents=True)
+        (folder / f"{day}.jsonl").rename(place / "all.jsonl")
+    other = tmp_path / "other.tally"
+    nodes = ("--nodes", 40, "--nodes", "2026-03-04=50")
+    again = ("tally", tmp_path / "folders", "--plan", plan_file, "--group-by", "day", *nodes)
+    assert turnout(*again, "-o", other).exit_code == 0
+    assert tn.GroupedTally.from_bytes(other.read_bytes()) == found
+
+
+def test_the_people_asked_are_said_for_every_day(
+    tmp_path: Path, plan_file: Path, turnout: Run
+) -> None:
+    folder, target = tmp_path / "messages", tmp_path / "days.tally"
+    days_of_messages(folder)
+    start = ("tally", folder, "--plan", plan_file, "-o", target, "--by-file", "day")
+    for options, code, words in (
+        ((), 1, "2026-03-02.jsonl: --nodes must say how many people were asked"),
+        (("--nodes", "2026-03-02=40"), 1, "2026-03-03.jsonl: --nodes must say"),
+        (("--nodes", 40, "--nodes", "2026-03-05=1"), 1, "no group '2026-03-05', but the groups"),
+        (("--nodes", 1), 1, "2026-03-02.jsonl: --nodes must be at least the number of messages"),
+        (("--nodes", "many"), 2, "'many' is not a number of people"),
+        (("--nodes", -1), 2, "'-1' is not a number of people"),
+        (("--nodes", 1, "--nodes", 2), 2, "says a number twice"),
+        (("--nodes", 40, "--on-bad", "refuse"), 1, "2026-03-03.jsonl: messages[1] is no message"),
+    ):
+        result = turnout(*start, *options)
+        assert result.exit_code == code, (options, result.stderr)
+        assert words in " ".join(result.stderr.replace("│", "").split()), result.stderr
+    result = turnout(*start[:-2], "--nodes", "2026-03-02=40")
+    assert "there is no group '2026-03-02', but no groups" in result.stderr
+    assert not target.exists()
+
+
+def test_a_folder_with_messages_and_reports_is_refused(
+    tmp_path: Path, plan_file: Path, turnout: Run
+) -> None:
+    folder, target = tmp_path / "both", tmp_path / "all.tally"
+    days_of_messages(folder)
+    reports = PLANS["direct"].oracle.randomize(["no"], participation=HALF)
+    write_reports(reports, folder / "a.parquet")
+    result = turnout("tally", folder, "--plan", plan_file, "--nodes", 40, "-o", target)
+    assert result.exit_code == 1
+    assert "holds files of reports and files of messages" in result.stderr

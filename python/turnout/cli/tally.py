@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from turnout import GroupedTally, Plan, metrics
-from turnout._files import atomic_write, open_regular
+from turnout._files import atomic_write
 from turnout.cli import options
+from turnout.cli.messages import Asked, OnBad, count_messages, is_messages
 from turnout.cli.running import note, refusing
 from turnout.cli.tables import print_json, tell
-from turnout.cli.tallies import REPORT_SUFFIXES, Counts, merged, read_tallies, refuse_repeats
+from turnout.cli.tallies import REPORT_SUFFIXES, Counts, merged, read_tallies
+from turnout.collecting.keys import Key
+from turnout.collecting.left_out import NOTHING
 from turnout.collecting.report_files import MAX_MEMORY
-from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidValueError, PlanExpiredError, TurnoutError
+from turnout.errors import InvalidValueError
 from turnout.pipeline import ReportSet, open_reports
+from turnout.pipeline.report_counting import PlacedFile, named_files
+from turnout.pipeline.sources.files import searched
 from turnout.reporting import words
 from turnout.reporting.telling import telling
 from turnout.reporting.words import file_size, number
-
-#: What names of files of messages end in.
-_MESSAGE_SUFFIXES = (".jsonl", ".ndjson")
-
-OnBad = Literal["count", "refuse"]
 
 _check_memory = options.accepting(
     lambda value: 1e-9 <= value < 1e9, "a number of gigabytes (10^9 bytes)"
@@ -42,6 +40,7 @@ def tally(
     *,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="OUT")],
     group_by: list[str] | None = None,
+    by_file: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
     duplicates: Annotated[
         Literal["refuse", "first"] | None, typer.Option(metavar="refuse|first")
     ] = None,
@@ -49,7 +48,9 @@ def tally(
     workers: Annotated[int | None, typer.Option(min=1)] = None,
     plan_file: Annotated[Path | None, typer.Option("--plan", metavar="FILE")] = None,
     public_key: options.PublicKey = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", "-n", min=0)] = None,
+    nodes: Annotated[
+        list[str] | None, typer.Option("--nodes", "-n", metavar="[GROUP=]NUMBER")
+    ] = None,
     on_bad: OnBad = "count",
     received: Annotated[Any, typer.Option(metavar="TIME", parser=options.moment)] = None,
     as_json: options.AsJson = False,
@@ -65,11 +66,15 @@ def tally(
     so each region may count its own files. Files are read batch by batch, several at once.
 
     With --group-by the tally holds one for each group, and turnout estimate makes a table of them.
+    With --by-file each file is a group: --by-file day makes a series of files that are called by
+    their day, such as 2026-03-02.jsonl, be they messages, reports or tallies. The reports of a job
+    are called by its folder.
 
     A file of messages (.jsonl) has one a line, as devices send them. --plan says under which plan;
-    where not everyone takes part, --nodes says how many people were asked. A message that is there
-    twice, in one file or in several, counts once; messages that are none of the plan are left out
-    and counted.
+    where not everyone takes part, --nodes says how many people were asked: in all, or with
+    --by-file in each file, where --nodes NAME=NUMBER is for one. A message that is there twice, in
+    one file or in several, counts once, in the first; messages that are none of the plan are left
+    out and counted.
 
     --json prints output, files, nodes, received, left_out (rows and messages that do not count, by
     reason), plan, groups (null, or their columns and number), improbable (reports of the files that
@@ -85,15 +90,21 @@ def tally(
 
         turnout tally day.jsonl --plan plan.json --nodes 100000 -o day.tally
 
+        turnout tally messages/ --plan plan.json --nodes 100000 --by-file day -o days.tally
+
+        turnout tally monday.tally tuesday.tally --by-file day -o week.tally
+
     Parameters
     ----------
     sources
-        Report files (.parquet, .arrow), folders of them, quoted patterns, files of messages
-        (.jsonl), and tallies made earlier, of one plan.
+        Report files (.parquet, .arrow), files of messages (.jsonl), tallies made earlier, folders
+        of them (of one kind each) and quoted patterns; all of one plan.
     target
         File for the tally.
     group_by
         Keep a tally for each group: a column of the reports or a folder NAME=VALUE.
+    by_file
+        Make each file a group, in a column of this name.
     duplicates
         Look for second reports with one pseudonym, and refuse them or leave them out.
     partial
@@ -103,7 +114,7 @@ def tally(
     plan_file
         The plan of all of them; files of messages need it.
     nodes
-        How many people were asked for messages, silent ones included.
+        How many people were asked for messages, silent ones included; repeatable.
     on_bad
         Leave bad messages out and count them, or refuse all.
     received
@@ -111,53 +122,37 @@ def tally(
     max_memory
         Memory that the counts of a file may take up.
     """
-    sent = [Path(source) for source in sources if _is_messages(source)]
-    if plan_file is None:
-        if sent:
-            raise InvalidValueError(
-                f"{sent[0]}: is a file of messages, which do not say what they mean: --plan FILE "
-                "does"
-            )
-        options.refuse_given(context, ("public_key",), "needs --plan")
-    if not sent:
-        options.refuse_given(
-            context, ("nodes", "received"), "is for files of messages (.jsonl) only"
-        )
-    names = tuple(group_by or ())
-    if names and sent:
-        raise InvalidValueError(
-            f"--group-by: {sent[0]} is a file of messages, which say nothing of groups; tally the "
-            "messages of each group by themselves"
-        )
-    others = [source for source in sources if not _is_messages(source)]
-    made, reports = _sorted_out(others, partial)
-    inputs = [*made, *sent, *(reports.paths if reports is not None else ())]
-    options.refuse_overwriting_inputs(target, inputs if plan_file is None else [*inputs, plan_file])
-    if duplicates is not None and (made or sent):
-        kind = "a tally" if made else "a file of messages"
-        raise InvalidValueError(
-            f"--duplicates: {[*made, *sent][0]} is {kind}, in which there are no pseudonyms"
-        )
+    names = (*(group_by or ()), *((by_file,) if by_file is not None else ()))
+    given = _sorted_out(sources, by_file, partial)
+    _refuse_contradictions(context, given, plan_file, duplicates)
+    inputs = [*given.paths, *([] if plan_file is None else [plan_file])]
+    options.refuse_overwriting_inputs(target, inputs)
     plan = None if plan_file is None else Plan.read(plan_file, public_key=public_key)
     counted = [
-        (str(path), _regrouped(path, one, names))
-        for path, one in read_tallies(made, allow_equal=allow_equal)
+        (str(file.path), _regrouped(file, one, names, by_file))
+        for file, (_, one) in zip(
+            given.tallies,
+            read_tallies([file.path for file in given.tallies], allow_equal=allow_equal),
+            strict=True,
+        )
     ]
     fresh: list[tuple[str, Counts]] = []
     improbable, messages = 0, None
-    if reports is not None:
+    if given.reports is not None:
         one, improbable = _counted(
-            reports,
+            given.reports,
             group_by=names or None,
             duplicates=duplicates,
             workers=workers,
             max_memory=round(max_memory * 10**9),
         )
-        fresh.append((str((reports.paths or [Path(sources[0])])[0]), one))
-    if plan is not None and sent:
-        refuse_repeats(sent)
-        put, messages = _gathered(sent, plan, nodes, on_bad, received)
-        fresh.append((str(sent[0]), put))
+        fresh.append((str((given.reports.paths or [Path(sources[0])])[0]), one))
+    if plan is not None and given.messages:
+        asked = Asked.read(nodes or ())
+        put, messages = count_messages(
+            given.messages, plan, names, asked, on_bad=on_bad, received=received
+        )
+        fresh.append((str(given.messages[0].path), put))
     if plan is not None:
         for name, part in [*fresh, *counted]:
             plan.check_same(part.plan, name)
@@ -165,7 +160,7 @@ def tally(
     result = merged([*fresh, *counted])
     with atomic_write(target) as temporary:
         temporary.write_bytes(result.to_bytes())
-    files = len(made) + len(sent) + (0 if reports is None else len(reports))
+    files = len(given.paths)
     if as_json:
         counts = {"improbable": improbable, "messages": messages}
         print_json({"output": str(target), "files": files, **_described(result), **counts})
@@ -177,6 +172,87 @@ def tally(
         words = f"{improbable:,} of the files' reports, which count and honest nodes hardly send"
         rows.insert(-1, ("improbable", words))
     tell(f"Tally in {target}", rows)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What is counted: tallies, files of messages, and files of reports."""
+
+    tallies: Sequence[PlacedFile]
+    messages: Sequence[PlacedFile]
+    reports: ReportSet | None
+
+    @property
+    def paths(self) -> list[Path]:
+        """All files."""
+        reports = () if self.reports is None else self.reports.paths
+        return [*(file.path for file in (*self.tallies, *self.messages)), *reports]
+
+
+def _sorted_out(sources: Sequence[str], by_file: str | None, partial: bool) -> _Given:
+    """Tell tallies, messages and reports from each other.
+
+    Raises
+    ------
+    InvalidValueError
+        If a folder or a pattern holds both reports and messages, or nothing that can be counted.
+    """
+    tallies, messages, reports = [], [], []
+    for source in sources:
+        path = Path(source)
+        found = [path] if path.is_file() else _files_at(source)
+        of_messages = any(map(is_messages, found))
+        of_reports = any(map(_is_reports, found))
+        if of_messages and of_reports:
+            raise InvalidValueError(
+                f"{source}: holds files of reports and files of messages, which may be of the same "
+                "people: name those that count"
+            )
+        if of_messages:
+            messages.append(source)
+        elif found and not of_reports and (path.is_file() or any(map(_is_tally, found))):
+            tallies.append(source)
+        else:
+            reports.append(source)
+    return _Given(
+        named_files(tallies, _is_tally, by_file),
+        named_files(messages, is_messages, by_file),
+        open_reports(reports, partial=partial, by_file=by_file) if reports else None,
+    )
+
+
+def _files_at(source: str) -> list[Path]:
+    return [path for _, _, files in searched("paths", source, Path.is_file) for path in files]
+
+
+def _is_reports(path: Path) -> bool:
+    return path.suffix.lower() in REPORT_SUFFIXES
+
+
+def _is_tally(path: Path) -> bool:
+    return path.suffix.lower() == ".tally"
+
+
+def _refuse_contradictions(
+    context: typer.Context, given: _Given, plan_file: Path | None, duplicates: str | None
+) -> None:
+    """Refuse options that say nothing of what is counted."""
+    if plan_file is None:
+        if given.messages:
+            raise InvalidValueError(
+                f"{given.messages[0].path}: is a file of messages, which do not say what they "
+                "mean: --plan FILE does"
+            )
+        options.refuse_given(context, ("public_key",), "needs --plan")
+    if not given.messages:
+        options.refuse_given(
+            context, ("nodes", "received"), "is for files of messages (.jsonl) only"
+        )
+    if duplicates is not None and (given.tallies or given.messages):
+        kind = "a tally" if given.tallies else "a file of messages"
+        raise InvalidValueError(
+            f"--duplicates: {given.paths[0]} is {kind}, in which there are no pseudonyms"
+        )
 
 
 def _counted(reports: ReportSet, **how: Any) -> tuple[Counts, int]:
@@ -217,28 +293,30 @@ def _total(tally: Counts) -> Any:
     return tally.total if isinstance(tally, GroupedTally) else tally
 
 
-def _is_messages(source: str) -> bool:
-    return Path(source).suffix.lower() in _MESSAGE_SUFFIXES
-
-
-def _sorted_out(sources: Sequence[str], partial: bool) -> tuple[list[Path], ReportSet | None]:
-    """Tell tallies from reports."""
-    made = [
-        path
-        for path in map(Path, sources)
-        if path.is_file() and path.suffix.lower() not in REPORT_SUFFIXES
-    ]
-    reports = [source for source in sources if Path(source) not in made]
-    return made, open_reports(reports, partial=partial) if reports else None
-
-
-def _regrouped(path: Path, found: Counts, names: tuple[str, ...]) -> Counts:
-    """Keep the groups of a tally that are wanted."""
-    if not names:
+def _regrouped(
+    file: PlacedFile, found: Counts, names: tuple[str, ...], by_file: str | None
+) -> Counts:
+    """Keep the groups of a tally that are wanted; the file's own name and folders are some."""
+    values = dict(file.partitions)
+    own = found.names if isinstance(found, GroupedTally) else ()
+    if own and names == (by_file,):
+        # All groups that there are, in each file.
+        names = (*own, *names)
+    if not names or names == own:
         return found
-    if not isinstance(found, GroupedTally):
-        raise InvalidValueError(f"--group-by: {path} is a tally without groups")
-    return found if names == found.names else found.over(*names)
+    inner = tuple(name for name in names if name not in values)
+    if inner and not isinstance(found, GroupedTally):
+        raise InvalidValueError(f"--group-by: {file.path} is a tally without groups")
+    parts: dict[Key, Any] = {(): _total(found)}
+    of_no_group = NOTHING
+    if isinstance(found, GroupedTally) and inner:
+        of_no_group = found.of_no_group
+        parts = dict((found if inner == own else found.over(*inner)).items())
+    tallies = {}
+    for key, one in parts.items():
+        known = values | dict(zip(inner, key, strict=True))
+        tallies[tuple(known[name] for name in names)] = one
+    return GroupedTally(names, tallies, plan=found.plan, of_no_group=of_no_group)
 
 
 def _described(result: Counts) -> dict[str, Any]:
@@ -275,7 +353,7 @@ def _summary(result: Counts, target: Path, files: int) -> list[tuple[str, str]]:
 
 
 def _rows_of_messages(counted: dict[str, Any]) -> list[tuple[str, str]]:
-    """Say what became of messages, one name and value an entry: see :func:`_gathered`."""
+    """Say what became of messages, one name and value an entry: see :func:`count_messages`."""
     refusals = counted["refusals"]
     kinds = [f"{count:,} {kind.replace('_', ' ')}" for kind, count in refusals.items() if count]
     why = f": {', '.join(kinds)}" if kinds else ""
@@ -285,58 +363,3 @@ def _rows_of_messages(counted: dict[str, Any]) -> list[tuple[str, str]]:
         ("refused", f"{sum(refusals.values()):,}{why}"),
         ("improbable", f"{counted['improbable']:,}, which count and honest devices hardly send"),
     ]
-
-
-def _gathered(
-    paths: Sequence[Path],
-    plan: Plan,
-    nodes: int | None,
-    on_bad: OnBad,
-    received: datetime | None,
-) -> tuple[BaseTally, dict[str, Any]]:
-    """Put the messages of some files together: one that is there twice counts once.
-
-    Returns
-    -------
-    tally, counted
-        The tally; how many messages were ``read``, ``counted`` and ``repeated``, the ``refusals``
-        by kind, and how many that count are ``improbable``: an honest device hardly ever sends
-        them.
-
-    Raises
-    ------
-    TurnoutError
-        As :meth:`turnout.Plan.gather`; the position of a message counts the lines of all files.
-    OSError
-        If a file cannot be read.
-    """
-    if nodes is None and plan.participation.uniform_rate not in (None, 1.0):
-        raise InvalidValueError(
-            f"{paths[0]}: --nodes must say how many people were asked: under "
-            f"{plan.participation!r} silent ones send nothing"
-        )
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(open_regular(path)) for path in paths]
-        lines = list(itertools.chain.from_iterable(files))
-    try:
-        found = plan.gather(lines, nodes, on_bad="count", received=received)
-        if on_bad == "refuse" and found.refused:
-            plan.gather(lines, nodes, on_bad="refuse", received=received)
-    except PlanExpiredError as error:
-        raise PlanExpiredError(
-            f"{_named(paths)}: {error}: --received says when the messages came in"
-        ) from error
-    except TurnoutError as error:
-        raise type(error)(f"{_named(paths)}: {error}") from error
-    counted = {
-        "read": len(lines),
-        "counted": len(found.reports),
-        "repeated": found.repeated,
-        "refusals": found.refusals,
-        "improbable": found.improbable,
-    }
-    return plan.oracle.tally(found.reports), counted
-
-
-def _named(paths: Sequence[Path]) -> str:
-    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

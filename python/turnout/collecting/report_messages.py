@@ -163,7 +163,7 @@ def gather(
     refusals = batch.refusals_by_kind()
     codes = batch.codes()
     refused, asked = sum(refusals.values()), nodes
-    nodes = _nodes(plan, asked, len(codes), refused=refused)
+    nodes = checked_nodes(plan, asked, len(codes), refused=refused)
     reports = plan.oracle.reports(plan.participation, codes, nodes)
     left_out = LeftOut(unanswered=max((asked or 0) - nodes, 0), refused=refused)
     if left_out:
@@ -184,7 +184,7 @@ def tell(refused: int, repeated: int) -> None:
         _LOGGER.warning("messages that were there before and count once: %d", repeated)
 
 
-def _nodes(plan: Any, nodes: int | None, good: int, *, refused: int) -> int:
+def checked_nodes(plan: Any, nodes: int | None, good: int, *, refused: int) -> int:
     """Check the number of people against that of good messages; bad ones may be anybody's."""
     everyone = plan.everyone_reports
     if nodes is not None and (good > nodes or (everyone and nodes > good + refused)):

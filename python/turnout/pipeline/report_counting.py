@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -62,7 +62,9 @@ class PlacedFile:
         return PlacedFile, (self.path.absolute(), self.partitions)
 
 
-def placed_files(places: Sequence[str], *, partial: bool) -> tuple[list[PlacedFile], list[Job]]:
+def placed_files(
+    places: Sequence[str], *, partial: bool, by_file: str | None = None
+) -> tuple[list[PlacedFile], list[Job]]:
     """Find the files of reports at some places, in order, and the jobs that wrote them.
 
     Parameters
@@ -71,6 +73,9 @@ def placed_files(places: Sequence[str], *, partial: bool) -> tuple[list[PlacedFi
         Files, folders and patterns.
     partial
         Whether a folder whose job is not complete is taken with the parts that are there.
+    by_file
+        The name under which each file has its own name as a value, and a part of a job that of the
+        job's folder.
 
     Raises
     ------
@@ -80,7 +85,7 @@ def placed_files(places: Sequence[str], *, partial: bool) -> tuple[list[PlacedFi
     OSError
         If a place does not exist, or a folder cannot be read.
     """
-    partitions: dict[Path, list[tuple[str, str | None]]] = {}
+    partitions: dict[Path, Partitions] = {}
     jobs: list[Job] = []
     real: dict[Path, Path] = {}
     for text in places:
@@ -91,20 +96,80 @@ def placed_files(places: Sequence[str], *, partial: bool) -> tuple[list[PlacedFi
                 _check_job(job, partial)
                 jobs.append(job)
             for path in files:
-                if real.setdefault(path.resolve(), path) is not path:
-                    raise InvalidValueError(f"{path}: given twice; its reports would count twice")
-                partitions[path] = partitions_of(root, path)
+                _refuse_repeated(path, real)
+                own = path.stem if job is None else job.folder.resolve().name
+                partitions[path] = partitions_of(root, path) + _named_by_file(by_file, own)
             empty = empty and job is None and not files
         if empty:
             raise InvalidValueError(f"paths: {text!r} holds no file of reports")
+    return placed(partitions), jobs
+
+
+#: The names and texts of what a file is in.
+Partitions = list[tuple[str, str | None]]
+
+
+def placed(partitions: Mapping[Path, Partitions]) -> list[PlacedFile]:
+    """Say where files are; numbers and dates are what they are if all values of a name are some.
+
+    Raises
+    ------
+    InvalidValueError
+        If a file has two values of a name.
+    """
+    for path, pairs in partitions.items():
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidValueError(
+                f"{path}: {twice!r} is named twice; by_file must be another name than those of the "
+                "folders NAME=VALUE"
+            )
     kinds = partition_types(partitions.values())
-    placed = [
+    return [
         PlacedFile(
             path, tuple((name, partition_value(text, kinds[name]).as_py()) for name, text in pairs)
         )
         for path, pairs in partitions.items()
     ]
-    return placed, jobs
+
+
+def named_files(
+    places: Sequence[str], wanted: Callable[[Path], object], by_file: str | None
+) -> list[PlacedFile]:
+    """Find files of other kinds at some places, in order, each with its name as a value.
+
+    Parameters
+    ----------
+    places
+        Files, folders and patterns; in a folder, and of a pattern, only what is ``wanted``.
+    wanted
+        Says of a file whether it is one of these.
+    by_file
+        As of :func:`placed_files`.
+
+    Raises
+    ------
+    InvalidValueError, OSError
+        As :func:`placed_files`.
+    """
+    found: dict[Path, Partitions] = {}
+    real: dict[Path, Path] = {}
+    for text in places:
+        for root, _, files in searched("paths", text, wanted):
+            for path in files:
+                _refuse_repeated(path, real)
+                found[path] = partitions_of(root, path) + _named_by_file(by_file, path.stem)
+    return placed(found)
+
+
+def _refuse_repeated(path: Path, real: dict[Path, Path]) -> None:
+    if real.setdefault(path.resolve(), path) is not path:
+        raise InvalidValueError(f"{path}: given twice; its reports would count twice")
+
+
+def _named_by_file(by_file: str | None, own: str) -> Partitions:
+    return [] if by_file is None else [(by_file, own)]
 
 
 def _holds_reports(path: Path) -> bool:

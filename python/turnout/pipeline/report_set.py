@@ -277,7 +277,10 @@ def _left_out(
 
 
 def open_reports(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, partial: bool = False
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    partial: bool = False,
+    by_file: str | None = None,
 ) -> ReportSet:
     """Open files of reports.
 
@@ -288,6 +291,10 @@ def open_reports(
         are searched through, or patterns (``"reports/2026-*/*.parquet"``); one or several.
     partial
         Whether a folder whose job is not complete is taken with the parts that are there.
+    by_file
+        The name of a column that each file has beside its groups: what the file is called, without
+        its ending, or for the parts of a job its folder. Names that are all dates, or all numbers,
+        are these. ``tally(group_by=...)`` then takes it.
 
     Returns
     -------
@@ -318,8 +325,10 @@ def open_reports(
         raise InvalidValueError("paths must name at least one file of reports, got none")
     for each in given:
         _arguments.instance("paths", each, (str, os.PathLike), "paths")
+    if by_file is not None:
+        _arguments.instance("by_file", by_file, str, "the name of a column")
     places = [os.fspath(each) for each in given]
-    files, jobs = placed_files(places, partial=partial)
+    files, jobs = placed_files(places, partial=partial, by_file=by_file)
     names = ", ".join(places[:3]) + (", ..." if len(places) > 3 else "")
     return ReportSet(files, jobs, names)
 

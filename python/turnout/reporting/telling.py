@@ -353,7 +353,7 @@ def telling(plan: Plan) -> Telling:
     ('numbers', 'from 0 to 24')
     """
     kind = plan.oracle.tally_type
-    found = _kinds.telling(kind.told)
+    found = _kinds.telling(getattr(kind, "told", ""))
     if not isinstance(found, Telling):
         raise InvalidTypeError(f"tally must be of a kind that can be shown, got a {kind.__name__}")
     return found
