@@ -216,7 +216,7 @@ def search(
     mechanism = RandomParticipation(*client, noise)
     known = mechanism.compose(1).delta_bounds(epsilon)
     print(f"{client} epsilon {epsilon} delta {delta}: noise {noise:.5f}")
-    print(f"  library: {known.lower / known.upper:.3f} {known.reached}")
+    print(f"  library: {known.low / known.high:.3f} {known.reached}")
     for groups, dimensions in shapes(mechanism):
         best: tuple[float, float, str, Any] = (0.0, 0.0, "", None)
         for direction in ("remove", "add"):

@@ -76,8 +76,8 @@ def test_a_replacement_moves_a_sum_by_two_norms() -> None:
     # What an accountant says to which the noise is that over one norm.
     careless = LocalSampling(0.01, 2.0).compose(1000)
     bounds = FixedSizeBatches(100, 10_000, 2.0).compose(1000).epsilon_bounds(1e-5)
-    assert careless.epsilon(1e-5) < 0.6 * bounds.lower
-    assert 0.8 < bounds.lower / bounds.upper < 1.0
+    assert careless.epsilon(1e-5) < 0.6 * bounds.low
+    assert 0.8 < bounds.low / bounds.high < 1.0
     assert (bounds.reached, bounds.exact) == ("all other gradients opposed to the one", False)
 
 
@@ -90,8 +90,8 @@ def test_batches_of_a_fixed_size_cost_no_more_than_by_renyi_divergences() -> Non
     single = events.SampledWithoutReplacementDpEvent(1000, 50, events.GaussianDpEvent(1.5))
     theirs.compose(single, 200)
     ours = FixedSizeBatches(50, 1000, 3.0).compose(200).epsilon_bounds(1e-6)
-    assert ours.upper < theirs.get_epsilon(1e-6)
-    assert ours.lower > 0.4 * theirs.get_epsilon(1e-6)
+    assert ours.high < theirs.get_epsilon(1e-6)
+    assert ours.low > 0.4 * theirs.get_epsilon(1e-6)
 
 
 def test_added_or_removed_records_compose_exactly() -> None:
@@ -99,8 +99,8 @@ def test_added_or_removed_records_compose_exactly() -> None:
     bounds = composed.epsilon_bounds(1e-5)
     assert bounds.exact
     local = LocalSampling(0.03, 1.0).compose(50).epsilon(1e-5)
-    assert bounds.upper == pytest.approx(local, rel=1e-9)
-    assert bounds.lower > 0.99 * bounds.upper
+    assert bounds.high == pytest.approx(local, rel=1e-9)
+    assert bounds.low > 0.99 * bounds.high
 
 
 # One person in one of many sums.
@@ -128,8 +128,8 @@ def test_two_slots_lose_what_integration_says(rate: float, noise: float) -> None
         assert mechanism.delta(EPSILONS, word) == pytest.approx(exact, rel=2e-3, abs=1e-8)
         for epsilon, value in zip(EPSILONS.tolist(), exact.tolist(), strict=True):
             bounds = mechanism.compose(1, word).delta_bounds(epsilon)
-            assert bounds.lower <= value * (1 + 1e-3) + 1e-12
-            assert bounds.lower >= (0.95 if epsilon < 2.0 else 0.6) * value - 1e-8
+            assert bounds.low <= value * (1 + 1e-3) + 1e-12
+            assert bounds.low >= (0.95 if epsilon < 2.0 else 0.6) * value - 1e-8
 
 
 def test_one_slot_is_local_sampling() -> None:
@@ -156,8 +156,8 @@ def test_many_slots_lose_what_simulation_says(slots: int, rate: float, noise: fl
         reach = stats.norm.isf(1e-6 / 12) * error + 1e-9
         for place, epsilon in enumerate(epsilons.tolist()):
             bounds = RandomCheckIns(rate, slots, noise).compose(1, word).delta_bounds(epsilon)
-            assert bounds.lower - reach[place] <= mean[place] <= bounds.upper + reach[place]
-            assert bounds.lower > 0.8 * bounds.upper
+            assert bounds.low - reach[place] <= mean[place] <= bounds.high + reach[place]
+            assert bounds.low > 0.8 * bounds.high
 
 
 BRACKETS: list[Mechanism] = [
@@ -180,7 +180,7 @@ def test_lower_values_are_below_upper_ones_and_both_fall(mechanism: Mechanism) -
         bounds = [mechanism.compose(1, word).delta_bounds(e) for e in epsilons]
         assert all(0.0 <= low <= high <= 1.0 for low, high in bounds)
         assert (np.diff([high for _, high in bounds]) <= 1e-7).all()
-    for law in mechanism.reached():
+    for law in mechanism._reached():
         # One that is real has a mass of one, and what is composed of it no more.
         grid = LossGrid(((law, 2),), ("remove", "add"), 1e-20, 1.0)
         if grid.spread > 0.0:
@@ -207,9 +207,9 @@ def test_passes_of_check_ins_compose() -> None:
     exact = float((masses * np.maximum(0.0, -np.expm1(0.4 - total))).sum())
     bounds = RandomCheckIns(1.0, 2, 3.0).compose(3, "remove").delta_bounds(0.4)
     # Bins with their mean loss lose a little of it.
-    assert exact <= bounds.upper <= exact * 1.03
-    assert exact * 0.9 <= bounds.lower <= exact
-    assert 0.97 * bounds.upper <= bounds.lower <= bounds.upper
+    assert exact <= bounds.high <= exact * 1.03
+    assert exact * 0.9 <= bounds.low <= exact
+    assert 0.97 * bounds.high <= bounds.low <= bounds.high
     assert not bounds.exact  # a grid alone is known of what the data lose
 
 
@@ -241,15 +241,15 @@ def test_no_data_lose_more_in_a_shuffled_pass_and_opposed_ones_what_is_said() ->
             real = np.maximum(lost(first, second), lost(second, first))
             for epsilon, value in zip(EPSILONS.tolist(), real.tolist(), strict=True):
                 bounds = mechanism.compose(1).delta_bounds(epsilon)
-                assert 0.95 * value - 1e-8 <= bounds.lower <= value * (1 + 1e-3) + 1e-12
+                assert 0.95 * value - 1e-8 <= bounds.low <= value * (1 + 1e-3) + 1e-12
                 assert bounds.reached == "all other gradients opposed to the one"
 
 
 def test_a_shuffled_pass_is_no_poisson_sampling() -> None:
     bounds = ShuffledBatches(1000, 1.0).compose(1).epsilon_bounds(1e-6)
     poisson = LocalSampling(1 / 1000, 1.0).compose(1000).epsilon(1e-6)
-    assert 10.0 * poisson < bounds.lower < bounds.upper
-    assert bounds.upper == pytest.approx(GaussianMechanism(0.5).epsilon(1e-6), rel=1e-12)
+    assert 10.0 * poisson < bounds.low < bounds.high
+    assert bounds.high == pytest.approx(GaussianMechanism(0.5).epsilon(1e-6), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -273,8 +273,8 @@ def test_batches_compose_with_other_releases() -> None:
     both = compose([(FixedSizeBatches(10, 1000, 2.0), 20), GaussianMechanism(5.0)], "replace")
     bounds = both.epsilon_bounds(1e-6)
     alone = FixedSizeBatches(10, 1000, 2.0).compose(20).epsilon(1e-6)
-    assert alone < bounds.upper
-    assert bounds.lower <= bounds.upper
+    assert alone < bounds.high
+    assert bounds.low <= bounds.high
     assert "opposed" in bounds.reached
 
 
@@ -311,7 +311,7 @@ def test_the_least_of_several_bounds_composes_to_no_more_than_each(
     """Where another bound becomes the least a profile is not convex: such dots are left out."""
     known = LocalSampling(mechanism.rate, mechanism.noise_multiplier).compose(rounds)
     bounds = mechanism.compose(rounds).epsilon_bounds(delta)
-    assert bounds.lower <= bounds.upper <= known.epsilon(delta)
+    assert bounds.low <= bounds.high <= known.epsilon(delta)
     assert not bounds.exact
 
 
@@ -319,7 +319,7 @@ def test_the_least_of_several_bounds_composes_to_no_more_than_each(
 def test_masses_of_one_round_are_those_of_a_law(noise: float) -> None:
     mechanism = RandomCheckIns(0.5, 2, noise)
 
-    loss = connect(mechanism.tail, ("remove", "add"), 1e-2, (60.0, 30.0), 512)
+    loss = connect(mechanism._tail, ("remove", "add"), 1e-2, (60.0, 30.0), 512)
     assert loss.mass.sum() + loss.infinite == pytest.approx(1.0, abs=1e-6)
 
 

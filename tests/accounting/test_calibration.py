@@ -44,7 +44,7 @@ TARGETS: list[tuple[Mechanism, float, float]] = [
 CASES = [
     pytest.param(mechanism, parameter, epsilon, delta, id=f"{type(mechanism).__name__}-{parameter}")
     for mechanism, epsilon, delta in TARGETS
-    for parameter in mechanism.calibrated
+    for parameter in mechanism._calibrated
 ]
 
 
@@ -63,7 +63,7 @@ def test_a_calibrated_parameter_reaches_the_target_and_a_slightly_worse_one_does
     whole = parameter in ("local_size", "floor", "nodes")
     assert type(value) is (int if whole else float)
     assert mechanism.replace(**{parameter: value}).delta(epsilon) <= delta
-    less = worse(value, mechanism.calibrated[parameter], 1e-9)
+    less = worse(value, mechanism._calibrated[parameter], 1e-9)
     assert mechanism.replace(**{parameter: less}).delta(epsilon) > delta
 
 
@@ -83,7 +83,7 @@ def test_so_does_one_of_several_rounds(
 ) -> None:
     value = calibrate(mechanism, parameter, epsilon, delta, rounds=20)
     assert mechanism.replace(**{parameter: value}).compose(20).delta(epsilon) <= delta
-    less = worse(value, mechanism.calibrated[parameter], 3e-4)
+    less = worse(value, mechanism._calibrated[parameter], 3e-4)
     assert mechanism.replace(**{parameter: less}).compose(20).delta(epsilon) > delta
 
 

@@ -269,15 +269,15 @@ def test_masses_of_infinite_loss_are_combined(floor: int, rounds: int) -> None:
     assert exact <= total.delta(40.0) <= exact * (1 + 1e-6)
     assert math.isfinite(total.epsilon(exact * 1.01))
     # They are real: lower values have them too.
-    assert exact * (1 - 1e-6) <= total.delta_bounds(40.0).lower <= exact
-    assert total.epsilon_bounds(exact * 0.99).lower == math.inf
-    assert math.isfinite(total.epsilon_bounds(exact * 1.01).lower)
+    assert exact * (1 - 1e-6) <= total.delta_bounds(40.0).low <= exact
+    assert total.epsilon_bounds(exact * 0.99).low == math.inf
+    assert math.isfinite(total.epsilon_bounds(exact * 1.01).low)
 
 
 def test_what_upper_values_keep_for_rounding_is_no_loss_without_end() -> None:
     noise = SummedDiscreteGaussianNoise(4.0, 5)
     assert noise.delta(1e9) > 0.0
-    assert noise.compose(3).delta_bounds(1e5).lower == 0.0
+    assert noise.compose(3).delta_bounds(1e5).low == 0.0
 
 
 def test_tiny_noise_warns_of_nothing() -> None:

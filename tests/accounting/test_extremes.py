@@ -144,7 +144,7 @@ def test_what_is_rarer_than_numbers_is_no_bounded_loss() -> None:
             assert rare.epsilon(0.0) == INF
             # One element is told from none with the product of the rates.
             assert mpf(rare.delta(0.0)) >= mpf(rates[0]) * mpf(rates[1]) * mpf("0.3829249225")
-            assert rare.compose(1).delta_bounds(0.0).lower == 0.0
+            assert rare.compose(1).delta_bounds(0.0).low == 0.0
 
 
 @pytest.mark.parametrize("power", [60, 78, 110, 140])

@@ -94,10 +94,10 @@ def test_states_of_flower_itself_are_read(method: str) -> None:
     assert training.rounds == 50
     theirs, ours = accountant.get_epsilon(1e-5), training.epsilon_bounds(1e-5)
     if method == "poisson":
-        assert 0.5 * theirs < ours.upper < theirs
+        assert 0.5 * theirs < ours.high < theirs
     else:
         # Theirs is below what data that can exist lose.
-        assert theirs < ours.lower
+        assert theirs < ours.low
 
 
 @pytest.mark.parametrize(

@@ -318,16 +318,16 @@ def test_copies_and_pickles_go_their_own_way() -> None:
 
 def test_the_file_holds_the_text(tmp_path: Path) -> None:
     ledger, path = filled(), tmp_path / "ann.ledger"
-    PrivacyLedger(9.0, 1e-5).save(path)
-    ledger.save(path)
+    PrivacyLedger(9.0, 1e-5).write(path)
+    ledger.write(path)
     assert path.read_text() == ledger.to_json()
-    assert PrivacyLedger.load(path) == ledger
+    assert PrivacyLedger.read(path) == ledger
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "ann.ledger"
-    filled().save(path)
+    filled().write(path)
     before = path.read_bytes()
 
     def fail(*_: object) -> int:
@@ -335,7 +335,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Path, "write_bytes", fail)
     with pytest.raises(OSError, match="No space"):
-        PrivacyLedger(1.0, 1e-5).save(path)
+        PrivacyLedger(1.0, 1e-5).write(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
@@ -343,13 +343,13 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
 def test_errors_of_files_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "ann.ledger"
     with pytest.raises(FileNotFoundError):
-        PrivacyLedger.load(path)
+        PrivacyLedger.read(path)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(CorruptDataError, match=r"ann\.ledger: not a ledger"):
-        PrivacyLedger.load(path)
+        PrivacyLedger.read(path)
     path.write_text(LEDGER.text({**filled().to_dict(), "version": 2}))
     with pytest.raises(UnsupportedVersionError, match=r"ann\.ledger: the ledger has version 2"):
-        PrivacyLedger.load(path)
+        PrivacyLedger.read(path)
 
 
 def test_every_truncation_is_refused() -> None:

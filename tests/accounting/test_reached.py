@@ -40,7 +40,7 @@ def test_a_round_has_the_lower_value_that_its_configuration_has() -> None:
     assert bounds.reached == "30 other gradients aligned with the new one"
     assert not bounds.exact
     bounds = ta.RandomParticipation(*FEW[:3], 0.80866).compose(1).delta_bounds(0.015)
-    assert 0.46e-6 < bounds.lower < bounds.upper < 1.001e-6
+    assert 0.46e-6 < bounds.low < bounds.high < 1.001e-6
     assert bounds.reached == "1,000 other gradients at 75 degrees to the new one"
 
 
@@ -51,13 +51,13 @@ def test_where_all_shares_are_positive_both_values_agree(
     setting, epsilon = (0.0125, 0.664, 2, 1.258), 0.0378
     bounds = ta.RandomParticipation(*setting).compose(1, way).delta_bounds(epsilon)
     assert bounds.exact
-    assert bounds.lower == pytest.approx(bounds.upper, rel=2e-8)
+    assert bounds.low == pytest.approx(bounds.high, rel=2e-8)
     # Two aligned gradients, or two opposed ones, by quadrature.
     gradient = 1.0 if way == "remove" else -1.0
     real = configurations.grouped(1.0, [(gradient, 2)])
     exact = configurations.line_delta(real, epsilon, setting[:2], setting[3], way)
-    assert bounds.lower <= exact <= mpf(bounds.upper)
-    assert float(exact) == pytest.approx(bounds.upper, rel=1e-11)
+    assert bounds.low <= exact <= mpf(bounds.high)
+    assert float(exact) == pytest.approx(bounds.high, rel=1e-11)
 
 
 @pytest.mark.parametrize("sigma", [1e-7, 1e-5, 1.0, 1e4, 1e5, 1e7, 1e15, 1e18])
@@ -70,10 +70,10 @@ def test_a_gaussian_has_no_lower_value_above_its_delta(
         epsilon = place / sigma + (0.5 / sigma**2 if sigma < 1.0 else 0.0)
         bounds = alone.delta_bounds(epsilon)
         exact = references.gaussian_delta(epsilon, sigma)
-        assert mpf(bounds.lower) <= exact <= mpf(bounds.upper)
-        assert (bounds.exact, bounds.lower > 0.0) == (known, known)
+        assert mpf(bounds.low) <= exact <= mpf(bounds.high)
+        assert (bounds.exact, bounds.low > 0.0) == (known, known)
     assert alone.epsilon_bounds(alone.delta(0.0) * 0.5).exact == known
-    assert known or ta.GaussianMechanism(sigma).compose(3).delta_bounds(0.0).lower == 0.0
+    assert known or ta.GaussianMechanism(sigma).compose(3).delta_bounds(0.0).low == 0.0
 
 
 def test_an_epsilon_next_to_zero_is_no_lower_value() -> None:
@@ -95,10 +95,10 @@ def test_at_epsilon_zero_no_other_gradients_are_worst(way: str, configurations: 
     bounds = ta.RandomParticipation(p, q, 5, sigma).compose(1, way).delta_bounds(0.0)
     assert (bounds.reached, bounds.exact) == ("all other gradients zero", True)
     exact = configurations.line_delta(configurations.grouped(1.0, []), 0.0, (p, q), sigma, way)
-    assert bounds.lower <= exact * (1 + mpf(10) ** -12)
-    assert float(exact) == pytest.approx(bounds.upper, rel=1e-11)
+    assert bounds.low <= exact * (1 + mpf(10) ** -12)
+    assert float(exact) == pytest.approx(bounds.high, rel=1e-11)
     nothing = ta.RandomParticipation(p, q, 5, 1e20).compose(1, way).delta_bounds(0.0)
-    assert (nothing.lower, nothing.exact) == (0.0, False)
+    assert (nothing.low, nothing.exact) == (0.0, False)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -113,7 +113,7 @@ def test_the_boxes_of_a_client_lose_what_its_configuration_loses(
         gradient = 1.0 if client.angle == 0.0 else -1.0
         real = configurations.grouped(1.0, [(gradient, client.shown)] if client.shown else [])
         for way in WAYS:
-            found = float(client.tail(way, np.array([epsilon])).delta[0])
+            found = float(client._tail(way, np.array([epsilon])).delta[0])
             exact = float(configurations.line_delta(real, epsilon, (p, q), sigma, way))
             assert exact * (1 - 1e-3) - 1e-12 <= found <= exact * (1 + 1e-9) + 1e-15
 
@@ -125,7 +125,7 @@ def test_an_oblique_client_loses_what_its_configuration_loses(configurations: Mo
     client = Client(0.01, 0.1, 10, 1.2, 60.0)
     for way in WAYS:
         expected = boxes.delta(0.5, (0.01, 0.1), way)
-        found = float(client.tail(way, np.array([0.5])).delta[0])
+        found = float(client._tail(way, np.array([0.5])).delta[0])
         assert found == pytest.approx(expected, rel=5e-3)
 
 
@@ -134,18 +134,18 @@ def test_lower_is_at_most_upper_and_something_is_named(seed: int) -> None:
     mechanism, epsilon = drawn(seed)
     for way in ("add_or_remove", *WAYS):
         bounds = mechanism.compose(1, way).delta_bounds(epsilon)
-        assert 0.0 <= bounds.lower <= bounds.upper == mechanism.delta(epsilon, way)
-        assert bounds.lower == 0.0 or bounds.reached
-        assert bounds.exact <= (bounds.lower >= bounds.upper * (1 - 1e-7))
+        assert 0.0 <= bounds.low <= bounds.high == mechanism.delta(epsilon, way)
+        assert bounds.low == 0.0 or bounds.reached
+        assert bounds.exact <= (bounds.low >= bounds.high * (1 - 1e-7))
     low, high = mechanism.compose(1).epsilon_bounds(1e-6)
     assert 0.0 <= low <= high
-    assert mechanism.compose(1).delta_bounds(low).lower >= 1e-6 * (1 - 1e-6) or low == 0.0
+    assert mechanism.compose(1).delta_bounds(low).low >= 1e-6 * (1 - 1e-6) or low == 0.0
 
 
 def test_a_thousand_rounds_lose_at_least_what_a_client_of_theirs_loses() -> None:
     bounds = ta.RandomParticipation(*MANY).compose(1000).epsilon_bounds(1e-5)
-    assert bounds.lower == pytest.approx(0.1436, abs=2e-4)
-    assert bounds.upper == pytest.approx(0.1635, abs=5e-5)
+    assert bounds.low == pytest.approx(0.1436, abs=2e-4)
+    assert bounds.high == pytest.approx(0.1635, abs=5e-5)
     assert bounds.reached == "30 other gradients aligned with the new one"
 
 
@@ -158,9 +158,9 @@ def test_the_client_that_is_named_is_the_one_that_loses_so_much(
     real = configurations.grouped(1.0, [(1.0, 5)])
     laws = configurations.Round.of(real, rates[1], sigma, (5e-4,)).laws(*rates)
     truth = losses.lower_losses(*laws, 5e-5).compose(rounds, 8.0, lower=True).epsilon(1e-5)
-    assert bounds.lower <= truth * (1 + 1e-6)
-    assert bounds.lower == pytest.approx(truth, rel=5e-3)
-    assert truth <= bounds.upper
+    assert bounds.low <= truth * (1 + 1e-6)
+    assert bounds.low == pytest.approx(truth, rel=5e-3)
+    assert truth <= bounds.high
 
 
 @pytest.mark.parametrize("way", ["remove", "add"])
@@ -172,8 +172,8 @@ def test_losses_that_no_number_holds_count_as_the_largest_that_one_holds(
     # Who comes in one of the rounds is seen at once.
     seen = 1.0 - 0.9**50
     bounds = composed.delta_bounds(3.0)
-    assert 0.98 * seen < bounds.lower <= seen * (1.0 + 1e-12) <= bounds.upper * (1.0 + 1e-9)
-    assert composed.epsilon_bounds(1e-6).lower > 100.0
+    assert 0.98 * seen < bounds.low <= seen * (1.0 + 1e-12) <= bounds.high * (1.0 + 1e-9)
+    assert composed.epsilon_bounds(1e-6).low > 100.0
 
 
 def test_bounds_are_a_pair_that_can_be_pickled() -> None:
@@ -187,7 +187,7 @@ def test_bounds_are_a_pair_that_can_be_pickled() -> None:
 def test_mechanisms_together_name_all_that_reach_their_losses() -> None:
     total = ta.compose([(ta.RandomParticipation(0.1, 0.3, 3, 1.5), 5), ta.LocalSampling(0.1, 2.0)])
     bounds = total.epsilon_bounds(1e-5)
-    assert 0.0 < bounds.lower < bounds.upper
+    assert 0.0 < bounds.low < bounds.high
     assert bounds.reached.endswith("; the worst data")
     assert ta.LocalSampling(0.1, 1.0).compose(3).epsilon_bounds(1e-5).exact
 
@@ -305,12 +305,12 @@ def test_randomizers_that_do_not_say_what_can_be_counted_have_no_lower_value() -
     for oracle in (tn.SummationHistogramEncoding(1.0, 4), tn.CountMeanSketch(1.0, 100)):
         bounds = ta.Shuffled(oracle, 1000).compose(1).delta_bounds(0.01)
         if oracle.told_apart is None:
-            assert (bounds.lower, bounds.reached) == (0.0, "")
+            assert (bounds.low, bounds.reached) == (0.0, "")
     composed = ta.Shuffled(tn.SummationHistogramEncoding(1.0, 4), 10).compose(3)
-    assert composed.epsilon_bounds(1e-5).lower == 0.0
+    assert composed.epsilon_bounds(1e-5).low == 0.0
 
 
 def test_many_rounds_of_shuffled_reports_have_the_lower_value_of_their_data() -> None:
     bounds = ta.Shuffled(tn.DirectEncoding(1.0, 4), 60).compose(3).epsilon_bounds(1e-5)
-    assert 0.9 * bounds.upper < bounds.lower < bounds.upper
+    assert 0.9 * bounds.high < bounds.low < bounds.high
     assert bounds.reached == "59 other nodes that all hold a third answer"

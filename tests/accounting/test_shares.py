@@ -187,5 +187,5 @@ def test_the_configuration_that_is_named_reaches_its_delta_in_simulation() -> No
         shares.append(float((ratio(seen) > math.exp(epsilon)).mean()))
     gap = shares[0] - math.exp(epsilon) * shares[1]
     spread = math.sqrt(sum(share * (1 - share) for share in shares) / runs) * math.exp(epsilon)
-    assert bounds.lower == pytest.approx(gap, abs=5 * spread)
-    assert 5 * spread < 0.3 * bounds.lower
+    assert bounds.low == pytest.approx(gap, abs=5 * spread)
+    assert 5 * spread < 0.3 * bounds.low

@@ -150,7 +150,7 @@ def test_no_noise_hides_nothing() -> None:
 @pytest.mark.parametrize("pieces", [1000])
 def test_the_largest_variance_is_taken(pieces: int) -> None:
     noise = ta.SummedDiscreteGaussianNoise(1.0, pieces)
-    assert noise.replace(variance=noise.largest_noise).delta(1e-3) < 1e-300
+    assert noise.replace(variance=noise._largest_noise).delta(1e-3) < 1e-300
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_delta_is_the_largest_over_all_counts(
     assert delta <= float(exact) * (1.0 + 1e-8) + 1e-280
     bounds = SampleAndThreshold(rate, threshold).compose(1, adjacency).delta_bounds(epsilon)
     assert bounds.exact
-    assert bounds.lower <= float(exact) <= bounds.upper == delta
+    assert bounds.low <= float(exact) <= bounds.high == delta
 
 
 def _float_divergence(
@@ -123,8 +123,8 @@ def test_moving_a_person_is_bounded_over_all_pairs_of_counts(
     found = SampleAndThreshold(rate, threshold).delta(epsilon, "replace")
     assert largest <= found <= slack * largest
     bounds = SampleAndThreshold(rate, threshold).compose(1, "replace").delta_bounds(epsilon)
-    assert 0.8 * largest <= bounds.lower <= largest
-    assert (bounds.upper, bounds.exact) == (found, False)
+    assert 0.8 * largest <= bounds.low <= largest
+    assert (bounds.high, bounds.exact) == (found, False)
 
 
 @pytest.mark.parametrize("adjacency", ["remove", "add", "add_or_remove", "replace"])
@@ -166,9 +166,9 @@ def test_no_lower_value_is_above_the_delta_of_the_worst_count(
 ) -> None:
     bounds = SampleAndThreshold(rate, threshold).compose(1, "add").delta_bounds(epsilon)
     exact = _worst_add(rate, threshold, epsilon)
-    assert mpf(bounds.lower) <= exact <= mpf(bounds.upper)
+    assert mpf(bounds.low) <= exact <= mpf(bounds.high)
     assert bounds.exact == (exact > mpf(10) ** -280)
-    assert not bounds.exact or bounds.lower > 0.9999 * exact
+    assert not bounds.exact or bounds.low > 0.9999 * exact
 
 
 @pytest.mark.parametrize("adjacency", ["remove", "add", "add_or_remove", "replace"])
@@ -179,13 +179,13 @@ def test_the_rarest_rates_have_bounds(rate: float, threshold: int, adjacency: st
     assert rate <= mechanism.delta(0.0, adjacency) <= 3e-290
     assert mechanism.delta(1.0, adjacency) <= 3e-290
     bounds = mechanism.compose(1, adjacency).delta_bounds(0.0)
-    assert (bounds.lower, bounds.exact) == (0.0, False)
+    assert (bounds.low, bounds.exact) == (0.0, False)
 
 
 def test_lower_values_of_large_thresholds_take_little_memory() -> None:
     mechanism = SampleAndThreshold(0.1, 2000)
     bounds = mechanism.compose(1, "replace").delta_bounds(0.01)
-    assert 0.05 * bounds.upper < bounds.lower < bounds.upper
+    assert 0.05 * bounds.high < bounds.low < bounds.high
     sizes = [thresholded._outcomes(item, "replace").loss.size for item in mechanism._items()]
     assert 0 < max(sizes) <= 700**2
 
@@ -211,9 +211,9 @@ def test_rounds_of_one_count_cost_less_than_the_composition() -> None:
         largest = max(largest, float(np.maximum(first - math.exp(epsilon) * second, 0.0).sum()))
     assert largest <= found <= 1.5 * largest
     bounds = SampleAndThreshold(rate, threshold).compose(rounds, "remove").delta_bounds(epsilon)
-    assert bounds.upper == found
+    assert bounds.high == found
     # What is named is real: one of the counts above.
-    assert 0.6 * largest <= bounds.lower <= largest
+    assert 0.6 * largest <= bounds.low <= largest
     assert "other people who hold the item" in bounds.reached
     assert not bounds.exact
 
@@ -246,10 +246,10 @@ def test_rounds_of_a_move_lose_what_the_items_that_are_named_lose() -> None:
         both = np.outer(first, first) - math.exp(epsilon) * np.outer(second, second)
         if f"{item.others:,} other people" in bounds.reached:
             reached.append(float(np.maximum(both, 0.0).sum()))
-    assert 0.9 * max(reached) < bounds.lower <= max(reached) <= bounds.upper
+    assert 0.9 * max(reached) < bounds.low <= max(reached) <= bounds.high
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_rounds_of_items_of_different_numbers_have_lower_values(epsilon: float) -> None:
     bounds = SampleAndThreshold(0.9, 300).compose(50, "replace").delta_bounds(epsilon)
-    assert 0.5 * bounds.upper < bounds.lower < bounds.upper
+    assert 0.5 * bounds.high < bounds.low < bounds.high

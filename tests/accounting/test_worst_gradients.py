@@ -42,7 +42,7 @@ def test_the_search_measures_what_integration_says(search: ModuleType, direction
     random = np.random.default_rng(5)
     once = jax.jit(lambda raw, points: search.values(raw, points, task))
     value, error = search.measured(np.array([one_way, one_way]), task, once, random, 20_000)
-    exact = Client(0.3, 0.4, 4, 1.2, 60.0).tail(direction, np.array([epsilon])).delta[0]
+    exact = Client(0.3, 0.4, 4, 1.2, 60.0)._tail(direction, np.array([epsilon])).delta[0]
     assert error < 0.06 * exact
     # Boxes lose up to half a percent.
     assert abs(value - exact) < 5.0 * error + 0.005 * exact
@@ -54,6 +54,6 @@ def test_the_search_finds_the_angle_that_is_known(search: ModuleType) -> None:
     task = search.problem(mechanism, epsilon, "remove", [10])
     effort = search.Effort(steps=25, points=400, climbs=1, final=20_000)
     value, error, _ = search.climbed(task, 2, np.random.default_rng(2), effort)
-    known = mechanism.compose(1, "remove").delta_bounds(epsilon).lower
+    known = mechanism.compose(1, "remove").delta_bounds(epsilon).low
     assert value > known - 4.0 * error
     assert value < mechanism.delta(epsilon, "remove")

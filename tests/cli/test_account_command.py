@@ -69,7 +69,7 @@ def test_one_round_at_a_delta_is_what_the_mechanisms_say(turnout: Run) -> None:
     assert {name: answer[name] for name in KEYS} == {
         "epsilon": ours.epsilon(1e-6),
         "delta": 1e-6,
-        "lower_epsilon": ours.compose(1).epsilon_bounds(1e-6).lower,
+        "lower_epsilon": ours.compose(1).epsilon_bounds(1e-6).low,
         "lower_delta": None,
     }
     assert answer["reached"] == "30 other gradients aligned with the new one"

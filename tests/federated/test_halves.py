@@ -294,7 +294,7 @@ def test_steps_out_of_order_are_refused() -> None:
     with pytest.raises(ProtocolError, match="round 0 is open"):
         server.open(3)
     with pytest.raises(ProtocolError, match="round 0 is open"):
-        server.save("never")
+        server.write("never")
     server.abandon()
     assert server.round == 1
 

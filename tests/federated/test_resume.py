@@ -89,7 +89,7 @@ def test_a_training_whose_model_was_lost_is_not_gone_on_with(
             engine().resume()
         # Whoever knows what it paid may train anew.
         anew = problem.engine(
-            plan_of(seed=None), checkpoint=path, ledger=PrivacyLedger.load(journal)
+            plan_of(seed=None), checkpoint=path, ledger=PrivacyLedger.read(journal)
         )
         assert not anew.resume()
         path.write_bytes(kept)
@@ -127,7 +127,7 @@ def test_a_saved_copy_is_gone_on_from_elsewhere(problem: Any, plan_of: Any, tmp_
     ledgers = [PrivacyLedger(90.0, 1e-5) for _ in range(2)]
     first = problem.engine(plan, checkpoint=path, ledger=ledgers[0])
     first.run(2)
-    first.server.save(copy)
+    first.server.write(copy)
     second = problem.engine(plan, checkpoint=copy, ledger=ledgers[1])
     assert second.resume()
     assert (second.server.round, second.server.ledger) == (2, ledgers[0])
@@ -138,7 +138,7 @@ def test_a_training_saved_before_its_first_round_is_gone_on_with(
 ) -> None:
     plan, path = plan_of(seed=None), tmp_path / "training.npz"
     first = problem.engine(plan, checkpoint=path, ledger=PrivacyLedger(90.0, 1e-5))
-    first.server.save(path)
+    first.server.write(path)
     second = problem.engine(plan, checkpoint=path, ledger=PrivacyLedger(90.0, 1e-5))
     assert second.resume()
     assert second.server.round == 0
@@ -276,7 +276,7 @@ SCRIPT = """
     engine.resume()
     model = engine.run(rounds, callback=lambda number, model: print(number, flush=True))
     np.save(path + ".model.npy", model)
-    engine.server.ledger.save(path + ".ledger")
+    engine.server.ledger.write(path + ".ledger")
 """
 
 

@@ -226,7 +226,7 @@ def test_a_model_that_is_not_finite_is_not_gone_on_with(tmp_path: Path) -> None:
     server = opened(plan, checkpoint=path)
     server._vector[0] = np.inf
     server.abandon()
-    server.save(path)
+    server.write(path)
     assert not np.isfinite(load_checkpoint(path).parameters).all()
     with pytest.raises(CorruptDataError, match=r"training\.npz: .* not finite"):
         Server(plan, np.zeros(2), SGD(1.0), checkpoint=path).resume()

@@ -63,7 +63,7 @@ class Opposed:
     #: The directions in which no data lose more.
     attains: ClassVar[tuple[str, ...]] = ("remove", "add")
 
-    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+    def _tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
         if direction == "replace":
             direction = self.replaced[0]
@@ -125,7 +125,7 @@ class FixedSizeBatches(Mechanism):
     noise_multiplier: float
 
     adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
-    calibrated: ClassVar[dict[str, bool]] = {
+    _calibrated: ClassVar[dict[str, bool]] = {
         "noise_multiplier": True,
         "batch_size": False,
         "records": True,
@@ -144,7 +144,7 @@ class FixedSizeBatches(Mechanism):
         """How likely a record is in a batch, rounded up."""
         return share_of(self.batch_size, self.records)
 
-    def whole_range(self, parameter: str) -> tuple[int, int] | None:
+    def _whole_range(self, parameter: str) -> tuple[int, int] | None:
         """Give what a number can be in a calibration."""
         if parameter == "records":
             return self.batch_size + 1, WHOLE["records"][1]
@@ -154,14 +154,14 @@ class FixedSizeBatches(Mechanism):
         both = sampled_gaussian(epsilon, 0.5 * self.noise_multiplier, self.rate)
         return {**both, "replace": both["remove"]}
 
-    def reached(self) -> tuple[Real, ...]:
+    def _reached(self) -> tuple[Real, ...]:
         """Give the two data sets of which either may be the one that stands out."""
         if not _known(self.noise_multiplier):
             return ()
         turned = (("remove", "add"), ("add", "remove"))
         return tuple(Opposed(self.rate, self.noise_multiplier, ways) for ways in turned)
 
-    def reached_delta(self, epsilon: float, word: str) -> Reached:
+    def _reached_delta(self, epsilon: float, word: str) -> Reached:
         """Give delta itself: opposed gradients reach it."""
         if not _known(self.noise_multiplier):
             return Reached(0.0, "", False)
@@ -182,7 +182,7 @@ class OneSlot:
     #: Which of the two laws the data set has that replaces the other.
     replaced: tuple[str, str] = ("remove", "add")
 
-    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+    def _tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
         way = self.replaced[0] if direction == "replace" else direction
         known = _one_slot(self, way, epsilon, upper=False)
@@ -274,7 +274,7 @@ class RandomCheckIns(Mechanism):
     >>> round(mechanism.epsilon(1e-6), 2)
     0.08
     >>> bounds = mechanism.compose(1).delta_bounds(0.05)
-    >>> 0.9 < bounds.lower / bounds.upper <= 1.0
+    >>> 0.9 < bounds.low / bounds.high <= 1.0
     True
     """
 
@@ -282,7 +282,11 @@ class RandomCheckIns(Mechanism):
     slots: int
     noise_multiplier: float
 
-    calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True, "rate": False, "slots": True}
+    _calibrated: ClassVar[dict[str, bool]] = {
+        "noise_multiplier": True,
+        "rate": False,
+        "slots": True,
+    }
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         # With the slot known it is local sampling: joint convexity.
@@ -299,15 +303,15 @@ class RandomCheckIns(Mechanism):
             for way, known in told.items()
         }
 
-    def reached(self) -> tuple[Real, ...]:
+    def _reached(self) -> tuple[Real, ...]:
         """Give the law of a person whose gradients have full norm."""
         if not _known(self.noise_multiplier):
             return ()
         return (OneSlot(self.rate, self.slots, self.noise_multiplier, WORST),)
 
-    def reached_delta(self, epsilon: float, word: str) -> Reached:
+    def _reached_delta(self, epsilon: float, word: str) -> Reached:
         """Give a delta that is reached: but for the grid, delta itself."""
-        found = super().reached_delta(epsilon, word)
+        found = super()._reached_delta(epsilon, word)
         upper = float(self.delta(epsilon, word))
         return found._replace(exact=found.value >= _CLOSE * upper > 0.0)
 
@@ -350,7 +354,7 @@ class ShuffledBatches(Mechanism):
     >>> one_pass = ShuffledBatches(batches=1000, noise_multiplier=1.0)
     >>> bounds = one_pass.compose(1).epsilon_bounds(1e-6)
     >>> poisson = LocalSampling(1 / 1000, 1.0).compose(1000).epsilon(1e-6)
-    >>> round(poisson, 2), round(bounds.lower, 2), round(bounds.upper, 2)
+    >>> round(poisson, 2), round(bounds.low, 2), round(bounds.high, 2)
     (0.19, 4.11, 11.0)
     >>> bounds.reached
     'all other gradients opposed to the one'
@@ -360,12 +364,12 @@ class ShuffledBatches(Mechanism):
     noise_multiplier: float
 
     adjacencies: ClassVar[tuple[str, ...]] = ("replace",)
-    calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True}
+    _calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True}
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         return {"replace": sampled_gaussian(epsilon, 0.5 * self.noise_multiplier, 1.0)["remove"]}
 
-    def reached(self) -> tuple[Real, ...]:
+    def _reached(self) -> tuple[Real, ...]:
         """Give the two data sets of which either may be the one that stands out."""
         if not _known(self.noise_multiplier):
             return ()

@@ -45,7 +45,7 @@ def calibrate(
     mechanism
         The mechanism; its own value of the parameter does not matter.
     parameter
-        One of ``mechanism.calibrated``, or ``"rounds"``.
+        One of ``mechanism._calibrated``, or ``"rounds"``.
     epsilon
         The target, finite and at least 0.
     delta
@@ -77,12 +77,12 @@ def calibrate(
     True
     """
     _arguments.instance("mechanism", mechanism, Mechanism, "a mechanism of turnout.accounting")
-    known = (*mechanism.calibrated, "rounds")
+    known = (*mechanism._calibrated, "rounds")
     _arguments.choice("parameter", parameter, known)
     target_epsilon = float(nonnegative("epsilon", _arguments.number("epsilon", epsilon)))
     target = float(unit_interval("delta", _arguments.number("delta", delta)))
     times = _arguments.integer("rounds", rounds, least=1, most=WHOLE["rounds"][1])
-    word = mechanism.adjacency(adjacency)
+    word = mechanism._adjacency_of(adjacency)
 
     def spent(value: Any) -> float:
         if parameter == "rounds":
@@ -92,15 +92,15 @@ def calibrate(
             return changed.delta(target_epsilon, word)
         return changed.compose(times, word).delta(target_epsilon)
 
-    protects = parameter != "rounds" and mechanism.calibrated[parameter]
+    protects = parameter != "rounds" and mechanism._calibrated[parameter]
     width = WIDTH if times == 1 else _WIDTH_COMPOSED
     found: float | int | None
     if parameter in WHOLE:
         least = 1 if parameter in ("rounds", "nodes", "threshold", "slots") else 0
-        between = mechanism.whole_range(parameter) or (least, WHOLE[parameter][1])
+        between = mechanism._whole_range(parameter) or (least, WHOLE[parameter][1])
         found = _whole(spent, target, *between, protects)
     elif parameter in _NOISE:
-        most = mechanism.largest_noise
+        most = mechanism._largest_noise
         found = least_at_most(spent, target, least=_LEAST_NOISE, most=most, width=width)
     elif spent(1.0) <= target:
         found = 1.0
@@ -154,7 +154,7 @@ def calibrate_noise(
     """
     _arguments.instance("mechanism", mechanism, Mechanism, "a mechanism of turnout.accounting")
     for parameter in _NOISE:
-        if parameter in mechanism.calibrated:
+        if parameter in mechanism._calibrated:
             return float(
                 calibrate(mechanism, parameter, epsilon, delta, rounds, adjacency=adjacency)
             )

@@ -44,10 +44,10 @@ class Release(Real, Protocol):
     def epsilon(self, delta: float, adjacency: str | None = None) -> float:
         """Bound epsilon at a delta, from above."""
 
-    def reached(self) -> tuple[Real, ...]:
+    def _reached(self) -> tuple[Real, ...]:
         """Give pairs of laws that neighbouring data sets really have, the worst ones known."""
 
-    def reached_delta(self, epsilon: float, word: str) -> Reached:
+    def _reached_delta(self, epsilon: float, word: str) -> Reached:
         """Give a delta that is really reached at an epsilon, in the directions of an adjacency."""
 
 
@@ -232,7 +232,7 @@ class Composition:
     def _reached_delta(self, epsilon: float) -> Reached:
         single = self._single()
         if single is not None:
-            return single.reached_delta(epsilon, self._adjacency)
+            return single._reached_delta(epsilon, self._adjacency)
         return self._best_reached(epsilon=epsilon)
 
     def _reached_epsilon(self, delta: float, upper: float) -> Reached:
@@ -254,11 +254,11 @@ class Composition:
         return best
 
     def _reached_alone(self, single: Release, delta: float, upper: float) -> Reached:
-        if single.reached() == (single,) and not 0.0 < upper < math.inf:
+        if single._reached() == (single,) and not 0.0 < upper < math.inf:
             return Reached(upper, WORST, True)
 
         def reached(epsilon: float) -> float:
-            return single.reached_delta(epsilon, self._adjacency).value
+            return single._reached_delta(epsilon, self._adjacency).value
 
         if upper <= 0.0 or reached(0.0) <= delta:
             return Reached(0.0, "", False)
@@ -266,12 +266,12 @@ class Composition:
         if math.isinf(upper):
             high = first_below(reached, delta, 1.0)
             if math.isinf(high):
-                return Reached(math.inf, single.reached_delta(1e9, self._adjacency).name, False)
+                return Reached(math.inf, single._reached_delta(1e9, self._adjacency).name, False)
         if reached(high) > delta:
             low = high
         else:
             low = first_at_most(reached, delta, 0.0, high, width=WIDTH) * (1.0 - 2.0 * WIDTH)
-        found = single.reached_delta(low, self._adjacency)
+        found = single._reached_delta(low, self._adjacency)
         return Reached(low, found.name, found.exact)
 
     def _reached(
@@ -284,7 +284,7 @@ class Composition:
         """
         parts: list[tuple[Real, int]] = []
         for mechanism, rounds in self._parts:
-            laws = mechanism.reached()
+            laws = mechanism._reached()
             if not laws:
                 return None
             if len(laws) > 1:

@@ -60,7 +60,7 @@ class CountSampling(Mechanism):
     floor: int
 
     adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
-    calibrated: ClassVar[dict[str, bool]] = {"rate": False, "floor": True}
+    _calibrated: ClassVar[dict[str, bool]] = {"rate": False, "floor": True}
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         columns = _core.count_sampling(epsilon, self.rate, self.floor)
@@ -140,7 +140,7 @@ class TwoStageCountSampling(Mechanism):
     dummies: int = 0
 
     adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
-    calibrated: ClassVar[dict[str, bool]] = {"rate": False, "floor": True, "dummies": True}
+    _calibrated: ClassVar[dict[str, bool]] = {"rate": False, "floor": True, "dummies": True}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -151,7 +151,7 @@ class TwoStageCountSampling(Mechanism):
         reported = _arguments.integer("reported", self.reported, least=1, most=size)
         settle(self, domain_size=size, reported=reported, gamma=gamma)
 
-    def reached(self) -> tuple[Real, ...]:
+    def _reached(self) -> tuple[Real, ...]:
         """Give the mechanism itself with dummies alone: with a floor no data are known."""
         return (self,) if self.floor == 0 else ()
 

@@ -35,18 +35,20 @@ def discrete_gaussian_variance(parameter: float) -> float:
 
 class _IntegerNoise(Mechanism):
     adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
-    largest_noise: ClassVar[float] = 1e6
+    _largest_noise: ClassVar[float] = 1e6
     #: The word of the core for this noise, and the name of its one parameter.
-    kind: ClassVar[str]
-    parameter: ClassVar[str] = "scale"
+    _kind: ClassVar[str]
+    _parameter: ClassVar[str] = "scale"
 
     def __post_init__(self) -> None:
-        given = getattr(self, self.parameter)
-        settle(self, **{self.parameter: positive_up_to(self.parameter, given, self.largest_noise)})
+        given = getattr(self, self._parameter)
+        settle(
+            self, **{self._parameter: positive_up_to(self._parameter, given, self._largest_noise)}
+        )
 
     @property
     def _kernel(self) -> _core.IntegerNoise:
-        return _table(self.kind, getattr(self, self.parameter))
+        return _table(self._kind, getattr(self, self._parameter))
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         columns = self._kernel.profile(epsilon).T
@@ -85,11 +87,11 @@ class DiscreteLaplaceNoise(_IntegerNoise):
 
     scale: float
 
-    kind: ClassVar[str] = "discrete_laplace"
-    calibrated: ClassVar[dict[str, bool]] = {"scale": True}
+    _kind: ClassVar[str] = "discrete_laplace"
+    _calibrated: ClassVar[dict[str, bool]] = {"scale": True}
 
     @property
-    def lattice(self) -> float:
+    def _lattice(self) -> float:
         """All privacy losses are multiples of it."""
         return 1.0 / self.scale
 
@@ -124,11 +126,11 @@ class DiscreteGaussianNoise(_IntegerNoise):
 
     scale: float
 
-    kind: ClassVar[str] = "discrete_gaussian"
-    calibrated: ClassVar[dict[str, bool]] = {"scale": True}
+    _kind: ClassVar[str] = "discrete_gaussian"
+    _calibrated: ClassVar[dict[str, bool]] = {"scale": True}
 
     @property
-    def lattice(self) -> float:
+    def _lattice(self) -> float:
         """All privacy losses are multiples of it."""
         return 0.5 / self.scale**2
 
@@ -163,10 +165,10 @@ class SkellamNoise(_IntegerNoise):
 
     mean: float
 
-    kind: ClassVar[str] = "skellam"
-    parameter: ClassVar[str] = "mean"
-    largest_noise: ClassVar[float] = 1e10
-    calibrated: ClassVar[dict[str, bool]] = {"mean": True}
+    _kind: ClassVar[str] = "skellam"
+    _parameter: ClassVar[str] = "mean"
+    _largest_noise: ClassVar[float] = 1e10
+    _calibrated: ClassVar[dict[str, bool]] = {"mean": True}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,9 +215,9 @@ class SummedDiscreteGaussianNoise(_IntegerNoise):
     variance: float
     pieces: int
 
-    kind: ClassVar[str] = "summed_discrete_gaussian"
-    parameter: ClassVar[str] = "variance"
-    calibrated: ClassVar[dict[str, bool]] = {"variance": True}
+    _kind: ClassVar[str] = "summed_discrete_gaussian"
+    _parameter: ClassVar[str] = "variance"
+    _calibrated: ClassVar[dict[str, bool]] = {"variance": True}
 
     def __post_init__(self) -> None:
         settle(
@@ -225,7 +227,7 @@ class SummedDiscreteGaussianNoise(_IntegerNoise):
         super().__post_init__()
 
     @property
-    def largest_noise(self) -> float:  # type: ignore[override]
+    def _largest_noise(self) -> float:  # type: ignore[override]
         """The largest variance of a piece."""
         # The core looks at the product, which a rounding must not lift.
         return _LARGEST_VARIANCE / self.pieces * (1.0 - 2.0**-52)
@@ -242,4 +244,4 @@ class SummedDiscreteGaussianNoise(_IntegerNoise):
 
     @property
     def _kernel(self) -> _core.IntegerNoise:
-        return _table(self.kind, self.variance, self.pieces)
+        return _table(self._kind, self.variance, self.pieces)

@@ -254,7 +254,7 @@ class PrivacyLedger(Tabular):
             return Bracket(0.0, 0.0, exact=True)
         upper = self.spent()
         found = self.composition().epsilon_bounds(self.delta)
-        return Bracket(min(upper, found.lower), upper, found.reached, found.exact)
+        return Bracket(min(upper, found.low), upper, found.reached, found.exact)
 
     def remaining(self) -> float:
         """Subtract what is spent from the budget.
@@ -398,7 +398,7 @@ class PrivacyLedger(Tabular):
         """
         return cls.from_dict(LEDGER.read(text))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger to a file, which appears whole or not at all.
 
         Parameters
@@ -416,13 +416,13 @@ class PrivacyLedger(Tabular):
             temporary.write_bytes(data)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> PrivacyLedger:
+    def read(cls, path: str | os.PathLike[str]) -> PrivacyLedger:
         """Read a ledger from a file.
 
         Parameters
         ----------
         path
-            A file that :meth:`save` wrote.
+            A file that :meth:`write` wrote.
 
         Returns
         -------

@@ -46,15 +46,16 @@ _MOST_STEPS = 2.0**52
 class Real(Hashable, Protocol):
     """A pair of laws, which compares and hashes by its parameters.
 
-    It may have a ``lattice``, a step of which all its privacy losses are multiples; directions that
-    a replacement has (``replaced``); and directions in which no data lose more (``attains``).
+    It may have a ``_lattice``, a step of which all its privacy losses are multiples; directions
+    that a replacement has (``replaced``); and directions in which no data lose more
+    (``attains``).
     """
 
     @property
     def name(self) -> str:
         """What has these laws, in words."""
 
-    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+    def _tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
 
 
@@ -68,7 +69,7 @@ def _tail(mechanism: Real, direction: str, epsilon: Floats) -> Divergence:
 
 @functools.lru_cache(maxsize=128)
 def _cached(mechanism: Real, direction: str, points: bytes) -> Divergence:
-    return mechanism.tail(direction, np.frombuffer(points))
+    return mechanism._tail(direction, np.frombuffer(points))
 
 
 def _ways(law: Real, pair: tuple[str, str]) -> tuple[str, str]:
@@ -112,7 +113,7 @@ class LossGrid:
             zero = np.zeros(1)
             self.most = privacy_loss.combined(
                 [
-                    (float(mechanism.tail(ways[0], zero).delta[0]), count)
+                    (float(mechanism._tail(ways[0], zero).delta[0]), count)
                     for (mechanism, count), ways in zip(parts, pairs, strict=True)
                 ]
             )
@@ -123,7 +124,7 @@ class LossGrid:
         farthest = max(max(ends) for ends in self._ends)
         step = min(max(step, single / _FINEST), single / _COARSEST) / finer
         self._step = max(step, farthest / _MOST_STEPS)
-        lattice: float | None = getattr(parts[0][0], "lattice", None)
+        lattice: float | None = getattr(parts[0][0], "_lattice", None)
         if len(parts) == 1 and lattice is not None:
             # Grid points on the losses themselves: nothing is rounded.
             self._step = lattice / max(1, math.ceil(lattice / self._step))

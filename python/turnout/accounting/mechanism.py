@@ -49,10 +49,10 @@ class Mechanism(abc.ABC):
 
     adjacencies: ClassVar[tuple[str, ...]] = ("add_or_remove", "add", "remove")
     #: The parameters that can be calibrated, and whether a larger one protects better.
-    calibrated: ClassVar[dict[str, bool]] = {}
+    _calibrated: ClassVar[dict[str, bool]] = {}
 
     #: The largest noise that is looked for in a calibration.
-    largest_noise: ClassVar[float] = 2.0**40
+    _largest_noise: ClassVar[float] = 2.0**40
 
     def __post_init__(self) -> None:
         """Check the parameters that several mechanisms have."""
@@ -63,30 +63,30 @@ class Mechanism(abc.ABC):
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         """Evaluate every direction at epsilons of at least 0."""
 
-    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+    def _tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
         return self._divergence(epsilon)[direction]
 
-    def reached(self) -> tuple[Real, ...]:
+    def _reached(self) -> tuple[Real, ...]:
         """Give pairs of laws that neighbouring data sets really have, the worst ones known.
 
         The mechanism itself if delta is that of the worst pair of laws, but for rounding.
         """
         return (self,)
 
-    def reached_delta(self, epsilon: float, word: str) -> Reached:
+    def _reached_delta(self, epsilon: float, word: str) -> Reached:
         """Give a delta that is really reached at an epsilon, in the directions of an adjacency."""
-        laws = self.reached()
+        laws = self._reached()
         if laws == (self,):
             return surely(float(self.delta(epsilon, word)), self._slack, WORST)
         found = [
-            (float(law.tail(way, np.array([epsilon])).delta[0]) * (1.0 - EXACT), law.name)
+            (float(law._tail(way, np.array([epsilon])).delta[0]) * (1.0 - EXACT), law.name)
             for law in laws
             for way, _ in directions(word)
         ]
         return Reached(*max(found, default=(0.0, "")), exact=False)
 
-    def whole_range(self, parameter: str) -> tuple[int, int] | None:
+    def _whole_range(self, parameter: str) -> tuple[int, int] | None:
         """Give what a whole number can be in a calibration, where the others limit it."""
         return None
 
@@ -125,7 +125,7 @@ class Mechanism(abc.ABC):
         InvalidTypeError, InvalidValueError
             If an argument is out of range.
         """
-        word = self.adjacency(adjacency)
+        word = self._adjacency_of(adjacency)
         points = nonnegative("epsilon", epsilon)
         known = self._divergence(np.ascontiguousarray(points.ravel()))
         deltas = [known[forward].delta for forward, _ in directions(word)]
@@ -156,7 +156,7 @@ class Mechanism(abc.ABC):
         InvalidTypeError, InvalidValueError
             If an argument is out of range.
         """
-        word = self.adjacency(adjacency)
+        word = self._adjacency_of(adjacency)
         targets = unit_interval("delta", delta)
         found = [self._epsilon(float(target), word) for target in targets.ravel()]
         return shaped(np.array(found, dtype=np.float64), targets)
@@ -197,7 +197,7 @@ class Mechanism(abc.ABC):
         """The adjacency if none is named: the first that the mechanism knows."""
         return self.adjacencies[0]
 
-    def adjacency(self, word: str | None) -> str:
+    def _adjacency_of(self, word: str | None) -> str:
         """Check an adjacency; None stands for the default.
 
         Raises
@@ -235,13 +235,13 @@ class Mechanism(abc.ABC):
         InvalidTypeError, InvalidValueError
             If an argument is out of range.
         """
-        word = self.adjacency(adjacency)
+        word = self._adjacency_of(adjacency)
         step = positive("interval", interval)
         library = require("dp_accounting.pld.privacy_loss_distribution", "accounting")
         masses = require("dp_accounting.pld.pld_pmf", "accounting")
         parts = []
         for forward, backward in directions(word):
-            index, deltas = dots(self.tail, forward, backward, step, 1e-15)
+            index, deltas = dots(self._tail, forward, backward, step, 1e-15)
             parts.append(masses.create_pmf_pessimistic_connect_dots(step, index, deltas))
         return library.PrivacyLossDistribution(*parts)
 
@@ -309,7 +309,7 @@ def compose(
             )
         adjacency = defaults[0]
     for mechanism, _ in parts:
-        mechanism.adjacency(adjacency)
+        mechanism._adjacency_of(adjacency)
     return Composition(parts, adjacency)
 
 

@@ -57,7 +57,7 @@ class _Noisy(Mechanism):
         # Ten times what was found, and more.
         return max(EXACT, 1e-11 * self.noise_multiplier, 1e-13 / self.noise_multiplier)
 
-    def reached(self) -> tuple[Real, ...]:
+    def _reached(self) -> tuple[Real, ...]:
         """Give the mechanism itself, where it is known how close its delta is."""
         return (self,) if self._close() else ()
 
@@ -118,7 +118,7 @@ class RandomParticipation(_Noisy):
     local_size: int
     noise_multiplier: float
 
-    calibrated: ClassVar[dict[str, bool]] = {
+    _calibrated: ClassVar[dict[str, bool]] = {
         "noise_multiplier": True,
         "client_rate": False,
         "sample_rate": False,
@@ -131,15 +131,15 @@ class RandomParticipation(_Noisy):
         )
         return divergences(columns, "remove", "add")
 
-    def reached(self) -> tuple[Real, ...]:
+    def _reached(self) -> tuple[Real, ...]:
         """Give the laws of clients that can exist: aligned, oblique, orthogonal or no gradients."""
         if self.local_size == 0 or self.client_rate >= 1.0:
-            return super().reached()
+            return super()._reached()
         return clients(self.client_rate, self.sample_rate, self.local_size, self.noise_multiplier)
 
-    def reached_delta(self, epsilon: float, word: str) -> Reached:
+    def _reached_delta(self, epsilon: float, word: str) -> Reached:
         """Give a delta that a client really has; the bound itself where it is attained."""
-        best = super().reached_delta(epsilon, word)
+        best = super()._reached_delta(epsilon, word)
         if best.exact or not self._close():
             return best
         attained = _core.random_participation_attained(
@@ -190,7 +190,7 @@ class LocalSampling(_Noisy):
     sample_rate: float
     noise_multiplier: float
 
-    calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True, "sample_rate": False}
+    _calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True, "sample_rate": False}
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         return sampled_gaussian(epsilon, self.noise_multiplier, self.sample_rate)
@@ -204,7 +204,7 @@ class _ClientSampling(_Noisy):
     sample_rate: float
     noise_multiplier: float
 
-    calibrated: ClassVar[dict[str, bool]] = {
+    _calibrated: ClassVar[dict[str, bool]] = {
         "noise_multiplier": True,
         "client_rate": False,
         "sample_rate": False,
@@ -313,7 +313,7 @@ class GaussianMechanism(_Noisy):
     noise_multiplier: float
 
     adjacencies: ClassVar[tuple[str, ...]] = ("add_or_remove", "add", "remove", "replace")
-    calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True}
+    _calibrated: ClassVar[dict[str, bool]] = {"noise_multiplier": True}
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         both = sampled_gaussian(epsilon, self.noise_multiplier, 1.0)

@@ -133,7 +133,7 @@ class _Question(NamedTuple):
         def value(mechanism: Mechanism, place: float) -> float:
             composed = mechanism.compose(int(place) if self.x == "rounds" else 1, line.word)
             if lower:
-                return float(getattr(composed, f"{self.y}_bounds")(self.level).lower)
+                return float(getattr(composed, f"{self.y}_bounds")(self.level).low)
             return float(getattr(composed, self.y)(self.level))
 
         return self._along(line, value)
@@ -277,7 +277,7 @@ def _lines(
     mechanisms: Mechanisms, adjacency: str | None, ax: Any, labels: Sequence[str] | None
 ) -> list[_Line]:
     chosen = named(mechanisms, labels)
-    words = [mechanism.adjacency(adjacency) for _, mechanism in chosen]
+    words = [mechanism._adjacency_of(adjacency) for _, mechanism in chosen]
     palette = require("matplotlib.pyplot", "plot").get_cmap("viridis")
     if ax is not None:
         new_axes(ax)

@@ -51,9 +51,9 @@ class Client:
         how = known.get(self.angle, f"at {self.angle:g} degrees to")
         return f"{self.shown:,} other gradients {how} the new one"
 
-    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+    def _tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
-        return _laws(self)[direction].tail(epsilon, _ROUNDING)
+        return _laws(self)[direction]._tail(epsilon, _ROUNDING)
 
 
 def clients(

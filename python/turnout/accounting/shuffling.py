@@ -43,7 +43,7 @@ class TwoSets:
         """The data in words."""
         return f"{self.nodes - 1:,} other nodes that all hold a third answer"
 
-    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+    def _tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate the divergence at epsilons of at least 0."""
         # All reports outside of the two sets look alike.
         own, other = self.own, self.other
@@ -175,7 +175,7 @@ class Shuffled(Mechanism):
     participation: Participation = dataclasses.field(default_factory=Everyone)
 
     adjacencies: ClassVar[tuple[str, ...]] = ("replace",)
-    calibrated: ClassVar[dict[str, bool]] = {"nodes": True}
+    _calibrated: ClassVar[dict[str, bool]] = {"nodes": True}
 
     def __post_init__(self) -> None:
         if not isinstance(self.oracle, VariationRatio):
@@ -230,14 +230,14 @@ class Shuffled(Mechanism):
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         return {"replace": Divergence(*_core.shuffled(epsilon, self.nodes, self._law()).T)}
 
-    def reached(self) -> tuple[Real, ...]:
+    def _reached(self) -> tuple[Real, ...]:
         """Give the law of two data sets that exist; none where there is only one set to count."""
         told = self._told_apart()
         if told is None or told.third is None:
             return ()
         return (TwoSets(self.nodes, told.own, told.other, told.third),)
 
-    def reached_delta(self, epsilon: float, word: str) -> Reached:
+    def _reached_delta(self, epsilon: float, word: str) -> Reached:
         """Give a delta that data which exist have."""
         told = self._told_apart()
         if told is None:
@@ -245,7 +245,7 @@ class Shuffled(Mechanism):
         if told.third is None:
             name = f"{self.nodes - 1:,} other nodes that all hold the other answer"
             return Reached(_counted(epsilon, self.nodes, told.own, told.other), name, False)
-        return super().reached_delta(epsilon, word)
+        return super()._reached_delta(epsilon, word)
 
     def _told_apart(self) -> ToldApart | None:
         """Give the sets that can be counted; of a variation ratio those of three outputs."""
@@ -284,7 +284,7 @@ class Shuffled(Mechanism):
             If ``epsilon`` is out of range.
         """
         points = nonnegative("epsilon", epsilon)
-        found = [self.reached_delta(float(point), "replace").value for point in points.ravel()]
+        found = [self._reached_delta(float(point), "replace").value for point in points.ravel()]
         return shaped(np.array(found), points)
 
     def to_dict(self) -> dict[str, Any]:

@@ -100,12 +100,12 @@ class SampleAndThreshold(Mechanism):
     threshold: int
 
     adjacencies: ClassVar[tuple[str, ...]] = ("add_or_remove", "add", "remove", "replace")
-    calibrated: ClassVar[dict[str, bool]] = {"rate": False, "threshold": True}
+    _calibrated: ClassVar[dict[str, bool]] = {"rate": False, "threshold": True}
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        return _Asked(lambda direction: self.tail(direction, epsilon))
+        return _Asked(lambda direction: self._tail(direction, epsilon))
 
-    def reached(self) -> tuple[Real, ...]:
+    def _reached(self) -> tuple[Real, ...]:
         """Give items of some numbers of people: another number is worst at another epsilon."""
         if self.rate in (0.0, 1.0):
             return (self,)
@@ -113,10 +113,10 @@ class SampleAndThreshold(Mechanism):
             return ()
         return self._items()
 
-    def reached_delta(self, epsilon: float, word: str) -> Reached:
+    def _reached_delta(self, epsilon: float, word: str) -> Reached:
         """Give a delta that is reached: of one person more or less delta itself."""
         if self.rate in (0.0, 1.0):
-            return super().reached_delta(epsilon, word)
+            return super()._reached_delta(epsilon, word)
         if self.rate <= _LEAST:
             return Reached(0.0, "", False)
         if word != "replace":
@@ -129,7 +129,7 @@ class SampleAndThreshold(Mechanism):
             return Reached(lower, WORST, lower >= upper * (1.0 - _KNOWN))
         point = np.array([epsilon])
         found = [
-            (float(item.tail(word, point).delta[0]) * (1.0 - EXACT), item.name)
+            (float(item._tail(word, point).delta[0]) * (1.0 - EXACT), item.name)
             for item in self._items()
         ]
         return Reached(*max(found), exact=False)
@@ -149,7 +149,7 @@ class SampleAndThreshold(Mechanism):
             ]
         return tuple(dict.fromkeys(items))
 
-    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+    def _tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
         if direction == "replace":
             return _move(self, epsilon)
@@ -175,12 +175,12 @@ class Item:
         """The data in words."""
         return f"{self.others:,} other people who hold the item"
 
-    def tail(self, direction: str, epsilon: Floats) -> Divergence:
+    def _tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
         seen = _outcomes(self, direction)
         sizes = self.others + 1, self.elsewhere + 1
         errors = [_error(size, self.rate, self.threshold) for size in sizes]
-        return seen.tail(epsilon, _SLACK + 4.0 * sum(errors) + seen.loss.size * _UNIT, _LEAST)
+        return seen._tail(epsilon, _SLACK + 4.0 * sum(errors) + seen.loss.size * _UNIT, _LEAST)
 
 
 @functools.lru_cache(maxsize=32)
@@ -359,11 +359,15 @@ def _move(mechanism: SampleAndThreshold, epsilon: Floats) -> Divergence:
 def _moved(mechanism: SampleAndThreshold) -> tuple[Outcomes, float]:
     """Compose the profiles of leaving and of joining: what is lost, and the mass without end."""
     ends = [
-        privacy_loss.reach(mechanism.tail, direction, _FLOOR)[0] for direction in ("remove", "add")
+        privacy_loss.reach(mechanism._tail, direction, _FLOOR)[0] for direction in ("remove", "add")
     ]
     step = max(_STEP, max(ends) * _STEP / 8.0)
-    leaving = privacy_loss.connect(mechanism.tail, ("remove", "add"), step, (ends[0], ends[1]), 512)
-    joining = privacy_loss.connect(mechanism.tail, ("add", "remove"), step, (ends[1], ends[0]), 512)
+    leaving = privacy_loss.connect(
+        mechanism._tail, ("remove", "add"), step, (ends[0], ends[1]), 512
+    )
+    joining = privacy_loss.connect(
+        mechanism._tail, ("add", "remove"), step, (ends[1], ends[0]), 512
+    )
     one, two = _dense(leaving), _dense(joining)
     masses: Floats = np.convolve(one, two) * (1.0 + 2.0**-30)
     start = int(leaving.index[0] + joining.index[0])

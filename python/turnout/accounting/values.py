@@ -38,9 +38,9 @@ class Bracket(tuple[float, float]):
     #: Whether the upper value is that of what is named, but for rounding and the grid.
     exact: bool
 
-    def __new__(cls, lower: float, upper: float, reached: str = "", exact: bool = False) -> Bracket:
+    def __new__(cls, low: float, high: float, reached: str = "", exact: bool = False) -> Bracket:
         """Put the values together."""
-        bounds = super().__new__(cls, (lower, upper))
+        bounds = super().__new__(cls, (low, high))
         bounds.reached, bounds.exact = reached, exact
         return bounds
 
@@ -49,12 +49,12 @@ class Bracket(tuple[float, float]):
         return self[0], self[1], self.reached, self.exact
 
     @property
-    def lower(self) -> float:
+    def low(self) -> float:
         """What is reached."""
         return self[0]
 
     @property
-    def upper(self) -> float:
+    def high(self) -> float:
         """What is guaranteed."""
         return self[1]
 
@@ -123,7 +123,7 @@ class Outcomes(NamedTuple):
         count = np.searchsorted(-self.loss, -epsilon, side="left")
         return self.first[count], self.second[count]
 
-    def tail(self, epsilon: Floats, slack: float, least: float = 0.0) -> Divergence:
+    def _tail(self, epsilon: Floats, slack: float, least: float = 0.0) -> Divergence:
         """Bound the divergence from below, by what rounding may have added to the first law.
 
         A slack is relative to the mass of the event, ``least`` is taken from delta itself.
@@ -140,7 +140,7 @@ def by_loss(one: Floats, two: Floats) -> Outcomes:
     Examples
     --------
     >>> seen = by_loss(np.array([0.25, 0.75]), np.array([0.5, 0.5]))
-    >>> seen.tail(np.zeros(1), 0.0).delta
+    >>> seen._tail(np.zeros(1), 0.0).delta
     array([0.25])
     """
     seen = one > 0.0

@@ -237,7 +237,7 @@ class Server:
         self.round += 1
         self._open = None
         if self.checkpoint is not None and self.round % self._every == 0:
-            self.save(self.checkpoint)
+            self.write(self.checkpoint)
         return model
 
     def abandon(self) -> None:
@@ -252,7 +252,7 @@ class Server:
         self.round += 1
         self._open = None
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str]) -> None:
         """Write the state between two rounds to a file, which appears whole or not at all.
 
         The ledger of a training without a seed is written beside it, as :meth:`resume` needs it.
@@ -273,7 +273,7 @@ class Server:
             raise ProtocolError(f"round {self.round} is open: close or abandon it first")
         place = Path(path)
         if self.plan.seed is None and self.ledger is not None:
-            self.ledger.save(self._journal(place))
+            self.ledger.write(self._journal(place))
         save_checkpoint(place, self._training_state())
 
     def resume(self) -> bool:
@@ -326,11 +326,11 @@ class Server:
         path = None if self.plan.seed is not None else self.checkpoint
         if path is not None and not path.exists() and ledger.can_spend(self.plan.mechanism):
             # Before anything is spent there are both files: one without the other is a loss.
-            ledger.save(self._journal(path))
+            ledger.write(self._journal(path))
             save_checkpoint(path, self._training_state())
         ledger.spend(self.plan.mechanism, label=LABEL)
         if path is not None:
-            ledger.save(self._journal(path))
+            ledger.write(self._journal(path))
 
     def _finite(self, values: Floats) -> Any:
         """Give the model of all its numbers; None unless it is finite in its own dtypes."""
@@ -382,7 +382,7 @@ class Server:
                     f"{journal} is missing, which knows what was paid after {path}: put it back"
                 )
             return
-        written = PrivacyLedger.load(journal)
+        written = PrivacyLedger.read(journal)
         self._check_budget(written, journal)
         known = dict(parts_of(ledger.entries))
         if all(rounds <= known.get(part, 0) for part, rounds in parts_of(written.entries)):
@@ -390,7 +390,7 @@ class Server:
         if not found:
             raise CorruptDataError(
                 f"{path} is missing, and {journal} has paid for rounds of that training: put the "
-                "file back, or train anew with the ledger that is there, PrivacyLedger.load"
+                "file back, or train anew with the ledger that is there, PrivacyLedger.read"
             )
         self._check_kept(written, journal)
         # Clients have seen these rounds and take none of their numbers again.

@@ -107,7 +107,7 @@ class Flower:
 
     def node(self, number: int) -> subprocess.Popen[bytes]:
         """Start a SuperNode with a ledger and a file of answers."""
-        PrivacyLedger(1000.0, 1e-5).save(self.ledger(number))
+        PrivacyLedger(1000.0, 1e-5).write(self.ledger(number))
         answers = self.folder / f"answers-{number}.json"
         config = f'partition-id={number} turnout-ledger="{self.ledger(number)}"'
         return self._start(
@@ -127,7 +127,7 @@ class Flower:
 
     def rounds(self, number: int) -> int:
         """How many rounds a node's ledger holds."""
-        return sum(entry.rounds for entry in PrivacyLedger.load(self.ledger(number)).entries)
+        return sum(entry.rounds for entry in PrivacyLedger.read(self.ledger(number)).entries)
 
     def submit(
         self,

@@ -197,7 +197,7 @@ def test_a_server_cannot_choose_another_kind_of_round_by_what_it_has_seen(
     # What the owner has spent on something else does not count.
     ledger, path = PrivacyLedger(50.0, 1e-5), tmp_path / "owned.json"
     ledger.spend(GaussianMechanism(9.0), label="a query")
-    ledger.save(path)
+    ledger.write(path)
     app = client_app(local(ones), size_bound=SIZE)
     assert not app(asked(first, 0), context(turnout_ledger=str(path))).has_error()
 
@@ -299,9 +299,9 @@ def test_the_ledgers_file_counts_and_not_the_budget(context: Any, tmp_path: Path
     node = context(turnout_ledger=str(path))
     app = client_app(local(ones), budget=BUDGET, size_bound=SIZE)
     assert not app(asked(plan, 0), node).has_error()
-    assert len(PrivacyLedger.load(path).entries) == 1
+    assert len(PrivacyLedger.read(path).entries) == 1
     assert "turnout-ledger" not in node.state
-    PrivacyLedger(1e-3, 1e-9).save(path)
+    PrivacyLedger(1e-3, 1e-9).write(path)
     assert app(asked(plan, 1), node).has_error()
     path.write_text("not a ledger")
     assert app(asked(plan, 2), node).has_error()
@@ -316,7 +316,7 @@ def test_the_ledger_is_on_disk_before_gradients_are_computed(context: Any, tmp_p
     path, seen = tmp_path / "ledger.json", []
 
     def looking(model: Any, elements: Any) -> Any:
-        seen.append(sum(entry.rounds for entry in PrivacyLedger.load(path).entries))
+        seen.append(sum(entry.rounds for entry in PrivacyLedger.read(path).entries))
         return ones(model, elements)
 
     node = context(turnout_ledger=str(path))

@@ -154,7 +154,7 @@ def test_processes_that_share_a_ledger_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     workers = [subprocess.Popen([sys.executable, "-c", SPENDER, str(path)]) for _ in range(3)]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
-    assert sum(entry.rounds for entry in PrivacyLedger.load(path).entries) == 30
+    assert sum(entry.rounds for entry in PrivacyLedger.read(path).entries) == 30
 
 
 def test_flower_is_not_imported_with_turnout() -> None:

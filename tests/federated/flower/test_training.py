@@ -67,6 +67,6 @@ def test_deployment_gets_the_numbers_of_the_engine(deployment: Any, model: Modul
     np.testing.assert_array_equal(np.load(run.folder / "model.npy"), ours)
     for node in range(3):
         assert deployment.rounds(node) == before[node] + 3
-        ledger = PrivacyLedger.load(deployment.ledger(node))
+        ledger = PrivacyLedger.read(deployment.ledger(node))
         parts = [(entry.mechanism, entry.rounds) for entry in ledger.entries]
         assert ledger.spent() == compose(parts).epsilon(1e-5)

@@ -131,7 +131,7 @@ class Question:
             "lower_delta": None,
             "reached": found.reached,
         }
-        return answer | {self.wanted: found.upper, f"lower_{self.wanted}": found.lower}
+        return answer | {self.wanted: found.high, f"lower_{self.wanted}": found.low}
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def calibrated(
         return changed.compose(rounds, adjacency).delta(epsilon)
 
     if isinstance(found, float):
-        rounding = ROUND_CEILING if mechanism.calibrated[parameter] else ROUND_FLOOR
+        rounding = ROUND_CEILING if mechanism._calibrated[parameter] else ROUND_FLOOR
         rounded = _rounded(found, _MORE_DIGITS, rounding)
         reached = there(rounded)
         if reached <= delta:

@@ -117,7 +117,7 @@ def node_ledger(context: Context, budget: PrivacyLedger | None) -> Iterator[Priv
         if known is None and kept.path is not None:
             raise InvalidValueError(
                 f"{_LEDGER} of the node's configuration names {kept.path}, which does not exist, "
-                "and there is no budget to start it from: make it with PrivacyLedger(...).save"
+                "and there is no budget to start it from: make it with PrivacyLedger(...).write"
             )
         yield known
         if known is not None and known.to_json() != before:
