@@ -23,7 +23,7 @@ DEEPEST_LABEL: Final = 8
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 #: What files and tables write for no answer, beside nulls and NaN: what pandas takes for missing.
-_MISSING: Final = frozenset(
+MISSING_TEXTS: Final = frozenset(
     (
         *("", "NA", "N/A", "n/a", "<NA>", "#N/A", "#N/A N/A", "#NA", "null", "NULL", "None"),
         *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
@@ -41,7 +41,7 @@ def missing_texts(labels: Iterable[Any] = (), more: Iterable[str] = ()) -> froze
     >>> "?" in missing_texts(more=["?"])
     True
     """
-    return (_MISSING - {label for label in labels if isinstance(label, str)}) | frozenset(more)
+    return (MISSING_TEXTS - {label for label in labels if isinstance(label, str)}) | frozenset(more)
 
 
 def label_words(label: Any) -> str:

@@ -86,16 +86,17 @@ def test_missing_values_are_refused_with_count_and_rows(tmp_path: Path, turnout:
     result = turnout("randomize", source, "-c", "answer", "-e", 1, "-o", target)
     assert result.exit_code == 1
     line = only_line(result.stderr)
-    assert "in.csv: column 'answer': 2 answers are missing (rows 2, 4)" in line
+    assert "column 'answer': 2 of 5 answers are missing (rows 2, 4): empty 2 times." in line
     assert "--missing" in line
     assert not target.exists()
     result = turnout(
         "randomize", source, "-c", "answer", "-e", 1, "-o", target, "--missing-value", "?"
     )
-    assert "3 answers are missing (rows 2, 4, 5)" in result.stderr
+    assert "3 of 5 answers are missing (rows 2, 4, 5)" in result.stderr
+    assert "empty 2 times, '?' 1 time" in result.stderr
     source = write(tmp_path, "yes", *[""] * 6, "no")
     result = turnout("randomize", source, "-c", "answer", "-e", 1, "-o", target)
-    assert "6 answers are missing (rows 2, 3, 4, 5, 6, ...)" in result.stderr
+    assert "6 of 8 answers are missing (rows 2, 3, 4, 5, 6, ...)" in result.stderr
 
 
 def test_missing_values_can_be_dropped(tmp_path: Path, turnout: Run) -> None:

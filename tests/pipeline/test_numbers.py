@@ -54,7 +54,7 @@ def test_texts_of_a_file_are_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([1.0, None, 2.0], r"1 of 3 answers are missing \(row 2\); missing"),
+        ([1.0, None, 2.0], r"1 of 3 answers are missing \(row 2\): empty 1 time. missing"),
         ([1.0, float("nan")], r"1 of 2 answers are missing \(row 2\)"),
         ([1.0, 101.0, -1.0], r"2 values are not within the bounds \(0.0, 100.0\): 101.0, -1.0"),
         ([float("inf")], r"1 values are not within the bounds"),

@@ -11,10 +11,11 @@ import typer
 from turnout import Bounds, Domain
 from turnout._extras import require
 from turnout._files import read_bytes
-from turnout._label_texts import Kind, missing_texts, parse_label
+from turnout._label_texts import Kind, parse_label
 from turnout.cli.running import note
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, PseudonymKey, scan
+from turnout.pipeline.found import FoundAnswers
 from turnout.pipeline.sources.files import find_files
 
 V = TypeVar("V")
@@ -126,7 +127,14 @@ def check_labels(labels: str | Sequence[str] | None, labels_file: Path | None) -
 
 
 def _listed(labels: str) -> list[str]:
-    return [label.strip() for label in labels.split(",")]
+    found = [label.strip() for label in labels.split(",")]
+    repeated = next((label for label in found if found.count(label) > 1), None)
+    if repeated is not None:
+        raise typer.BadParameter(
+            f"{repeated!r} is there twice; labels with commas in them are for --labels-file, which "
+            "takes a label a line"
+        )
+    return found
 
 
 def _lines(labels_file: Path) -> list[str]:
@@ -183,6 +191,7 @@ def scanned(
     *,
     missing: Sequence[str] | None,
     missing_values: Sequence[str] | None,
+    trim: bool = False,
     id_column: str | None = None,
     duplicates: Literal["refuse", "first"] = "refuse",
     pseudonym_key: Path | None = None,
@@ -205,6 +214,7 @@ def scanned(
         columns,
         missing=missing_rules(missing, (*columns, *(group_by or ()))),
         missing_values=tuple(missing_values or ()),
+        trim=trim,
         id_column=id_column,
         duplicates=duplicates,
         pseudonym_key=None if pseudonym_key is None else _key(pseudonym_key),
@@ -223,8 +233,8 @@ def _key(path: Path) -> PseudonymKey:
 
 
 def settled(
-    answers: Answers, given: Mapping[str, Sequence[str] | Bounds], *, say: bool = True
-) -> tuple[Answers, dict[str, Any]]:
+    answers: Answers, given: Mapping[str, Sequence[str] | Bounds]
+) -> tuple[Answers, dict[str, Any], dict[str, FoundAnswers]]:
     """Settle what is asked in each column, and what is missing in its terms.
 
     Parameters
@@ -234,8 +244,11 @@ def settled(
     given
         The labels, or the numbers that can be given, of columns; of others the labels are those of
         the data.
-    say
-        Whether these are noted; no where the caller says so beside the result.
+
+    Returns
+    -------
+    answers, domains, read
+        The answers, what is asked in each column, and what stands in those that had to be read.
 
     Raises
     ------
@@ -243,26 +256,50 @@ def settled(
         If the data have to be read for it and cannot be used.
     """
     found: dict[str, Any] = {}
+    read: dict[str, FoundAnswers] = {}
     for column in answers.asked:
         asked = given.get(column)
         if asked is None:
-            answers, domain = answers.settled(column, written=True, progress=True)
-            _warn_of_spaces(answers, domain)
-            found[column] = domain
+            answers, found[column], read[column] = answers.settled(
+                column, written=True, progress=True
+            )
         elif isinstance(asked, Bounds):
             answers, found[column] = _in_part(answers, column, asked), asked
         else:
             answers, found[column] = _stated(answers, column, asked)
-    read = [column for column in answers.asked if column not in given]
-    if say and read:
-        which = f"{found[read[0]].size:,} labels of the domain"
+    return answers, found, read
+
+
+def tell_of_labels(
+    answers: Answers, domains: Mapping[str, Any], read: Mapping[str, FoundAnswers], numbers: str
+) -> None:
+    """Note of which columns the labels are those of the data, and what is odd about them.
+
+    Parameters
+    ----------
+    answers, domains, read
+        What :func:`settled` gave.
+    numbers
+        How the command asks for numbers.
+
+    Raises
+    ------
+    InvalidValueError
+        If a column looks like numbers or identifiers.
+    """
+    for found in read.values():
+        found.refuse_odd(numbers)
+        for sentence in found.notes(answers.missing_values):
+            note(sentence)
+    if read:
+        names = list(read)
+        which = f"{domains[names[0]].size:,} labels of the domain"
         if answers.joint:
-            which = f"labels of {', '.join(map(repr, read))}"
+            which = f"labels of {', '.join(map(repr, names))}"
         note(
             f"the {which} are taken from the data and treated as public; state them with --labels"
             + (" or in a --plan" if answers.joint else " or --labels-file")
         )
-    return answers, found
 
 
 def in_domain(answers: Answers, domain: Any) -> Answers:
@@ -294,17 +331,6 @@ def _in_part(answers: Answers, column: str, part: Domain | Bounds) -> Answers:
     else:
         label = next((each for each in part.labels if str(each) == text), text)
     return answers.with_rule(column, label)
-
-
-def _warn_of_spaces(answers: Answers, domain: Domain) -> None:
-    """Say where a text that means missing is there, but with spaces around it."""
-    texts = missing_texts(more=answers.missing_values)
-    for label in domain.labels:
-        if isinstance(label, str) and label not in texts and label.strip() in texts:
-            note(
-                f"{label!r} is counted as a label: with spaces it is not {label.strip()!r}, which "
-                "means missing"
-            )
 
 
 def _stated(answers: Answers, column: str, labels: Sequence[str]) -> tuple[Answers, Domain]:

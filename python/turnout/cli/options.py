@@ -131,7 +131,12 @@ LabelsByColumn = Annotated[
         help="The possible answers of a column, comma-separated; repeatable.",
     ),
 ]
-LabelsFile = Annotated[Path | None, typer.Option(help="The possible answers, one a line (UTF-8).")]
+LabelsFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="The possible answers, one a line (UTF-8): for many, and for labels with commas."
+    ),
+]
 Missing = Annotated[
     list[str] | None,
     typer.Option(
@@ -147,6 +152,9 @@ MissingValues = Annotated[
         help="A text that means missing, beside empty fields, nulls, NaN and (where they are no "
         "label) what pandas takes for missing: NA, n/a, null, None; repeatable.",
     ),
+]
+Trim = Annotated[
+    bool, typer.Option("--trim", help="Take white space off the texts of answers and groups.")
 ]
 Sources = Annotated[
     list[str],

@@ -18,6 +18,7 @@ from turnout.cli.answers import (
     scanned,
     settled,
     stated_labels,
+    tell_of_labels,
 )
 from turnout.cli.numbers import (
     Distribution,
@@ -60,6 +61,9 @@ _RATE = (
 _SILENCE = "Nor is it to send none: who reports depends on the answer, and epsilon counts that too."
 
 
+#: How numbers are asked for.
+_NUMBERS = "--mean LOW:HIGH asks for their mean, --distribution LOW:HIGH for their distribution"
+
 #: The options that say what a plan says.
 _IN_PLAN = (
     "epsilon",
@@ -93,6 +97,7 @@ def randomize(
     public_key: options.PublicKey = None,
     missing: options.Missing = None,
     missing_value: options.MissingValues = None,
+    trim: options.Trim = False,
     id_column: options.IdColumn = None,
     duplicates: options.Duplicates = "refuse",
     pseudonym_key: options.PseudonymKeyFile = None,
@@ -205,6 +210,7 @@ def randomize(
         columns,
         missing=missing,
         missing_values=missing_value,
+        trim=trim,
         id_column=id_column,
         duplicates=duplicates,
         pseudonym_key=pseudonym_key,
@@ -306,7 +312,8 @@ def _settled(
         if reason:
             note(f"--oracle auto: {reason}")
         return in_domain(answers, oracle.domain), oracle
-    answers, domains = settled(answers, asked)
+    answers, domains, read = settled(answers, asked)
+    tell_of_labels(answers, domains, read, _NUMBERS)
     if answers.joint:
         return answers, JointTable(epsilon, domains, oracle=name)
     domain = domains[answers.column]

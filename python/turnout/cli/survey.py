@@ -54,6 +54,7 @@ def survey(
     quantiles: Annotated[Any, typer.Option(metavar="A,B,C", parser=_shares)] = None,
     missing: options.Missing = None,
     missing_value: options.MissingValues = None,
+    trim: options.Trim = False,
     trust: Literal["local", "aggregators"] = "local",
     delta: Annotated[float | None, typer.Option(callback=_check_delta)] = None,
     parties: Annotated[int | None, typer.Option(min=2)] = None,
@@ -130,8 +131,10 @@ def survey(
         ),
     )
     asked = {name: bounds for each in given.values() for name, bounds in each.items()}
-    answers = scanned(sources, column, missing=missing, missing_values=missing_value, group_by=by)
-    answers, domains = settled(answers, asked, say=False)
+    answers = scanned(
+        sources, column, missing=missing, missing_values=missing_value, trim=trim, group_by=by
+    )
+    answers, domains, found = settled(answers, asked)
     quantiles = quantiles or QUANTILES
     questions = {
         name: question_of(
@@ -139,7 +142,7 @@ def survey(
             name,
             domain,
             quantiles if name in given["--bounds"] else (),
-            stated=name in asked,
+            found.get(name),
         )
         for name, domain in domains.items()
     }

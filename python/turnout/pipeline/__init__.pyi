@@ -1,3 +1,4 @@
+from turnout._label_texts import MISSING_TEXTS as MISSING_TEXTS
 from turnout.pipeline.answers import Answers as Answers
 from turnout.pipeline.collection import collect as collect
 from turnout.pipeline.columns import GroupIndex as GroupIndex

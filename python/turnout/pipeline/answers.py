@@ -18,6 +18,7 @@ from turnout.participation import Personalized
 from turnout.pipeline.asked import Asked, AskedColumns
 from turnout.pipeline.columns import GroupIndex, compact, digested, groups_of, rows_have
 from turnout.pipeline.encoding import EncodedBlock, Labels, Rows, without_group
+from turnout.pipeline.gaps import Gaps
 from turnout.pipeline.identity import Persons, find_persons, first_rows
 from turnout.pipeline.numbers import Numbers, read_numbers
 from turnout.pipeline.pseudonyms import PseudonymKey
@@ -63,6 +64,8 @@ class Answers(AskedColumns):
     texts_of
         Columns whose values are matched with labels by their texts, beside those of a source that
         knows nothing else.
+    trim
+        Whether white space around the texts of answers and groups is taken off.
     id_column, duplicates
         The column of persons, and what happens to a second row of one.
     group_by
@@ -151,6 +154,7 @@ class Answers(AskedColumns):
             "joint": list(self.joint),
             "missing": rules if len(rules) > 1 else rules[self.column],
             "missing_values": sorted(self.missing_values),
+            "trim": self.trim,
             "id_column": self.id_column,
             "duplicates": self.duplicates if self.id_column is not None else None,
             "group_by": list(self.group_by),
@@ -377,7 +381,9 @@ class Answers(AskedColumns):
         texts = missing_texts(more=self.missing_values)
         rules = {name: self._group_rule(name) for name in self.group_by}
         labels = {name: None if rule == "drop" else rule for name, rule in rules.items()}
-        return groups_of(rows.table, labels, self.max_groups, self.source.name, texts)
+        return groups_of(
+            rows.table, labels, self.max_groups, self.source.name, texts, trim=self.trim
+        )
 
     def _without_group(self, groups: GroupIndex, rows: Rows, unanswered: Truths) -> Truths:
         """Say which rows are left out for want of a group.
@@ -396,11 +402,13 @@ class Answers(AskedColumns):
 
     def _no_group(self, rows: Rows, without: Truths) -> InvalidValueError:
         positions = np.flatnonzero(without)
+        alone = self.group_by[0] if len(self.group_by) == 1 else None
+        gaps = "" if alone is None else f": {Gaps.of(rows.table.column(alone), without, alone)}"
         return InvalidValueError(
             f"{self.source.name}: {rows_have(positions.size)} no group in "
-            f"{', '.join(map(repr, self.group_by))} ({rows.text(positions)}); missing (--missing), "
-            "by the name of such a column, says what their group is, or 'drop' leaves these people "
-            "out"
+            f"{', '.join(map(repr, self.group_by))} ({rows.text(positions)}){gaps}; missing "
+            "(--missing), by the name of such a column, says what their group is, or 'drop' leaves "
+            "these rows out"
         )
 
     def _pseudonyms(self, rows: Rows) -> Bytes | None:

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
-
-import numpy as np
+from typing import Any, TypeVar
 
 from turnout import _arguments
 from turnout._extras import require
-from turnout._label_texts import kind_of, label_text, missing_texts, parse_label, typed_values
-from turnout._progress import track
+from turnout._label_texts import kind_of, label_text, parse_label
 from turnout.bounds import Bounds
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.pipeline.columns import compact, factors, rows_text
-from turnout.pipeline.encoding import WAY_OUT, Labels, is_missing
+from turnout.pipeline.encoding import Labels
+from turnout.pipeline.found import FoundAnswers, find_answers
 from turnout.pipeline.numbers import Numbers
 from turnout.pipeline.sources import Source
 from turnout.products import ProductDomain, Questions
 
 #: What is asked for: of one column, or of several by their names.
 Asked = Domain | Bounds | Questions | Mapping[str, Domain | Bounds]
-
-_MOST: Final = 2**20
-_SHOWN: Final = 5
 
 Self = TypeVar("Self", bound="AskedColumns")
 
@@ -40,6 +34,7 @@ class AskedColumns:
     missing: Any = None
     missing_values: frozenset[str] = frozenset()
     texts_of: frozenset[str] = frozenset()
+    trim: bool = False
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -141,7 +136,8 @@ class AskedColumns:
         }
         if isinstance(domain, Bounds):
             return Numbers(domain, **told)
-        return Labels(domain, texts=self.source.texts or column in self.texts_of, **told)
+        texts = self.source.texts or column in self.texts_of
+        return Labels(domain, texts=texts, trim=self.trim, **told)
 
     # What answers there are ---------------------------------------------------------------------
 
@@ -160,7 +156,7 @@ class AskedColumns:
             If the source can be read only once, if there are more than a million, or if there are
             several columns.
         """
-        return self._distinct(self._one("distinct"), progress=False)[0]
+        return list(self._looked_at(self._one("distinct")).values)
 
     def domain(self) -> Domain:
         """Read the answers once and make a domain of them, only if what people answer is public.
@@ -214,7 +210,7 @@ class AskedColumns:
 
     def settled(
         self: Self, column: str, *, written: bool = False, progress: bool = False
-    ) -> tuple[Self, Domain]:
+    ) -> tuple[Self, Domain, FoundAnswers]:
         """Make a domain of the answers in a column, and read what is missing in its terms.
 
         Parameters
@@ -226,14 +222,19 @@ class AskedColumns:
         progress
             Whether a pass of more than two seconds shows a bar on standard error.
 
+        Returns
+        -------
+        settled, domain, found
+            The answers, what can be answered, and what stands in the column.
+
         Raises
         ------
         InvalidValueError
             As :meth:`domain`.
         """
         settled, label, name = self, self.rule(column), self.name_of(column)
-        values, gaps = self._distinct(column, progress=progress)
-        values.sort()
+        found = self._looked_at(column, progress=progress)
+        values, gaps = sorted(found.values), found.gaps.total > 0
         if label is not None and label != "drop":
             if written:
                 parsed = parse_label(str(label), kind_of(values))
@@ -257,11 +258,11 @@ class AskedColumns:
             settled = settled.with_rule(column, label if label in values else None)
         if len(values) < 2:
             # A column with one answer says nothing; a wrong separator or column is more likely.
-            found = f"the one answer {values[0]!r}" if values else "no answer"
+            held = f"the one answer {values[0]!r}" if values else "no answer"
             raise InvalidValueError(
-                f"{name} holds {found}, and labels are at least 2: state them (--labels)"
+                f"{name} holds {held}, and labels are at least 2: state them (--labels)"
             )
-        return settled, Domain(values)
+        return settled, Domain(values), found
 
     def _of_all(self, column: str) -> bool:
         """Say whether one rule is for this column and others."""
@@ -276,42 +277,16 @@ class AskedColumns:
             )
         return self.column
 
-    def _distinct(self, column: str, *, progress: bool) -> tuple[list[Any], bool]:
-        """List the different answers in a column, and say whether some are missing."""
-        source, name = self.source, self.name_of(column)
-        if not source.repeatable:
-            raise InvalidValueError(
-                f"{source.name} can be read only once, so its answers cannot be looked at "
-                "first: state the domain"
-            )
-        known = missing_texts(more=self.missing_values)
-        seen: dict[tuple[bool, Any], Any] = {}
-        gaps, total = 0, 0
-        rows: list[int] = []
-        blocks = source.blocks([column], categories=frozenset([column]))
-        for block in track(blocks, "looking for labels", progress, source.number_of_blocks):
-            for values, index in factors(block.read().column(column), name):
-                _, used = compact(index, len(values))
-                absent = [place for place in used.tolist() if is_missing(values[place], known)]
-                for value in (values[place] for place in used.tolist() if place not in absent):
-                    seen.setdefault((isinstance(value, bool), value), value)
-                if absent:
-                    found = np.flatnonzero(np.isin(index, absent))
-                    gaps += found.size
-                    rows += (found[: _SHOWN + 1] + total).tolist() if len(rows) <= _SHOWN else []
-                total += len(index)
-                if len(seen) > _MOST:
-                    raise InvalidValueError(
-                        f"{name} has more than {_MOST:,} different values: is it the column of "
-                        "answers?"
-                    )
-        typed = typed_values(list(seen.values()), texts=source.texts)
-        gaps += typed.count(None)
-        different = [value for value in typed if value is not None]
-        if gaps and self.rule(column) is None:
-            are = "answer is" if gaps == 1 else "answers are"
-            where = f" ({rows_text(np.array(rows))})" if rows else ""
-            raise InvalidValueError(
-                f"{name}: {gaps:,} {are} missing{where}; {WAY_OUT.format('a label')}"
-            )
-        return different, gaps > 0
+    def _looked_at(self, column: str, *, progress: bool = False) -> FoundAnswers:
+        """List the different answers in a column, unless some are missing and that is refused."""
+        found = find_answers(
+            self.source,
+            column,
+            self.name_of(column),
+            missing_values=self.missing_values,
+            trim=self.trim,
+            progress=progress,
+        )
+        if found.gaps.total and self.rule(column) is None:
+            raise found.refuse_gaps()
+        return found

@@ -189,6 +189,8 @@ def groups_of(
     max_groups: int,
     name: str,
     missing_values: Container[str] = (),
+    *,
+    trim: bool = False,
 ) -> GroupIndex:
     """Index the groups of the rows of a table.
 
@@ -203,6 +205,8 @@ def groups_of(
         What messages call the source.
     missing_values
         Texts that stand for a missing value, beside nulls and NaN.
+    trim
+        Whether white space around texts is taken off.
 
     Raises
     ------
@@ -213,7 +217,7 @@ def groups_of(
     keys: list[tuple[Any, ...]] = [()] if table.num_rows else []
     for column, label in columns.items():
         place = f"{name}: column {column!r}"
-        values, index = _values(table.column(column), place, missing_values, label)
+        values, index = _values(table.column(column), place, missing_values, label, trim=trim)
         code = code * len(values) + index
         code, present = compact(code, len(keys) * len(values))
         if present.size > max_groups:
@@ -229,7 +233,7 @@ def groups_of(
 
 
 def _values(
-    column: Any, name: str, missing_values: Container[str], label: Any
+    column: Any, name: str, missing_values: Container[str], label: Any, *, trim: bool
 ) -> tuple[list[Any], Array]:
     """List the values that occur in a column, in order of first appearance, and each row's."""
     pa = require("pyarrow", "cli")
@@ -240,7 +244,10 @@ def _values(
     parts = []
     for values, places in factors(column, name, keep_times=True):
         index, present = compact(places.astype(np.int64, copy=False), len(values))
-        kept = (_group_key(values[i], missing_values, label) for i in present.tolist())
+        each = (values[place] for place in present.tolist())
+        if trim:
+            each = (value.strip() if isinstance(value, str) else value for value in each)
+        kept = (_group_key(value, missing_values, label) for value in each)
         target = np.fromiter(
             (position.setdefault(value, len(position)) for value in kept), np.int64, present.size
         )

@@ -6,8 +6,7 @@ rows are mapped through an index.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Container, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, Final, Literal
@@ -22,34 +21,11 @@ from turnout.collecting.left_out import LeftOut
 from turnout.domain import Domain
 from turnout.errors import CodeOutsideDomainError, InvalidValueError, UnknownLabelError
 from turnout.pipeline.columns import GroupIndex, factors, rows_text
+from turnout.pipeline.gaps import Gaps, is_missing, trimmed
 
 #: What stands for no code.
 UNKNOWN: Final = -1
 MISSING: Final = -2
-
-#: What to do about missing values.
-WAY_OUT: Final = (
-    "missing (--missing), of survey and turnout.pipeline.scan, says what they are: {}, or 'drop' "
-    "to leave these people out"
-)
-
-
-def is_missing(value: Any, missing_values: Container[str]) -> bool:
-    """Whether a value is missing: a null, NaN, or one of some texts.
-
-    Examples
-    --------
-    >>> is_missing(float("nan"), ()), is_missing(-9.0, ["-9"]), is_missing("no", ["?"])
-    (True, True, False)
-    """
-    if value is None:
-        return True
-    if isinstance(value, float):
-        if math.isnan(value):
-            return True
-        if value.is_integer() and str(int(value)) in missing_values:
-            return True
-    return label_text(value) in missing_values
 
 
 @dataclass(frozen=True)
@@ -82,14 +58,21 @@ class Rows:
         )
 
     def answered(
-        self, name: str, values: Array, missing: Truths | None, rule: Any, labels: str
+        self,
+        column: Any,
+        name: str,
+        values: Array,
+        missing: Truths | None,
+        rule: Any,
+        *,
+        labels: str,
     ) -> tuple[Array, Truths | None]:
         """Put in what is reported where an answer is missing, or say which rows are dropped.
 
         Parameters
         ----------
-        name
-            What messages call the column.
+        column, name
+            The column, and what messages call it.
         values, missing
             What is reported of each row, and where an answer is missing.
         rule
@@ -105,11 +88,8 @@ class Rows:
         if missing is None or not missing.any():
             return values, None
         if rule is None:
-            found = np.flatnonzero(missing)
-            raise InvalidValueError(
-                f"{name}: {found.size:,} of {missing.size:,} answers are missing "
-                f"({self.text(found)}); {WAY_OUT.format(labels)}"
-            )
+            where = f" ({self.text(np.flatnonzero(missing))})"
+            raise Gaps.of(column, missing, name).refused(name, missing.size, where, labels)
         if rule == "drop":
             return values, missing
         values = np.array(values)
@@ -131,6 +111,8 @@ class Labels:
     texts
         Whether values are matched with the texts of the labels: the column is text because its file
         knows nothing else, or its labels are texts of numbers.
+    trim
+        Whether white space around a text is taken off before it is matched.
     name
         What messages call the column.
 
@@ -149,9 +131,10 @@ class Labels:
         missing: Hashable,
         missing_values: frozenset[str],
         texts: bool,
+        trim: bool,
         name: str,
     ) -> None:
-        self.domain, self.texts, self.name = domain, texts, name
+        self.domain, self.texts, self.trim, self.name = domain, texts, trim, name
         listed = domain.listed
         self.missing_values = missing_texts(listed, missing_values)
         self._by_text = _by_text(listed) if texts and listed else None
@@ -191,6 +174,7 @@ class Labels:
 
     def code(self, value: Any) -> int:
         """Give the code of one value: MISSING or UNKNOWN if it has none."""
+        value = trimmed(value) if self.trim else value
         if is_missing(value, self.missing_values):
             return MISSING
         if not self.texts:
@@ -232,7 +216,9 @@ class Labels:
             codes, missing = self._numbers(column, rows)
         else:
             codes, missing = self._through_dictionaries(column, rows)
-        return rows.answered(self.name, codes, missing, self.missing, "one of the labels")
+        return rows.answered(
+            column, self.name, codes, missing, self.missing, labels="one of the labels"
+        )
 
     def _numbers(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
         """Take numbers that are codes themselves: one chunk without nulls is not copied."""
@@ -300,11 +286,26 @@ class Labels:
             found = np.concatenate(wrong)
             raise UnknownLabelError(
                 f"{self.name}: {found.size:,} values are not among {self.domain.words}: "
-                f"{_arguments.listed(unknown)} ({rows.text(found)})"
+                f"{_arguments.listed(unknown)} ({rows.text(found)}){self._hint(unknown)}"
             )
         codes = [(np.maximum(table, 0).astype(dtype), index) for table, index in tables]
         missing = [(table == MISSING, index) for table, index in tables]
         return _looked_up(codes, dtype), _looked_up(missing, np.dtype(bool)) if gaps else None
+
+    def _hint(self, unknown: Iterable[Any]) -> str:
+        """Say how values become labels that are hardly different from one."""
+        texts = [value for value in unknown if isinstance(value, str)]
+        if any(self._find_text(text.strip()) >= 0 for text in texts if text != text.strip()):
+            return "; trim (--trim) takes white space off, and some are labels then"
+        parts = [[part.strip() for part in text.split(",")] for text in texts if "," in text]
+        if any(all(self._find_text(part) >= 0 for part in each) for each in parts):
+            return (
+                "; a label with a comma in it is one for --labels-file, which takes a label a line"
+            )
+        listed = [each for each in self.domain.listed or () if isinstance(each, str)]
+        if {text.casefold() for text in texts} & {label.casefold() for label in listed}:
+            return "; some differ from a label only by case"
+        return ""
 
 
 def _by_text(labels: Sequence[Any]) -> Mapping[str, int]:

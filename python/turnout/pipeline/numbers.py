@@ -82,7 +82,7 @@ class Numbers:
         if missing.any():
             values = np.where(missing, low, values)
         answered = rows.answered(
-            self.name, values, missing, self.missing, "a number within the bounds"
+            column, self.name, values, missing, self.missing, labels="a number within the bounds"
         )
         if wrong.any():
             found = np.flatnonzero(wrong)

@@ -43,6 +43,7 @@ def scan(
     *,
     missing: Any = None,
     missing_values: Sequence[str] = (),
+    trim: bool = False,
     id_column: str | None = None,
     duplicates: Duplicates = "refuse",
     group_by: str | Sequence[str] | None = None,
@@ -63,17 +64,19 @@ def scan(
         :class:`turnout.JointTable`, ``PairTables``, ``SplitBudget`` or ``SampledAttribute``) the
         columns, in their order.
     missing
-        What a missing answer is (a null, NaN, an empty text, and texts that pandas takes for
-        missing, such as ``NA``, ``n/a`` or ``<NA>``, where they are no label of the domain): None
-        refuses it, ``"drop"`` leaves the person out, anything else is the label that is reported.
-        Who is left out is not
-        protected: how many they are, in each file and group, is written and shown. Where not to
-        have answered is private, give a label. It may be a dictionary by column, whose None is for
-        all others: a row is left out if any of its answers is dropped. A person without a group is
-        refused, or left out wherever somebody is; a label is for answers, unless the dictionary
-        states it of the column of groups (``{"region": "unknown"}``).
+        What a missing answer is (a null, NaN, and ``turnout.pipeline.MISSING_TEXTS``, such as
+        ``""``, ``NA`` or ``None``, where they are no label of the domain): None refuses it,
+        ``"drop"`` leaves the row out, anything else is the label that is reported. Who is left out
+        is not protected: how many they are, in each file and group, is written and shown. Where not
+        to have answered is private, give a label. It may be a dictionary by column, whose None is
+        for all others: a row is left out if any of its answers is dropped. A row without a group is
+        refused, or left out wherever any is; a label is for answers, unless the dictionary states
+        it of the column of groups (``{"region": "unknown"}``).
     missing_values
         Further texts that stand for a missing answer or group, such as ``"?"`` or ``"-9"``.
+    trim
+        Whether white space around the texts of answers and groups is taken off: then ``"a "`` is
+        ``"a"``.
     id_column
         A column that says which person a row is of: text, integers or bytes, compared byte by byte.
     duplicates
@@ -147,6 +150,7 @@ def scan(
         joint=asked[1:],
         missing=rules if isinstance(missing, Mapping) else missing,
         missing_values=frozenset(texts),
+        trim=_arguments.instance("trim", trim, bool, "True or False"),
         id_column=id_column,
         duplicates=duplicates,
         group_by=names,

@@ -14,6 +14,7 @@ from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
 from turnout.participation import Participation, taking_part_in
 from turnout.pipeline import Answers, collect, open_source, scan
+from turnout.pipeline.found import FoundAnswers
 from turnout.pipeline.scanning import asked_columns, by_column, group_columns
 from turnout.surveying.aggregated import aggregated
 from turnout.surveying.local import (
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         quantiles: Sequence[float] | None
         missing: Any
         missing_values: Sequence[str]
+        trim: bool
         method: str
         trust: str
         delta: float | None
@@ -81,6 +83,7 @@ def survey(
     quantiles: Sequence[float] | None = None,
     missing: Any = None,
     missing_values: Sequence[str] = (),
+    trim: bool = False,
     method: str = "hajek",
     trust: str = "local",
     delta: float | None = None,
@@ -120,7 +123,7 @@ def survey(
         Which quantiles of numbers, between 0 and 1: the quartiles by default. With none, ``()``,
         all reports are for the mean, whose error is then smaller.
     missing
-        What a missing answer (a null, NaN, an empty text, and texts that pandas takes for missing,
+        What a missing answer (a null, NaN, an empty text, and ``turnout.pipeline.MISSING_TEXTS``,
         such as ``NA``, ``n/a`` or ``<NA>``, where they are none of ``labels``) means:
         None refuses it, ``"drop"`` leaves the person out, a label (or a number) is reported
         instead. It may be a dictionary by column, whose None is for all others; a label by itself
@@ -128,6 +131,8 @@ def survey(
         somebody is, unless the dictionary states a label of the column of groups.
     missing_values
         Further texts that stand for a missing answer or group.
+    trim
+        Whether white space around the texts of answers and groups is taken off.
     method
         The estimator, as in :meth:`turnout.Tally.estimate`; ``"hajek"`` for quantiles.
     trust
@@ -153,7 +158,8 @@ def survey(
         If an answer is none of ``labels``.
     InvalidValueError
         If answers are missing and nothing says what that means; if a column is not there; if a
-        number is outside of the bounds; if there are fewer than two different answers; if an
+        number is outside of the bounds; if there are fewer than two different answers; if labels
+        are not stated and the column looks like numbers or identifiers; if an
         argument says nothing about this trust or these columns.
     InvalidTypeError
         If an argument is of the wrong type.
@@ -199,21 +205,26 @@ def survey(
         raise InvalidValueError("quantiles are of numbers: no column has bounds")
     probabilities = _quantiles(quantiles, method)
     answers = scan(
-        open_source(data), columns, missing=missing, missing_values=missing_values, group_by=groups
+        open_source(data),
+        columns,
+        missing=missing,
+        missing_values=missing_values,
+        trim=trim,
+        group_by=groups,
     )
     questions = {}
     for name in columns:
         if name in given_labels and name in given_bounds:
             raise InvalidValueError("labels are of answers and bounds of numbers: give one of them")
         domain: Domain | Bounds
+        found: FoundAnswers | None = None
         if name in given_bounds:
             domain = Bounds.from_pair(given_bounds[name])
         elif name in given_labels:
             domain = domain_of("labels", given_labels[name])
         else:
-            answers, domain = answers.settled(name)
-        stated = name in given_bounds or name in given_labels
-        questions[name] = question_of(answers, name, domain, probabilities, stated=stated)
+            answers, domain, found = answers.settled(name)
+        questions[name] = question_of(answers, name, domain, probabilities, found)
     result = survey_columns(
         answers,
         questions,

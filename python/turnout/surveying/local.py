@@ -26,6 +26,7 @@ from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.mean.mechanism import mechanisms_of
 from turnout.participation import Bernoulli, Everyone, Participation
 from turnout.pipeline import Answers
+from turnout.pipeline.found import FoundAnswers
 from turnout.pipeline.in_memory import Columns, read_columns
 from turnout.planning.choice import choose_oracle
 from turnout.surveying.numbers import Grid, NumberEstimate, NumberGroups
@@ -41,10 +42,13 @@ class Question(ABC):
         What can be answered, as the column is read.
     labels_of_data
         Whether the labels are those of the data: then the result says so.
+    cautions
+        What a reader should know of these.
     """
 
     domain: Any
     labels_of_data: bool = False
+    cautions: tuple[str, ...] = ()
 
     @abstractmethod
     def randomizer(self, epsilon: float) -> Any:
@@ -148,15 +152,23 @@ def question_of(
     name: str,
     domain: Domain | Bounds,
     quantiles: tuple[float, ...],
-    *,
-    stated: bool,
+    found: FoundAnswers | None,
 ) -> Question:
     """Say what a column is asked for: shares, a mean, or with quantiles a histogram of numbers.
 
-    Where the labels were not stated they are those of the data.
+    Where the labels were not stated they are those that were ``found`` in the data.
+
+    Raises
+    ------
+    InvalidValueError
+        If these look like numbers or identifiers.
     """
     if not isinstance(domain, Bounds):
-        return SharesOf(domain=domain, labels_of_data=not stated)
+        if found is None:
+            return SharesOf(domain=domain)
+        found.refuse_odd("bounds (--bounds) asks for their mean and quantiles")
+        cautions = tuple(found.notes(answers.missing_values))
+        return SharesOf(domain=domain, labels_of_data=True, cautions=cautions)
     if not quantiles:
         return MeanOf(domain=domain)
     grid = Grid.of(domain, integers=answers.holds_integers(name))

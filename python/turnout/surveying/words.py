@@ -84,12 +84,13 @@ def about_seed(seed: int | None) -> Iterator[str]:
 
 
 def about_labels(question: Question) -> Iterator[str]:
-    """Say that labels were taken from the data."""
+    """Say that labels were taken from the data, and what is odd about them."""
     if question.labels_of_data:
         yield (
             f"The {question.domain.size:,} labels are those of the data and are taken to be "
             "public; labels (--labels) states them."
         )
+    yield from question.cautions
 
 
 def statement_of_left_out(answers: Answers, nodes: int, left_out: LeftOut) -> Iterator[str]:

@@ -22,7 +22,14 @@ from turnout.cli.aggregate.results import (
     show_comparison,
     summary,
 )
-from turnout.cli.answers import check_labels, files_of, scanned, settled, stated_labels
+from turnout.cli.answers import (
+    check_labels,
+    files_of,
+    scanned,
+    settled,
+    stated_labels,
+    tell_of_labels,
+)
 from turnout.cli.running import note, refusing
 from turnout.cli.showing.estimates import Wish, show_estimate
 from turnout.distributed import recommend
@@ -74,6 +81,7 @@ def aggregate(
     labels_file: options.LabelsFile = None,
     missing: options.Missing = None,
     missing_value: options.MissingValues = None,
+    trim: options.Trim = False,
     level: options.Level = 0.95,
     clip: options.Clip = False,
     simultaneous: options.Simultaneous = None,
@@ -169,8 +177,10 @@ def aggregate(
         options.refuse_given(context, _OF_A_ROUND, reason)
     if plot is not None:
         options.refuse_overwriting_inputs(plot, files_of(sources))
-    answers = scanned(sources, [column], missing=missing, missing_values=missing_value)
-    answers, domains = settled(answers, stated_labels(labels and [labels], labels_file, [column]))
+    answers = scanned(sources, [column], missing=missing, missing_values=missing_value, trim=trim)
+    stated = stated_labels(labels and [labels], labels_file, [column])
+    answers, domains, found = settled(answers, stated)
+    tell_of_labels(answers, domains, found, "turnout survey --mean LOW:HIGH asks for their mean")
     read = read_columns(answers, domains)
     [codes], users, domain = read.codes, read.groups.size, domains[column]
     if mechanism == "recommend":

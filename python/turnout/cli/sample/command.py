@@ -89,6 +89,7 @@ def sample(
     labels_file: options.LabelsFile = None,
     missing: Annotated[str | None, typer.Option(metavar="LABEL|drop")] = None,
     missing_value: options.MissingValues = None,
+    trim: options.Trim = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", callback=_check_jobs)] = 1,
     seed: Annotated[int | None, typer.Option(min=0, max=2**64 - 1)] = None,
     reference: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
@@ -174,6 +175,7 @@ def sample(
         known_records,
         reference,
         one_value=assume is not None,
+        trim=trim,
     )
     wanted.check()
     for path in (target, plot):

@@ -24,7 +24,7 @@ from turnout.collecting.left_out import LeftOut
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, open_source, scan
 from turnout.pipeline.columns import factors, rows_text
-from turnout.pipeline.encoding import is_missing
+from turnout.pipeline.gaps import is_missing
 from turnout.pipeline.in_memory import Columns, read_columns
 
 Method = Literal["density", "boosting", "minimax", "randomized-response", "mollifier"]
@@ -76,6 +76,8 @@ class Wanted:
         A file of public rows that records are drawn around.
     one_value
         Whether every user is taken to hold one value.
+    trim
+        Whether white space around texts is taken off.
     """
 
     columns: tuple[str, ...]
@@ -89,6 +91,7 @@ class Wanted:
     known_records: int | None = None
     reference: Path | None = None
     one_value: bool = False
+    trim: bool = False
 
     def check(self) -> None:
         """Refuse what does not go together."""
@@ -256,6 +259,7 @@ def read_records(source: Path, wanted: Wanted) -> Records:
         wanted.columns,
         missing=missing,
         missing_values=wanted.missing_values,
+        trim=wanted.trim,
         group_by=() if wanted.user_column is None else wanted.user_column,
         max_groups=_MOST_USERS,
     )
@@ -264,7 +268,7 @@ def read_records(source: Path, wanted: Wanted) -> Records:
         numbers = _are_numbers(answers, wanted)
         if numbers:
             given = wanted.bounds or dict.fromkeys(wanted.columns, _WIDEST)
-        answers, parts = settled(answers, given, say=False)
+        answers, parts, _ = settled(answers, given)
         read = read_columns(answers, parts)
     if read.left_out and wanted.missing != "drop":
         _refuse_without_user(source, wanted, read)
@@ -329,8 +333,9 @@ def _are_numbers(answers: Answers, wanted: Wanted) -> bool:
         reason = (
             f"{said} for numbers"
             if because
-            else f"column {other!r} holds numbers; numbers and labels are not sampled together: "
-            f"name a method for labels ({', '.join(LABEL_METHODS)}) if all values are labels"
+            else f"column {other!r} holds numbers, and numbers and labels cannot be mixed in one "
+            "record yet: name columns of one kind, or take all values as labels with a method for "
+            f"labels ({', '.join(LABEL_METHODS)})"
         )
         name, value = next(iter(texts.items()))
         raise InvalidValueError(f"column {name!r} holds text such as {value!r}, but {reason}")

@@ -1,0 +1,139 @@
+"""What stands for a missing answer, and what is said of it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Container, Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from turnout._label_texts import label_text
+from turnout._types import Truths
+from turnout.errors import InvalidValueError
+from turnout.pipeline.columns import factors
+
+#: So many different ones are listed.
+_SHOWN: Final = 5
+
+
+def is_missing(value: Any, missing_values: Container[str]) -> bool:
+    """Whether a value is missing: a null, NaN, or one of some texts.
+
+    Examples
+    --------
+    >>> is_missing(float("nan"), ()), is_missing(-9.0, ["-9"]), is_missing("no", ["?"])
+    (True, True, False)
+    """
+    if value is None:
+        return True
+    if isinstance(value, float):
+        if math.isnan(value):
+            return True
+        if value.is_integer() and str(int(value)) in missing_values:
+            return True
+    return label_text(value) in missing_values
+
+
+def trimmed(value: Any) -> Any:
+    """Take white space off a text; leave other values as they are.
+
+    Examples
+    --------
+    >>> trimmed(" yes "), trimmed(3)
+    ('yes', 3)
+    """
+    return value.strip() if isinstance(value, str) else value
+
+
+class Gaps:
+    """What stands for missing answers, and how often each.
+
+    Examples
+    --------
+    >>> gaps = Gaps()
+    >>> gaps.add("None", 4126)
+    >>> gaps.add(None, 3)
+    >>> print(gaps)
+    'None' 4,126 times, empty 3 times
+    >>> gaps.total, gaps.texts(given=[])
+    (4129, {"'None'": 4126})
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._texts: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, column: Any, where: Truths, name: str) -> Gaps:
+        """Count what stands in some rows of a column."""
+        found, start = cls(), 0
+        for values, index in factors(column, name):
+            gone = index[where[start : start + len(index)]]
+            counts = np.bincount(gone, minlength=len(values))
+            for place in np.flatnonzero(counts).tolist():
+                found.add(values[place], int(counts[place]))
+            start += len(index)
+        return found
+
+    def add(self, value: Any, number: int) -> None:
+        """Count a value that stands for a missing answer."""
+        if value is None:
+            shown = "empty"
+        elif isinstance(value, str):
+            shown = repr(value)
+            self._texts[shown] = value
+        elif isinstance(value, float) and value.is_integer():
+            shown = str(int(value))
+        else:
+            shown = "NaN" if value != value else label_text(value)  # noqa: PLR0124
+        self._counts[shown] += number
+
+    @property
+    def total(self) -> int:
+        """How many answers are missing."""
+        return self._counts.total()
+
+    def texts(self, given: Iterable[str]) -> dict[str, int]:
+        """List the texts that might be answers, the most frequent first, and how often each.
+
+        Parameters
+        ----------
+        given
+            Texts that were stated to be none.
+        """
+        none = {"", *given}
+        return {
+            shown: number
+            for shown, number in self._counts.most_common()
+            if self._texts.get(shown, "") not in none
+        }
+
+    def refused(self, name: str, rows: int, where: str, labels: str) -> InvalidValueError:
+        """Make the error where nothing says what a missing answer is.
+
+        Parameters
+        ----------
+        name
+            What messages call the column.
+        rows
+            How many rows were looked at.
+        where
+            Which rows these are.
+        labels
+            What can be reported in place of a missing answer.
+        """
+        named = "; if one of these texts is an answer, labels (--labels) states it with the others"
+        return InvalidValueError(
+            f"{name}: {self.total:,} of {rows:,} answers are missing{where}: {self}. missing "
+            f"(--missing), of survey and turnout.pipeline.scan, says what they are: {labels}, or "
+            f"'drop' to leave these rows out{named if self.texts([]) and 'label' in labels else ''}"
+        )
+
+    def __str__(self) -> str:
+        """List what stands there, the most frequent first."""
+        common = self._counts.most_common(_SHOWN)
+        said = [f"{shown} {number:,} time{'s' * (number > 1)}" for shown, number in common]
+        more = len(self._counts) - len(said)
+        return ", ".join(said) + (f" and {more:,} others" if more else "")
