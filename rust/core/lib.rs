@@ -11,7 +11,8 @@
 //! * [`noise`]: integer noise whose law is exact;
 //! * [`samplers`]: draws whose law stays in a band around a public reference;
 //! * [`sharing`]: prime fields, additive shares and two-stage sets, for sums without a trusted
-//!   server.
+//!   server;
+//! * [`wire`]: plans and messages.
 //!
 //! Kernels run on the current rayon pool and give the same result whatever its number of threads:
 //! random streams belong to fixed chunks of nodes, never to threads.
@@ -20,7 +21,7 @@
 //!
 //! All are on by default. [`random`], [`noise`], [`frequency`] and [`mean`] are always there.
 //!
-//! * `accounting`, `federated`, `identity`, `samplers`, `sharing`: the modules of these names;
+//! * `accounting`, `federated`, `identity`, `samplers`, `sharing`, `wire`: the modules of these names;
 //! * `parallel`: rayon. Without it kernels run on the calling thread, with the same results.
 //!
 //! # Example
@@ -69,6 +70,8 @@ pub mod random;
 pub mod samplers;
 #[cfg(feature = "sharing")]
 pub mod sharing;
+#[cfg(feature = "wire")]
+pub mod wire;
 
 mod error;
 mod memory;

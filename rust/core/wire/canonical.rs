@@ -1,0 +1,134 @@
+//! The one way in which documents are written, and compared.
+
+use std::fmt::Write;
+
+use super::json::{Json, Kind};
+
+/// Writes a value as Python's canonical text: members in the order of their names, no spaces, ASCII
+/// only, numbers as Python writes them; none where a text is no Unicode.
+pub(crate) fn canonical(value: &Json<'_>) -> Option<String> {
+    let mut text = String::with_capacity(value.raw().len());
+    write(value, &mut text)?;
+    Some(text)
+}
+
+fn write(value: &Json<'_>, into: &mut String) -> Option<()> {
+    match value.kind() {
+        Kind::Integer if value.raw() == "-0" => into.push('0'),
+        Kind::Null | Kind::Truth(_) | Kind::Integer => into.push_str(value.raw()),
+        Kind::Float(number) => write_number(*number, into),
+        Kind::Text { .. } => write_text(&value.text()?, into),
+        Kind::List(values) => {
+            into.push('[');
+            for (place, value) in values.iter().enumerate() {
+                separate(place, into);
+                write(value, into)?;
+            }
+            into.push(']');
+        }
+        Kind::Object(members) => {
+            into.push('{');
+            for (place, (name, value)) in members.iter().enumerate() {
+                separate(place, into);
+                write_text(name, into);
+                into.push(':');
+                write(value, into)?;
+            }
+            into.push('}');
+        }
+    }
+    Some(())
+}
+
+fn separate(place: usize, into: &mut String) {
+    if place > 0 {
+        into.push(',');
+    }
+}
+
+/// Writes a text in quotes.
+pub(crate) fn write_text(text: &str, into: &mut String) {
+    into.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => into.push_str("\\\""),
+            '\\' => into.push_str("\\\\"),
+            '\n' => into.push_str("\\n"),
+            '\r' => into.push_str("\\r"),
+            '\t' => into.push_str("\\t"),
+            '\u{8}' => into.push_str("\\b"),
+            '\u{c}' => into.push_str("\\f"),
+            ' '..='~' => into.push(character),
+            _ => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    // Nothing can go wrong when a text is written to.
+                    let _ = write!(into, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    into.push('"');
+}
+
+/// Writes a number with the fewest digits that give it back, with an exponent from 1e16 on and below
+/// 1e-4.
+fn write_number(number: f64, into: &mut String) {
+    let digits = format!("{number:e}");
+    let (digits, exponent) = digits.split_once('e').unwrap_or((&digits, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..16).contains(&exponent) {
+        let plain = format!("{number}");
+        into.push_str(&plain);
+        if !plain.contains('.') {
+            into.push_str(".0");
+        }
+    } else {
+        into.push_str(digits);
+        // Nothing can go wrong when a text is written to.
+        let _ = write!(into, "e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> Option<String> {
+        canonical(&Json::read(text).ok()?)
+    }
+
+    #[test]
+    fn numbers_are_written_as_python_writes_them() {
+        for (text, expected) in [
+            ("0.0", "0.0"),
+            ("-0.0", "-0.0"),
+            ("-0", "0"),
+            ("1.50", "1.5"),
+            ("1e0", "1.0"),
+            ("1E+2", "100.0"),
+            ("123456789012345678901234567890", "123456789012345678901234567890"),
+            ("1e15", "1000000000000000.0"),
+            ("9999999999999998.0", "9999999999999998.0"),
+            ("1e16", "1e+16"),
+            ("12345678901234567890.0", "1.2345678901234567e+19"),
+            ("0.0001", "0.0001"),
+            ("0.00001", "1e-05"),
+            ("1.5e-7", "1.5e-07"),
+            ("5e-324", "5e-324"),
+            ("1.7976931348623157e308", "1.7976931348623157e+308"),
+            ("0.1", "0.1"),
+            ("0.30000000000000004", "0.30000000000000004"),
+        ] {
+            assert_eq!(written(text).as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_are_ascii_and_members_sorted() {
+        let text = "{\"\u{ff5e}\": 1, \"\\ud83d\\ude00\":[true , null], \"a\\/\": \"\u{7f}\\u0001\\t\u{e9}\"}";
+        let expected = r#"{"a/":"\u007f\u0001\t\u00e9","\uff5e":1,"\ud83d\ude00":[true,null]}"#;
+        assert_eq!(written(text).as_deref(), Some(expected));
+        assert_eq!(written(r#""\ud800""#), None);
+        assert_eq!(written("[ ]").as_deref(), Some("[]"));
+    }
+}

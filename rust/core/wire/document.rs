@@ -1,0 +1,74 @@
+//! What documents have in common: a format, a version, members that are known.
+
+use super::error::{Error, Problem, shown};
+use super::json::Json;
+
+/// A kind of documents.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Document {
+    /// What messages call one.
+    pub(crate) word: &'static str,
+    pub(crate) format: &'static str,
+    pub(crate) version: u64,
+    /// The members that one must have, beside format and version.
+    pub(crate) members: &'static [&'static str],
+    /// The members that one may have.
+    pub(crate) optional: &'static [&'static str],
+}
+
+impl Document {
+    /// Reads a text.
+    pub(crate) fn read<'a>(&self, text: &'a str) -> Result<Json<'a>, Error> {
+        let json = Json::read(text).map_err(|flaw| self.malformed(flaw.to_string()))?;
+        self.check(&json)?;
+        Ok(json)
+    }
+
+    /// Checks format, version and the names of all members, in this order: a document of a later
+    /// version may have others.
+    pub(crate) fn check(&self, json: &Json<'_>) -> Result<(), Error> {
+        let format = json.member("format").and_then(Json::text);
+        if format.as_deref() != Some(self.format) {
+            return Err(self.malformed(format!("its format is not {:?}", self.format)));
+        }
+        let version = json.member("version");
+        if version.and_then(Json::integer) != Some(self.version.into()) {
+            let found = version.map_or_else(|| "none".to_owned(), |found| shown(found.raw()));
+            return Err(Error::Version { document: self.word, found, expected: self.version });
+        }
+        let Some(members) = json.members() else {
+            return Err(self.malformed("it is no object".to_owned()));
+        };
+        let wrong =
+            |problem, name: &str| Error::Member { document: self.word, problem, name: shown(name) };
+        if let Some(name) = self.members.iter().find(|&&name| !members.contains_key(name)) {
+            return Err(wrong(Problem::Lacks, name));
+        }
+        let known = |name: &str| {
+            ["format", "version"]
+                .iter()
+                .chain(self.members)
+                .chain(self.optional)
+                .any(|&each| each == name)
+        };
+        match members.keys().find(|name| !known(name)) {
+            Some(name) => Err(wrong(Problem::Unknown, name)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn malformed(&self, reason: String) -> Error {
+        Error::Malformed { document: self.word, reason }
+    }
+
+    /// The error for a member that is something else.
+    pub(crate) fn value(
+        &self,
+        name: &'static str,
+        expected: &'static str,
+        found: Option<&Json<'_>>,
+    ) -> Error {
+        let found = shown(found.map_or("nothing", Json::raw));
+        Error::Value { document: self.word, name, expected, found }
+    }
+}

@@ -1,0 +1,127 @@
+//! What is refused of documents from elsewhere.
+
+/// Why a plan, its file or a state is refused.
+///
+/// A message that is refused is a [`Refusal`](super::Refusal).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It is no such document.
+    #[error("not a {document} of turnout: {reason}")]
+    Malformed {
+        /// What it should be.
+        document: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// It is one of another version.
+    #[error("the {document} has version {found}; this release of turnout reads {expected}")]
+    Version {
+        /// What it is.
+        document: &'static str,
+        /// The version that it says, as it stands there.
+        found: String,
+        /// The version that is read.
+        expected: u64,
+    },
+
+    /// A member is missing, or there is one that nobody knows.
+    #[error("the {document} {problem} {name:?}")]
+    Member {
+        /// What it is.
+        document: &'static str,
+        /// Which of the two.
+        problem: Problem,
+        /// The name of the member.
+        name: String,
+    },
+
+    /// A member is something else than it must be.
+    #[error("the {name} of a {document} must be {expected}, got {found}")]
+    Value {
+        /// What it stands in.
+        document: &'static str,
+        /// The name of the member.
+        name: &'static str,
+        /// What it must be.
+        expected: &'static str,
+        /// What stands there, cut if it is long.
+        found: String,
+    },
+
+    /// A document is not written in the one way in which it is compared.
+    #[error("the {0} is not written in its canonical form: a program formatted it anew")]
+    NotCanonical(&'static str),
+
+    /// The fingerprint or the checksum is another one.
+    #[error("the {0} is not the one of its fingerprint: it was altered or formatted anew")]
+    Fingerprint(&'static str),
+
+    /// There is no signature, and there must be one.
+    #[error("the plan is not signed; expected a signature by {expected}")]
+    Unsigned {
+        /// Whose signature there must be.
+        expected: String,
+    },
+
+    /// The signature is of somebody else.
+    #[error("the plan is signed by {found}, expected {expected}")]
+    Signer {
+        /// Whose signature there is.
+        found: String,
+        /// Whose signature there must be.
+        expected: String,
+    },
+
+    /// The signature is not that of the plan.
+    #[error("the signature of the plan is not valid")]
+    Signature,
+
+    /// The plan has expired.
+    #[error("the plan expired {expires} seconds after the start of 1970")]
+    Expired {
+        /// When, in seconds since the start of 1970.
+        expires: u64,
+    },
+
+    /// The plan is older than one that is known.
+    #[error("the plan has {}, expected {least} or a later one", serial(*.found))]
+    Serial {
+        /// The serial of the plan.
+        found: Option<u64>,
+        /// The serial that it must have at least.
+        least: u64,
+    },
+}
+
+/// What can be wrong with the members of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Problem {
+    /// One is missing.
+    Lacks,
+    /// There is one that nobody knows.
+    Unknown,
+}
+
+impl core::fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter.write_str(match self {
+            Self::Lacks => "lacks",
+            Self::Unknown => "has the unknown member",
+        })
+    }
+}
+
+fn serial(found: Option<u64>) -> String {
+    found.map_or_else(|| "no serial".to_owned(), |serial| format!("serial {serial}"))
+}
+
+/// What a message shows of a text: the beginning of a long one.
+pub(crate) fn shown(text: &str) -> String {
+    const MOST: usize = 200;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,416 @@
+//! Messages: what one device sends. `docs/reference/formats.rst` has the layout.
+
+use core::fmt::Write;
+use std::collections::HashMap;
+
+use super::document::Document;
+use super::error::{Error, shown};
+use super::groups::Groups;
+use super::hex;
+use super::json::{Json, Kind};
+use super::layout::Layout;
+use super::plan::{Fingerprint, Plan};
+
+/// The bytes that a message has of its own, from the operating system.
+pub const NONCE_BYTES: usize = 16;
+
+const MESSAGE: Document = Document {
+    word: "message",
+    format: "turnout-report",
+    version: 1,
+    members: &["plan", "nonce", "report"],
+    optional: &["group"],
+};
+
+/// Why a message is not taken. What stands in it is shown as it stands there, cut if it is long: a
+/// report may be shown, as it says no more than its sender wanted to say.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It is no message, or lacks a member, or has one that nobody knows.
+    #[error("is no message of turnout")]
+    NoMessage,
+
+    /// It is of another version.
+    #[error("has version {0}; this release of turnout reads {version}", version = MESSAGE.version)]
+    Version(String),
+
+    /// It was made under another plan.
+    #[error("was made under the plan {0}, which is none of those that are read")]
+    Plan(String),
+
+    /// Its nonce is not one.
+    #[error("must have a nonce of 32 hexadecimal digits, got {0}")]
+    Nonce(String),
+
+    /// Its group is none of its plan.
+    #[error("must have a group of its plan, got {0}")]
+    Group(String),
+
+    /// Its report is not of the layout of the plan.
+    #[error("must have a report of {}, got {found}", expected(*.layout))]
+    Report {
+        /// What stands there.
+        found: String,
+        /// What reports look like.
+        layout: Layout,
+    },
+}
+
+/// The kinds of refusals that are counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RefusalKind {
+    /// It is no message, or a part of it is not what it must be.
+    Malformed,
+    /// It is of a version that is not read.
+    OtherVersion,
+    /// It was made under another plan.
+    OtherPlan,
+}
+
+impl Refusal {
+    /// Which kind it is.
+    #[must_use]
+    pub const fn kind(&self) -> RefusalKind {
+        match self {
+            Self::Version(_) => RefusalKind::OtherVersion,
+            Self::Plan(_) => RefusalKind::OtherPlan,
+            Self::NoMessage | Self::Nonce(_) | Self::Group(_) | Self::Report { .. } => {
+                RefusalKind::Malformed
+            }
+        }
+    }
+}
+
+fn expected(layout: Layout) -> String {
+    match layout.width() {
+        None => {
+            let (least, most) = layout.integer().range();
+            format!("an integer from {least} to {most}")
+        }
+        Some(_) => format!("{} hexadecimal digits", 2 * layout.bytes()),
+    }
+}
+
+/// What stands in a message beside its report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Envelope {
+    /// Which of the plans that are read it was made under.
+    pub plan: usize,
+    /// The bytes that it has of its own: one that is sent again has the same.
+    pub nonce: [u8; NONCE_BYTES],
+}
+
+/// Reads messages that were made under some plans of one layout.
+///
+/// ```
+/// use turnout_core::wire::{Integer, Layout, MessageReader, MessageWriter, Participation, Plan};
+///
+/// let question = r#"{"domain":{"integers":3},"epsilon":1.0,"name":"direct_encoding"}"#;
+/// let plan = Plan::new(question, Participation::Everyone)?;
+/// let layout = Layout::one(Integer::narrowest(3));
+/// let message = MessageWriter::new(&plan, layout).write([1; 16], &[], &[2]).expect("one byte");
+///
+/// let reader = MessageReader::new([&plan], layout);
+/// let mut report = [0];
+/// let envelope = reader.read(message.as_bytes(), &mut report, &mut []);
+/// assert_eq!((envelope.map(|envelope| envelope.nonce), report), (Ok([1; 16]), [2]));
+/// assert!(reader.read(b"another text", &mut report, &mut []).is_err());
+/// # Ok::<(), turnout_core::wire::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct MessageReader {
+    plans: HashMap<Fingerprint, usize>,
+    groups: Vec<Groups>,
+    layout: Layout,
+}
+
+impl MessageReader {
+    /// Reads messages of these plans, the reports of which look like that.
+    pub fn new<'a>(plans: impl IntoIterator<Item = &'a Plan>, layout: Layout) -> Self {
+        Self::of(plans.into_iter().map(|plan| (plan.fingerprint(), plan.groups().clone())), layout)
+    }
+
+    /// As [`new`](Self::new), for plans of which no more is known than that.
+    pub fn of(plans: impl IntoIterator<Item = (Fingerprint, Groups)>, layout: Layout) -> Self {
+        let (plans, groups): (Vec<_>, Vec<_>) = plans.into_iter().unzip();
+        Self { plans: plans.into_iter().zip(0..).collect(), groups, layout }
+    }
+
+    /// What reports look like.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The most columns of groups that a plan has.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.groups.iter().map(Groups::len).max().unwrap_or(0)
+    }
+
+    /// Reads one message. The report is written to a slice of as many bytes as the layout has, the
+    /// integers little-endian; for each column of groups the number of its value to a slice with room
+    /// for [`columns`](Self::columns) numbers. What these hold after a refusal means nothing.
+    ///
+    /// # Errors
+    ///
+    /// A [`Refusal`]; one of the report too if the slices are of other lengths.
+    pub fn read(
+        &self,
+        message: &[u8],
+        report: &mut [u8],
+        group: &mut [u32],
+    ) -> Result<Envelope, Refusal> {
+        let text = core::str::from_utf8(message).map_err(|_| Refusal::NoMessage)?;
+        let json = MESSAGE.read(text).map_err(|error| match error {
+            Error::Version { found, .. } => Refusal::Version(found),
+            _ => Refusal::NoMessage,
+        })?;
+        let member = |name| json.member(name).ok_or(Refusal::NoMessage);
+        let (plan, nonce) = (member("plan")?, member("nonce")?);
+        let number = plan
+            .text()
+            .and_then(|digits| Fingerprint::from_hex(&digits))
+            .and_then(|fingerprint| self.plans.get(&fingerprint).copied());
+        let number = number.ok_or_else(|| Refusal::Plan(shown(plan.raw())))?;
+        let digits = nonce.text().and_then(|digits| hex::read(&digits));
+        let digits = digits.ok_or_else(|| Refusal::Nonce(shown(nonce.raw())))?;
+        let groups = self.groups.get(number).filter(|groups| !groups.is_empty());
+        match (groups, json.member("group")) {
+            (None, None) => {}
+            (Some(groups), Some(given)) => {
+                let room = group.get_mut(..groups.len());
+                if !room.is_some_and(|room| groups.find_in(given, room)) {
+                    return Err(Refusal::Group(shown(given.raw())));
+                }
+            }
+            _ => return Err(Refusal::NoMessage),
+        }
+        let found = member("report")?;
+        if self.write_report(found, report) {
+            Ok(Envelope { plan: number, nonce: digits })
+        } else {
+            Err(Refusal::Report { found: shown(found.raw()), layout: self.layout })
+        }
+    }
+
+    fn write_report(&self, found: &Json<'_>, report: &mut [u8]) -> bool {
+        if report.len() != self.layout.bytes() {
+            return false;
+        }
+        if self.layout.width().is_some() {
+            return match (found.kind(), found.text()) {
+                (Kind::Text { .. }, Some(digits)) => hex::read_into(digits.as_bytes(), report),
+                _ => false,
+            };
+        }
+        let (least, most) = self.layout.integer().range();
+        let Some(number) = found.integer().filter(|number| (least..=most).contains(number)) else {
+            return false;
+        };
+        for (byte, found) in report.iter_mut().zip(number.to_le_bytes()) {
+            *byte = found;
+        }
+        true
+    }
+}
+
+/// Writes messages under a plan.
+#[derive(Debug, Clone)]
+pub struct MessageWriter {
+    /// What every message begins with, up to its nonce.
+    head: String,
+    groups: Groups,
+    layout: Layout,
+}
+
+impl MessageWriter {
+    /// Writes messages under a plan whose reports look like that.
+    #[must_use]
+    pub fn new(plan: &Plan, layout: Layout) -> Self {
+        Self::of(plan.fingerprint(), plan.groups().clone(), layout)
+    }
+
+    /// As [`new`](Self::new), for a plan of which no more is known than that.
+    #[must_use]
+    pub fn of(plan: Fingerprint, groups: Groups, layout: Layout) -> Self {
+        let (format, version) = (MESSAGE.format, MESSAGE.version);
+        let head =
+            format!(r#"{{"format":"{format}","version":{version},"plan":"{plan}","nonce":""#);
+        Self { head, groups, layout }
+    }
+
+    /// What reports look like.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The public columns that each message carries.
+    #[must_use]
+    pub const fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    /// Writes one message, a line without its end: with sixteen bytes of its own from the operating
+    /// system, which no other message has, the number of its value for each column of groups, and the
+    /// bytes of its report, integers little-endian.
+    ///
+    /// None if the report has another number of bytes, or the group is none of the plan.
+    #[must_use]
+    pub fn write(&self, nonce: [u8; NONCE_BYTES], group: &[u32], report: &[u8]) -> Option<String> {
+        if report.len() != self.layout.bytes() {
+            return None;
+        }
+        let mut text = String::with_capacity(self.head.len() + 2 * report.len() + 96);
+        text.push_str(&self.head);
+        hex::write(&nonce, &mut text);
+        if self.groups.is_empty() && group.is_empty() {
+            text.push_str(r#"","report":"#);
+        } else {
+            text.push_str(r#"","group":"#);
+            text.push_str(&self.groups.text(group)?);
+            text.push_str(r#","report":"#);
+        }
+        if self.layout.width().is_some() {
+            text.push('"');
+            hex::write(report, &mut text);
+            text.push('"');
+        } else {
+            // Nothing can go wrong when a text is written to.
+            let _ = write!(text, "{}", self.number(report));
+        }
+        text.push('}');
+        Some(text)
+    }
+
+    /// The integer of these bytes.
+    fn number(&self, report: &[u8]) -> i128 {
+        let mut bytes = [0; 16];
+        for (byte, found) in bytes.iter_mut().zip(report) {
+            *byte = *found;
+        }
+        let number = i128::from_le_bytes(bytes);
+        let (least, most) = self.layout.integer().range();
+        if number > most { number - (most - least + 1) } else { number }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Integer, Participation};
+
+    const NONCE: [u8; 16] = [0xab; 16];
+
+    fn plans() -> Result<[Plan; 3], Error> {
+        let plan = Plan::new(r#"{"name":"any"}"#, Participation::Everyone)?;
+        let groups = Groups::read(
+            r#"[{"column":"region","values":["n","s"]},{"column":"year","values":[2025,2026]}]"#,
+        );
+        let other = plan.clone().with_serial(1)?;
+        Ok([plan.clone(), other, plan.with_groups(groups.unwrap_or_default())?])
+    }
+
+    /// The width of integers, and whether they are signed.
+    type Kind = (usize, bool);
+
+    /// Texts of reports, their bytes, the kind of their integers, and how many there are.
+    const WRITTEN: [(&str, &[u8], Kind, Option<usize>); 8] = [
+        ("0", &[0], (1, false), None),
+        ("255", &[255], (1, false), None),
+        ("-1", &[255], (1, true), None),
+        ("-32768", &[0, 128], (2, true), None),
+        ("18446744073709551615", &[255; 8], (8, false), None),
+        ("-9223372036854775808", &[0, 0, 0, 0, 0, 0, 0, 128], (8, true), None),
+        (r#""01abff""#, &[1, 0xab, 255], (1, false), Some(3)),
+        (r#""""#, &[], (4, false), Some(0)),
+    ];
+
+    fn layout((bytes, signed): (usize, bool), width: Option<usize>) -> Layout {
+        let integer = Integer::new(bytes, signed).unwrap_or(Integer::narrowest(1));
+        width.map_or(Layout::one(integer), |width| Layout::row(integer, width))
+    }
+
+    #[test]
+    fn what_is_written_is_read() -> Result<(), Error> {
+        let plans = plans()?;
+        for (text, bytes, integer, width) in WRITTEN {
+            let layout = layout(integer, width);
+            let reader = MessageReader::new(&plans, layout);
+            for (place, plan) in plans.iter().enumerate() {
+                let writer = MessageWriter::new(plan, layout);
+                let group: &[u32] = if place == 2 { &[1, 0] } else { &[] };
+                let message = writer.write(NONCE, group, bytes).unwrap_or_default();
+                assert!(message.ends_with(&format!(r#""report":{text}}}"#)), "{message}");
+                let (mut report, mut found) = (vec![9; bytes.len()], [9; 2]);
+                let envelope = reader.read(message.as_bytes(), &mut report, &mut found);
+                assert_eq!(envelope, Ok(Envelope { plan: place, nonce: NONCE }));
+                assert_eq!((&report[..], &found[..group.len()]), (bytes, group));
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn other_messages_are_refused_by_their_kind() -> Result<(), Error> {
+        let plans = plans()?;
+        let layout = layout((1, false), None);
+        let plain =
+            MessageWriter::new(&plans[0], layout).write(NONCE, &[], &[7]).unwrap_or_default();
+        let grouped =
+            MessageWriter::new(&plans[2], layout).write(NONCE, &[0, 1], &[7]).unwrap_or_default();
+        assert!(grouped.contains(r#""group":["n",2026]"#), "{grouped}");
+        let reader = MessageReader::new([&plans[0], &plans[2]], layout);
+        let read = |text: &str| reader.read(text.as_bytes(), &mut [0], &mut [0; 2]);
+        assert!(
+            read(&plain).is_ok() && read(&format!(" {} \n", plain.replace(',', " , "))).is_ok()
+        );
+        for (message, old, new, kind) in [
+            (&plain, "{", "[", RefusalKind::Malformed),
+            (&plain, "turnout-report", "turnout-plan", RefusalKind::Malformed),
+            (&plain, "\"version\":1", "\"version\":2,\"more\":1", RefusalKind::OtherVersion),
+            (&plain, "\"version\":1", "\"version\":1.0", RefusalKind::OtherVersion),
+            (&plain, "\"version\":1,", "", RefusalKind::OtherVersion),
+            (&plain, "\"plan\"", "\"more\":1,\"plan\"", RefusalKind::Malformed),
+            (&plain, "\"plan\":\"", "\"plan\":\"0", RefusalKind::OtherPlan),
+            (&plain, "\"nonce\":\"ab", "\"nonce\":\"aB", RefusalKind::Malformed),
+            (&plain, "\"nonce\":\"ab", "\"nonce\":\"", RefusalKind::Malformed),
+            (&plain, "\"report\":7", "\"report\":256", RefusalKind::Malformed),
+            (&plain, "\"report\":7", "\"report\":-1", RefusalKind::Malformed),
+            (&plain, "\"report\":7", "\"report\":7.0", RefusalKind::Malformed),
+            (&plain, "\"report\":7", "\"report\":\"7\"", RefusalKind::Malformed),
+            (&plain, "\"report\":7", "\"report\":7,\"report\":7", RefusalKind::Malformed),
+            (&plain, "\"report\":7", "\"group\":[\"n\",2026],\"report\":7", RefusalKind::Malformed),
+            (&grouped, "\"group\":[\"n\",2026],", "", RefusalKind::Malformed),
+            (&grouped, "\"n\"", "\"w\"", RefusalKind::Malformed),
+            (&grouped, "[\"n\",2026]", "[\"n\"]", RefusalKind::Malformed),
+        ] {
+            let text = message.replacen(old, new, 1);
+            assert_ne!(&text, message);
+            assert_eq!(read(&text).map_err(|refusal| refusal.kind()), Err(kind), "{text}");
+        }
+        let other =
+            MessageWriter::new(&plans[1], layout).write(NONCE, &[], &[7]).unwrap_or_default();
+        assert!(matches!(read(&other), Err(Refusal::Plan(_))));
+        assert_eq!(reader.read(b"\xff", &mut [0], &mut [0; 2]), Err(Refusal::NoMessage));
+        assert!(reader.read(plain.as_bytes(), &mut [0; 2], &mut []).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn a_writer_wants_a_whole_report_and_a_group_of_the_plan() -> Result<(), Error> {
+        let plans = plans()?;
+        let layout = layout((2, false), Some(2));
+        let [plain, _, grouped] = plans.each_ref().map(|plan| MessageWriter::new(plan, layout));
+        assert!(plain.write(NONCE, &[], &[0; 4]).is_some());
+        assert!(plain.write(NONCE, &[], &[0; 3]).is_none());
+        assert!(plain.write(NONCE, &[0], &[0; 4]).is_none());
+        assert!(grouped.write(NONCE, &[1, 1], &[0; 4]).is_some());
+        assert!(grouped.write(NONCE, &[1], &[0; 4]).is_none());
+        assert!(grouped.write(NONCE, &[2, 1], &[0; 4]).is_none());
+        Ok(())
+    }
+}
