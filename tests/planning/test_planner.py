@@ -92,7 +92,7 @@ def test_what_is_promised_is_measured(
         best = plan(**given)
         assert best.rate == 1.0
         assert isinstance(best.participation, tn.Everyone)
-        value = best.error_at(share, best.oracle)
+        value = best._error_at(share, best.oracle)
         proposal = plan(**given, value=value * (1 + 1e-9))
         assert proposal.rate == pytest.approx(share, rel=2e-6)
         assert proposal.error <= value * (1 + 1e-9)
@@ -108,7 +108,7 @@ def test_rare_answers_are_promised_within_five_percent() -> None:
         oracles="direct_encoding",
     )  # fmt: skip
     check_promise(proposal, [20] * 100)
-    spread = proposal.spread_at(0.5, proposal.oracle)
+    spread = proposal._spread_at(0.5, proposal.oracle)
     tail = 0.5 * (1 - 0.95 ** (1 / 100))
     normal = -stats.norm.ppf(tail) * spread.rmse()
     assert proposal.error > 1.04 * normal
@@ -179,11 +179,11 @@ def test_the_cheapest_is_chosen(several: list[Any]) -> None:
     # The rate is the smallest one: a little less misses the target.
     for proposal in (by_report, by_bit, small):
         assert proposal.error <= 0.01
-        assert proposal.error_at(proposal.rate * (1 - 1e-5), proposal.oracle) > 0.01
+        assert proposal._error_at(proposal.rate * (1 - 1e-5), proposal.oracle) > 0.01
     for each in by_report.candidates:
         if each.oracle is not None:
             brute = optimize.brentq(
-                lambda rate, oracle=each.oracle: by_report.error_at(rate, oracle) - 0.01, 1e-4, 1.0
+                lambda rate, oracle=each.oracle: by_report._error_at(rate, oracle) - 0.01, 1e-4, 1.0
             )
             assert brute <= each.rate == pytest.approx(brute, rel=1e-5)
 
@@ -234,7 +234,7 @@ def test_a_stated_participation_has_the_oracle_of_smallest_error() -> None:
     assert found.collection_plan.participation == tn.Bernoulli(0.2)
     assert {each.rate for each in found.candidates} == {0.2}
     assert found.error == min(each.error for each in found.candidates)
-    assert found.error == found.error_at(0.2, found.oracle)
+    assert found.error == found._error_at(0.2, found.oracle)
     assert "The participation is the one that was stated." in found.explain()
     assert "Nothing smaller" not in found.explain()
     # A value that is kept to changes nothing: more reports than it needs make the error smaller.
@@ -437,7 +437,7 @@ def test_bad_checks_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="seed must be"):
         proposal.simulate(10, seed=-1)
     with pytest.raises(InvalidValueError, match="rate must be a probability"):
-        proposal.error_at(0.0, proposal.oracle)
+        proposal._error_at(0.0, proposal.oracle)
 
 
 @pytest.mark.parametrize("name", sorted(registered()))

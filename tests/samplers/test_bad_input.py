@@ -36,7 +36,7 @@ ENDS = [
 
 
 class Bell:
-    """A density estimate that costs no time to fit, in any dimension."""
+    """A density estimate that costs no time to fit, in any dimensions."""
 
     def fit(self, X: Any, y: Any = None) -> Bell:
         self.center = X.mean(axis=0)
@@ -357,7 +357,7 @@ def test_records_beyond_the_reference_are_refused(
     samplers: list[Any] = [
         density(reference=reference),
         boosting(reference=reference),
-        MinimaxSampler(1.0, reference=reference, lower=0.0, upper=3.0, estimator=Bell()),
+        MinimaxSampler(1.0, reference=reference, low=0.0, high=3.0, estimator=Bell()),
     ]
     records = [[inside], [outside], [inside], [outside], [outside]]
     for sampler in samplers:

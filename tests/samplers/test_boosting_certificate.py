@@ -220,7 +220,7 @@ def test_even_a_score_that_leaves_its_range_cannot_widen_the_law(statistical: An
 
 
 class Atoms(Reference):
-    dimension = words = 1
+    dimensions = words = 1
 
     def __init__(self, masses: Any) -> None:
         self.masses = np.asarray(masses, np.float64)

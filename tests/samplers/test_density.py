@@ -263,7 +263,7 @@ def test_weights_are_in_the_band_of_the_epsilon(kind: str, monkeypatch: pytest.M
         assert len(noted) == 4
         # Proposals come from the reference alone: the same ones for every estimate.
         points = [
-            StandardNormal(1).draw_spread(33, seed=derived(1, 1, row))[:, 0] for row in range(4)
+            StandardNormal(1)._draw_spread(33, seed=derived(1, 1, row))[:, 0] for row in range(4)
         ]
         assert all(value in row for value, row in zip(drawn[:, 0], points, strict=True))
         for asked, base, ratios in noted:
@@ -286,14 +286,14 @@ def test_stated_densities_are_in_the_band(kind: str, epsilon: float) -> None:
     at = np.random.default_rng(1).normal(size=(300, 2)) * 2.0
     ratio = sampler.score_samples(at) - StandardNormal(2).log_density(at)
     assert (np.abs(ratio) <= epsilon / 2.0 + 1e-9).all()
-    assert sampler.projection_.log_limits[1] <= epsilon / 2.0 + 1e-12
-    assert sampler.projection_.log_limits[0] >= -epsilon / 2.0 - 1e-12
+    assert sampler.projection_._log_limits[1] <= epsilon / 2.0 + 1e-12
+    assert sampler.projection_._log_limits[0] >= -epsilon / 2.0 - 1e-12
 
 
 class Atoms(Reference):
     """Four points on a line, of equal mass: a spread of 4 m proposals has m of each."""
 
-    dimension = words = 1
+    dimensions = words = 1
 
     def log_density(self, points: Floats) -> Floats:
         return np.full(len(points), -math.log(4.0))

@@ -64,7 +64,7 @@ class Atoms(Reference):
 
     def __init__(self, masses: Any) -> None:
         self.masses = np.asarray(masses, np.float64)
-        self.dimension = self.words = 1
+        self.dimensions = self.words = 1
 
     def log_density(self, points: Floats) -> Floats:
         return np.log(self.masses)[points[:, 0].astype(int)]
@@ -324,7 +324,7 @@ def resampling_law(
 class Independent(Atoms):
     """Atoms whose proposals are independent, like those of foreign references."""
 
-    def draw_spread(self, count: int, *, seed: int | None = None) -> Floats:
+    def _draw_spread(self, count: int, *, seed: int | None = None) -> Floats:
         return self.draw(count, seed=seed)
 
 
@@ -388,14 +388,14 @@ def test_many_proposals_come_close_to_the_projection(statistical: Any) -> None:
 
 def test_resampling_seeds_and_proposals(monkeypatch: pytest.MonkeyPatch) -> None:
     reference = StandardNormal(1)
-    spread = reference.draw_spread
+    spread = reference._draw_spread
     seeds: list[int | None] = []
 
     def noted(count: int, *, seed: int | None = None) -> Floats:
         seeds.append(seed)
         return spread(count, seed=seed)
 
-    monkeypatch.setattr(reference, "draw_spread", noted)
+    monkeypatch.setattr(reference, "_draw_spread", noted)
 
     def draws(seed: int | None) -> tuple[Floats, Noting]:
         band = Noting(1.0)

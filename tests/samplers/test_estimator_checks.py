@@ -134,7 +134,7 @@ def test_a_missing_scikit_learn_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize(
     "sampler",
-    [MollifiedDensity(1.0, random_state=1), MinimaxSampler(lower=0.0, upper=9.0, random_state=1)],
+    [MollifiedDensity(1.0, random_state=1), MinimaxSampler(low=0.0, high=9.0, random_state=1)],
 )
 def test_columns_keep_their_names(sampler: Any) -> None:
     pandas = pytest.importorskip("pandas")

@@ -1,4 +1,4 @@
-"""Minimax samplers: closed forms, lower bounds, exact guarantees, laws of draws."""
+"""Minimax samplers: closed forms, low bounds, exact guarantees, laws of draws."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from turnout.samplers.minimax import MinimaxSampler
 
 EPSILONS = [0.1, 0.5, 1.0, 2.0, 5.0]
 SIZES = [5, 10, 20, 100]
-#: lower, upper, and a number of cells of which a whole number makes up alpha.
+#: low, high, and a number of cells of which a whole number makes up alpha.
 CLASSES = [(0.0, 4.0, 20), (0.2, 2.0, 18), (0.5, 3.0, 20), (0.0, 1.5, 18)]
 
 DIVERGENCES = {
@@ -174,13 +174,13 @@ def test_draws_of_values_follow_the_law(statistical: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize(("lower", "upper", "cells"), CLASSES)
+@pytest.mark.parametrize(("low", "high", "cells"), CLASSES)
 def test_the_worst_density_is_at_its_bounds(
-    epsilon: float, lower: float, upper: float, cells: int
+    epsilon: float, low: float, high: float, cells: int
 ) -> None:
     """Densities that are constant on cells: the closed form against projections by bisection."""
-    sampler = MinimaxSampler(epsilon, reference=Uniform([0.0], [1.0]), lower=lower, upper=upper)
-    alpha = (1 - lower) / (upper - lower)
+    sampler = MinimaxSampler(epsilon, reference=Uniform([0.0], [1.0]), low=low, high=high)
+    alpha = (1 - low) / (high - low)
     above = round(alpha * cells)
     assert above == pytest.approx(alpha * cells)
     base = 1 / (alpha * math.exp(epsilon) + 1 - alpha)
@@ -191,7 +191,7 @@ def test_the_worst_density_is_at_its_bounds(
         return DIVERGENCES[name](p, q)
 
     rng = np.random.default_rng(cells)
-    worst = np.where(np.arange(cells) < above, upper, lower) / cells
+    worst = np.where(np.arange(cells) < above, high, low) / cells
     for name in DIVERGENCES:
         bound = sampler.worst_case(name)
         assert loss(worst, name) == pytest.approx(bound, rel=1e-9, abs=1e-12)
@@ -205,11 +205,11 @@ def test_the_worst_density_is_at_its_bounds(
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
 def test_no_private_sampler_of_densities_is_closer(epsilon: float) -> None:
     """The least largest total variation over densities at their bounds, by linear programming."""
-    cells, lower, upper = 6, 0.25, 2.5  # alpha = 1/3
+    cells, low, high = 6, 0.25, 2.5  # alpha = 1/3
     persons = list(itertools.combinations(range(cells), 2))
-    laws = np.full((len(persons), cells), lower / cells)
+    laws = np.full((len(persons), cells), low / cells)
     for person, places in enumerate(persons):
-        laws[person, list(places)] = upper / cells
+        laws[person, list(places)] = high / cells
     size = laws.size
     # Unknowns: the laws of draws, the positive parts of the differences, the largest distance.
     unknowns = 2 * size + 1
@@ -240,25 +240,25 @@ def test_no_private_sampler_of_densities_is_closer(epsilon: float) -> None:
         objective, np.array(rows), limits, sums, np.ones(len(persons)), bounds=(0, None)
     )
     assert solved.success
-    sampler = MinimaxSampler(epsilon, reference=Uniform([0.0], [1.0]), lower=lower, upper=upper)
+    sampler = MinimaxSampler(epsilon, reference=Uniform([0.0], [1.0]), low=low, high=high)
     assert sampler.worst_case("tv") == pytest.approx(solved.fun, abs=1e-9)
 
 
 def test_a_narrow_class_is_drawn_from_as_it_is() -> None:
-    for epsilon, lower, upper in [(1.0, 0.5, 1.3), (2.0, 0.25, 0.25 * math.exp(2.0))]:
-        sampler = MinimaxSampler(epsilon, reference=Uniform([0.0], [1.0]), lower=lower, upper=upper)
+    for epsilon, low, high in [(1.0, 0.5, 1.3), (2.0, 0.25, 0.25 * math.exp(2.0))]:
+        sampler = MinimaxSampler(epsilon, reference=Uniform([0.0], [1.0]), low=low, high=high)
         for name in DIVERGENCES:
             assert sampler.worst_case(name) == 0.0
     cells = 20
     tilted = stats.uniform(0.0, 1.0)
-    sampler = MinimaxSampler(1.0, reference=Uniform([0.0], [1.0]), lower=0.5, upper=1.3)
+    sampler = MinimaxSampler(1.0, reference=Uniform([0.0], [1.0]), low=0.5, high=1.3)
     at = (np.arange(cells)[:, None] + 0.5) / cells
     np.testing.assert_allclose(sampler.project(tilted).log_density(at), 0.0, atol=1e-9)
 
 
 def test_points_are_drawn_from_the_projection() -> None:
     records = np.random.default_rng(5).normal(0.5, 0.4, size=(400, 1))
-    sampler = MinimaxSampler(2.0, reference=StandardNormal(1), lower=0.1, upper=3.0).fit(records)
+    sampler = MinimaxSampler(2.0, reference=StandardNormal(1), low=0.1, high=3.0).fit(records)
     grid = np.linspace(-9, 9, 20_001)
     density = np.exp(sampler.score_samples(grid[:, None]))
     cumulated = np.cumsum(density) * (grid[1] - grid[0])
@@ -285,8 +285,8 @@ def test_other_estimators_of_points() -> None:
     sampler = MinimaxSampler(
         1.0,
         reference=StandardNormal(2),
-        lower=0.0,
-        upper=5.0,
+        low=0.0,
+        high=5.0,
         estimator=neighbors.KernelDensity(bandwidth=0.5),
         proposals=64,
     )
@@ -312,7 +312,7 @@ def test_scikit_learn_and_pickle_copy_it() -> None:
     base = pytest.importorskip("sklearn.base")
     for sampler in (
         MinimaxSampler(0.5, 3).fit([0, 0, 1]),
-        MinimaxSampler(0.5, lower=0.1, upper=4.0).fit(np.full((30, 1), 0.3)),
+        MinimaxSampler(0.5, low=0.1, high=4.0).fit(np.full((30, 1), 0.3)),
     ):
         assert base.clone(sampler).get_params() == sampler.get_params()
         copy = pickle.loads(pickle.dumps(sampler))
@@ -322,31 +322,31 @@ def test_scikit_learn_and_pickle_copy_it() -> None:
         )
     assert "domain_size=3" in repr(MinimaxSampler(0.5, 3))
     assert MinimaxSampler(0.5, 3).__sklearn_tags__().input_tags.one_d_array
-    assert MinimaxSampler(0.5, lower=0.1, upper=4.0).__sklearn_tags__().input_tags.two_d_array
+    assert MinimaxSampler(0.5, low=0.1, high=4.0).__sklearn_tags__().input_tags.two_d_array
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "lower and upper must be given"),
-        ({"lower": 0.1}, "lower and upper"),
-        ({"domain_size": 3, "lower": 0.1}, "lower is for samplers of points"),
+        ({}, "low and high must be given"),
+        ({"low": 0.1}, "low and high"),
+        ({"domain_size": 3, "low": 0.1}, "low is for samplers of points"),
         ({"domain_size": 3, "reference": StandardNormal(1)}, "reference is for samplers of points"),
         ({"domain_size": 3, "domain": Domain(["a", "b"])}, "exactly one of domain_size and domain"),
         ({"domain_size": 1}, "domain_size"),
-        ({"lower": 1.0, "upper": 2.0}, "lower must be"),
-        ({"lower": -0.1, "upper": 2.0}, "lower must be"),
-        ({"lower": math.nan, "upper": 2.0}, "lower must be"),
-        ({"lower": 0.5, "upper": 1.0}, "upper must be"),
-        ({"lower": 0.5, "upper": math.inf}, "upper must be"),
+        ({"low": 1.0, "high": 2.0}, "low must be"),
+        ({"low": -0.1, "high": 2.0}, "low must be"),
+        ({"low": math.nan, "high": 2.0}, "low must be"),
+        ({"low": 0.5, "high": 1.0}, "high must be"),
+        ({"low": 0.5, "high": math.inf}, "high must be"),
         ({"epsilon": 0.0, "domain_size": 3}, "epsilon"),
         ({"epsilon": 43.0, "domain_size": 3}, "epsilon"),
-        ({"lower": 0.5, "upper": 2.0, "proposals": 1}, "proposals"),
+        ({"low": 0.5, "high": 2.0, "proposals": 1}, "proposals"),
     ],
 )
 def test_parameters_that_cannot_be_used(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidValueError, match=message):
-        MinimaxSampler(**arguments).fit([[0.5]] if "upper" in arguments else [0])
+        MinimaxSampler(**arguments).fit([[0.5]] if "high" in arguments else [0])
 
 
 def test_data_that_cannot_be_used() -> None:
@@ -362,7 +362,7 @@ def test_data_that_cannot_be_used() -> None:
         sampler.worst_case("chi2")
     with pytest.raises(InvalidValueError, match=r"^p must add up to 1"):
         sampler.project([0.5, 0.4, 0.2])
-    of_points = MinimaxSampler(1.0, lower=0.1, upper=3.0)
+    of_points = MinimaxSampler(1.0, low=0.1, high=3.0)
     with pytest.raises(InvalidValueError, match="X"):
         of_points.fit([0.5])
     with pytest.raises(InvalidValueError, match="divergence must be one of"):
@@ -370,10 +370,10 @@ def test_data_that_cannot_be_used() -> None:
 
 
 def test_a_fitted_sampler_of_points_says_the_limits_of_its_draws() -> None:
-    sampler = MinimaxSampler(2.0, lower=0.0, upper=5.0, reference=StandardNormal(1))
-    limits, realized = sampler.log_limits, sampler.realized_epsilon
+    sampler = MinimaxSampler(2.0, low=0.0, high=5.0, reference=StandardNormal(1))
+    limits, realized = sampler._log_limits, sampler.realized_epsilon
     sampler.fit(np.zeros((5, 1)))
-    sampler.set_params(epsilon=0.1, upper=3.0)
-    assert (sampler.log_limits, sampler.realized_epsilon) == (limits, realized)
+    sampler.set_params(epsilon=0.1, high=3.0)
+    assert (sampler._log_limits, sampler.realized_epsilon) == (limits, realized)
     with pytest.raises(InvalidValueError, match="log_limits are those of a sampler of points"):
-        _ = MinimaxSampler(2.0, 4).log_limits
+        _ = MinimaxSampler(2.0, 4)._log_limits

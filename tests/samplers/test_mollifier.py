@@ -84,7 +84,7 @@ def test_projections_agree_with_root_finding(name: str, epsilon: float) -> None:
     ratios = found.log_ratio(GRID[:, None])
     assert ratios.max() <= epsilon / 2.0
     assert ratios.min() >= -epsilon / 2.0
-    assert found.log_limits == pytest.approx((-epsilon / 2.0, epsilon / 2.0), abs=1e-8)
+    assert found._log_limits == pytest.approx((-epsilon / 2.0, epsilon / 2.0), abs=1e-8)
 
 
 @pytest.mark.parametrize("name", ["near", "far", "narrow", "skewed"])
@@ -268,12 +268,12 @@ def test_admission_is_decided_at_half_epsilon(epsilon: float) -> None:
     mollifier = RelativeMollifier(None, epsilon)
     half = epsilon / 2.0
     assert mollifier.half_width == half
-    assert mollifier.admits(0.0, half)
-    assert mollifier.admits(-half / 2.0, half / 2.0)
-    assert not mollifier.admits(0.0, math.nextafter(half, math.inf))
-    assert not mollifier.admits(-half, half)
+    assert mollifier._admits(0.0, half)
+    assert mollifier._admits(-half / 2.0, half / 2.0)
+    assert not mollifier._admits(0.0, math.nextafter(half, math.inf))
+    assert not mollifier._admits(-half, half)
     # The width is above epsilon / 2 by less than a float: still not admitted.
-    assert not mollifier.admits(-half * 1e-20, half)
+    assert not mollifier._admits(-half * 1e-20, half)
 
 
 def test_distance_to_the_boundary() -> None:
@@ -356,14 +356,14 @@ def test_bad_arguments() -> None:
             RelativeMollifier(None, epsilon)
     with pytest.raises(InvalidTypeError, match="epsilon must be a real number"):
         RelativeMollifier(None, "1")  # type: ignore[arg-type]
-    with pytest.raises(InvalidValueError, match="dimension must be an integer of at least 1"):
+    with pytest.raises(InvalidValueError, match="dimensions must be an integer of at least 1"):
         RelativeMollifier(None, 1.0, 0)
     mollifier = RelativeMollifier(StandardNormal(2), 1.0)
     for least, most in [(1.0, 0.0), (-math.inf, 0.0), (math.nan, 1.0), (0.0, math.inf)]:
         with pytest.raises(InvalidValueError, match="least and most must be finite and in order"):
             mollifier.certificate(least, most)
     with pytest.raises(InvalidTypeError, match="most must be a real number"):
-        mollifier.admits(0.0, None)  # type: ignore[arg-type]
+        mollifier._admits(0.0, None)  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match=r"at must have 2 column\(s\), got 1"):
         mollifier.distance_to_boundary(StandardNormal(2), [[0.0]])
     with pytest.raises(InvalidValueError, match=r"at\[0, 1\] must be finite"):
@@ -390,5 +390,5 @@ def test_what_it_looks_like() -> None:
     assert repr(RelativeMollifier(StandardNormal(2), 1.5)) == (
         "RelativeMollifier(StandardNormal(2), epsilon=1.5)"
     )
-    assert RelativeMollifier(None, 1.0, 3).reference.dimension == 3
-    assert RelativeMollifier(stats.norm(), 1.0).reference.dimension == 1
+    assert RelativeMollifier(None, 1.0, 3).reference.dimensions == 3
+    assert RelativeMollifier(stats.norm(), 1.0).reference.dimensions == 1

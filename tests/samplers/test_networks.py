@@ -17,10 +17,13 @@ LOG_TWO = np.log(2.0)
 ACTIVATIONS = ("identity", "tanh", "logistic", "relu")
 
 
-def classifier(dimension, *, activation="tanh", hidden=(25, 25, 25), seed=1, dtype=float):
+def classifier(dimensions, *, activation="tanh", hidden=(25, 25, 25), seed=1, dtype=float):
     generator = np.random.default_rng(seed)
     records = np.concatenate(
-        [generator.normal(0.5, 0.3, (300, dimension)), generator.normal(0.0, 1.0, (300, dimension))]
+        [
+            generator.normal(0.5, 0.3, (300, dimensions)),
+            generator.normal(0.0, 1.0, (300, dimensions)),
+        ]
     ).astype(dtype)
     network = neural_network.MLPClassifier(
         hidden, activation=activation, solver="adam", max_iter=20, random_state=seed
@@ -41,11 +44,11 @@ def line_of(weight, bias):
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("dimension", [1, 2, 7])
+@pytest.mark.parametrize("dimensions", [1, 2, 7])
 @pytest.mark.parametrize("hidden", [(25, 25, 25), (3,), ()])
-def test_logits_are_the_log_odds_of_scikit_learn(activation, dimension, hidden):
-    fitted = classifier(dimension, activation=activation, hidden=hidden)
-    points = np.random.default_rng(2).normal(0.0, 1.5, (777, dimension))
+def test_logits_are_the_log_odds_of_scikit_learn(activation, dimensions, hidden):
+    fitted = classifier(dimensions, activation=activation, hidden=hidden)
+    points = np.random.default_rng(2).normal(0.0, 1.5, (777, dimensions))
     odds = fitted.predict_proba(points)
     logits = taken(fitted).logits(points)
     kept = (odds > 1e-3).all(axis=1)

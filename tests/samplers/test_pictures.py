@@ -91,7 +91,7 @@ def test_a_fitted_sampler_is_drawn_with_its_band() -> None:
 
 def test_the_band_of_a_minimax_sampler_is_its_own() -> None:
     records = np.random.default_rng(1).normal(0.5, 0.2, (200, 1))
-    sampler = MinimaxSampler(1.0, reference=Uniform(-5.0, 5.0), lower=0.0, upper=3.0).fit(records)
+    sampler = MinimaxSampler(1.0, reference=Uniform(-5.0, 5.0), low=0.0, high=3.0).fit(records)
     axes: Any = plot_density(sampler)
     (label,) = [each.get_label() for each in axes.collections]
     low, high = area(axes, "band")
@@ -107,7 +107,7 @@ def test_the_band_of_a_minimax_sampler_is_its_own() -> None:
     # The law is beyond the symmetric band of the mollifier.
     assert curve[:, 1].max() > 0.1 * math.exp(0.5)
     # That of the fit stays, whatever the parameters are now.
-    sampler.set_params(epsilon=2.0, upper=9.0)
+    sampler.set_params(epsilon=2.0, high=9.0)
     again = area(plot_density(sampler), "band")
     np.testing.assert_array_equal(again, (low, high))
 
@@ -227,9 +227,9 @@ def test_what_cannot_be_drawn_is_told_what_to_use() -> None:
             plot_density(one)
     with pytest.raises(NotFittedError, match="is not fitted yet"):
         plot_heatmap(MollifiedDensity(1.0), bounds=[(-1, 1)] * 2)
-    points = MinimaxSampler(1.0, reference=StandardNormal(1), lower=0.0, upper=3.0).fit([[0.0]])
+    points = MinimaxSampler(1.0, reference=StandardNormal(1), low=0.0, high=3.0).fit([[0.0]])
     # Features of an earlier fit are not those of this one.
-    values = points.set_params(reference=None, lower=None, upper=None, domain_size=3).fit([0])
+    values = points.set_params(reference=None, low=None, high=None, domain_size=3).fit([0])
     for one in (FiniteMollifier(1.0, 3).fit([0, 1]), values):
         with pytest.raises(InvalidValueError, match="finitely many values, whose probabilities_"):
             plot_density(one)

@@ -94,7 +94,7 @@ class Atoms(Reference):
 
     def __init__(self, eighths: Sequence[int]) -> None:
         self.eighths = tuple(eighths)
-        self.dimension = self.words = 1
+        self.dimensions = self.words = 1
 
     @property
     def masses(self) -> list[Fraction]:
@@ -349,7 +349,7 @@ def resampling_laws(
 
     def shifted(cell: int) -> tuple[int, ...]:
         given.shift = (cell + 0.5) / CELLS
-        return tuple(atoms.draw_spread(seen)[:, 0].astype(int).tolist())
+        return tuple(atoms._draw_spread(seen)[:, 0].astype(int).tolist())
 
     nothing = dict.fromkeys(range(len(atoms.eighths)), Fraction(0))
     reference: Law = dict(nothing)
@@ -406,8 +406,8 @@ def test_no_two_data_sets_are_told_apart_by_a_draw_in_an_asymmetric_band(
         MinimaxSampler(
             epsilon,
             reference=atoms,
-            lower=lower,
-            upper=upper,
+            low=lower,
+            high=upper,
             estimator=Shares(-math.inf),
             proposals=8,
         ).fit(records(values))

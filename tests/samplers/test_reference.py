@@ -35,13 +35,13 @@ def fits(sample: Floats, law: Any) -> None:
     assert stats.kstest(sample, law).pvalue > ALPHA
 
 
-def sklearn_mixture(kind: str, dimension: int = 2) -> Any:
+def sklearn_mixture(kind: str, dimensions: int = 2) -> Any:
     mixture = pytest.importorskip("sklearn.mixture")
     rng = np.random.default_rng(5)
     public = np.concatenate(
         [
-            rng.normal(size=(300, dimension)) * 0.4 - 2.0,
-            rng.normal(size=(600, dimension)) @ (np.eye(dimension) + 0.3) + 2.0,
+            rng.normal(size=(300, dimensions)) * 0.4 - 2.0,
+            rng.normal(size=(600, dimensions)) @ (np.eye(dimensions) + 0.3) + 2.0,
         ]
     )
     return mixture.GaussianMixture(2, covariance_type=kind, random_state=0).fit(public)
@@ -57,7 +57,7 @@ def test_normal_densities_agree_with_scipy() -> None:
         (Normal(MEAN, [2.0, 1.0, 0.5]), stats.multivariate_normal(MEAN, [2.0, 1.0, 0.5])),
         (StandardNormal(3), stats.multivariate_normal(np.zeros(3))),
     ]:
-        assert (reference.dimension, reference.words) == (3, 3)
+        assert (reference.dimensions, reference.words) == (3, 3)
         np.testing.assert_allclose(reference.log_density(at), law.logpdf(at), rtol=1e-12)
     one = Normal([1.5], 4.0)
     np.testing.assert_allclose(one.log_density(at[:, :1]), stats.norm(1.5, 2.0).logpdf(at[:, 0]))
@@ -135,7 +135,7 @@ def atomic(point: Floats) -> Floats:
 def test_each_point_of_a_spread_is_uniform(words: int, statistical: Any) -> None:
     # The share of the shift is what makes each uniform: any position, over many shifts.
     cube = Uniform(np.zeros(words), np.ones(words))
-    spreads = np.stack([cube.draw_spread(16, seed=seed) for seed in range(8000)])
+    spreads = np.stack([cube._draw_spread(16, seed=seed) for seed in range(8000)])
     assert spreads.shape == (8000, 16, words)
     for position in (0, 1, 7, 15):
         for column in range(words):
@@ -153,19 +153,19 @@ def test_each_point_of_a_spread_is_uniform(words: int, statistical: Any) -> None
     [StandardNormal(1), Uniform(-1.0, 3.0), Mixture([Normal([0.0], [1.0]), Normal([4.0], [0.1])])],
 )
 def test_each_point_of_a_spread_follows_the_reference(reference: Reference) -> None:
-    spreads = np.stack([reference.draw_spread(4, seed=seed)[:, 0] for seed in range(5000)])
+    spreads = np.stack([reference._draw_spread(4, seed=seed)[:, 0] for seed in range(5000)])
     independent = reference.draw(50_000, seed=1)[:, 0]
     for position in range(4):
         assert stats.ks_2samp(spreads[:, position], independent).pvalue > ALPHA
 
 
 def test_a_spread_covers_evenly() -> None:
-    line = np.sort(Uniform(0.0, 1.0).draw_spread(1000, seed=1)[:, 0])
+    line = np.sort(Uniform(0.0, 1.0)._draw_spread(1000, seed=1)[:, 0])
     assert np.diff(line).max() < 1.001e-3
     # In the plane: boxes hold about what they should, far closer than independent points.
     plane = Uniform([0.0, 0.0], [1.0, 1.0])
     for seed in range(5):
-        spread, independent = plane.draw_spread(4096, seed=seed), plane.draw(4096, seed=seed)
+        spread, independent = plane._draw_spread(4096, seed=seed), plane.draw(4096, seed=seed)
         counts = [
             np.histogram2d(*points.T, bins=16, range=[(0, 1), (0, 1)])[0]
             for points in (spread, independent)
@@ -175,7 +175,7 @@ def test_a_spread_covers_evenly() -> None:
 
 def test_a_spread_never_leaves_the_open_interval() -> None:
     for seed in range(50):
-        assert np.isfinite(StandardNormal(2).draw_spread(2048, seed=seed)).all()
+        assert np.isfinite(StandardNormal(2)._draw_spread(2048, seed=seed)).all()
 
 
 # Seeds
@@ -183,7 +183,7 @@ def test_a_spread_never_leaves_the_open_interval() -> None:
 
 def test_seeds_decide_and_fresh_draws_differ() -> None:
     mixture = Mixture([StandardNormal(2), Normal([5.0, 5.0], [1.0, 1.0])])
-    for draw in (mixture.draw, mixture.draw_spread):
+    for draw in (mixture.draw, mixture._draw_spread):
         np.testing.assert_array_equal(draw(50, seed=3), draw(50, seed=3))
         assert not np.array_equal(draw(50, seed=3), draw(50, seed=4))
         assert not np.array_equal(draw(50), draw(50))
@@ -199,7 +199,7 @@ def test_fresh_uniforms_are_uniform_and_never_repeat() -> None:
 
 
 def check_univariate(reference: Reference, law: Any) -> None:
-    assert (reference.dimension, reference.words) == (1, 1)
+    assert (reference.dimensions, reference.words) == (1, 1)
     at = law.ppf(np.linspace(0.01, 0.99, 37))
     np.testing.assert_allclose(reference.log_density(at[:, None]), law.logpdf(at), rtol=1e-12)
     drawn = reference.draw(20_000, seed=1)
@@ -237,17 +237,17 @@ def test_frozen_multivariate_distributions(statistical: Any) -> None:
     for column in range(3):
         scale = COVARIANCE[column, column] ** 0.5
         fits(drawn[:, column], stats.t(5, MEAN[column], scale).cdf)
-    # A frozen distribution of one dimension that is written as a multivariate one.
-    assert as_reference(stats.multivariate_normal(0.0, 4.0), 1).dimension == 1
+    # A frozen distribution of one dimensions that is written as a multivariate one.
+    assert as_reference(stats.multivariate_normal(0.0, 4.0), 1).dimensions == 1
 
 
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
-@pytest.mark.parametrize("dimension", [1, 2, 3])
-def test_gaussian_mixtures_of_all_kinds(kind: str, dimension: int) -> None:
-    fitted = sklearn_mixture(kind, dimension)
-    reference = as_reference(fitted, dimension)
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_gaussian_mixtures_of_all_kinds(kind: str, dimensions: int) -> None:
+    fitted = sklearn_mixture(kind, dimensions)
+    reference = as_reference(fitted, dimensions)
     assert isinstance(reference, Mixture)
-    at = np.random.default_rng(3).normal(size=(40, dimension)) * 3.0
+    at = np.random.default_rng(3).normal(size=(40, dimensions)) * 3.0
     np.testing.assert_allclose(reference.log_density(at), fitted.score_samples(at), rtol=1e-9)
     drawn = reference.draw(20_000, seed=1)
 
@@ -275,13 +275,13 @@ def test_kernel_densities(kernel: str) -> None:
     fits(drawn[:, 0], lambda x: np.mean([smooth.cdf(x - place[0]) for place in public], axis=0))
     np.testing.assert_array_equal(drawn, reference.draw(20_000, seed=1))
     assert not np.array_equal(reference.draw(5), reference.draw(5))
-    assert reference.draw_spread(6, seed=1).shape == (6, 1)
+    assert reference._draw_spread(6, seed=1).shape == (6, 1)
 
 
 class Own:
     """An object of the user's: two exponential coordinates."""
 
-    dimension = 2
+    dimensions = 2
 
     def log_density(self, points: Floats) -> Floats:
         return np.where((points >= 0).all(axis=1), -points.sum(axis=1), -np.inf)
@@ -317,11 +317,11 @@ def test_a_reference_is_copied() -> None:
     assert isinstance(copied, Normal)
     assert copied.mean.tolist() == [1.0, 2.0]
     assert isinstance(as_reference(None, 4), StandardNormal)
-    assert as_reference(None, 4).dimension == 4
+    assert as_reference(None, 4).dimensions == 4
 
 
 @pytest.mark.parametrize(
-    ("value", "dimension"),
+    ("value", "dimensions"),
     [
         (None, 1),
         (StandardNormal(3), 3),
@@ -332,19 +332,19 @@ def test_a_reference_is_copied() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_most_references_know_their_dimension(value: Any, dimension: int) -> None:
-    assert as_reference(value).dimension == dimension
-    assert as_reference(value).draw(4, seed=1).shape == (4, dimension)
+def test_most_references_know_their_dimension(value: Any, dimensions: int) -> None:
+    assert as_reference(value).dimensions == dimensions
+    assert as_reference(value).draw(4, seed=1).shape == (4, dimensions)
 
 
 def test_those_of_scikit_learn_know_their_dimension() -> None:
     neighbors = pytest.importorskip("sklearn.neighbors")
-    assert as_reference(neighbors.KernelDensity().fit(np.zeros((2, 3)))).dimension == 3
-    assert as_reference(sklearn_mixture("full", 2)).dimension == 2
+    assert as_reference(neighbors.KernelDensity().fit(np.zeros((2, 3)))).dimensions == 3
+    assert as_reference(sklearn_mixture("full", 2)).dimensions == 2
 
 
 def test_a_reference_without_a_dimension_is_asked_for_it() -> None:
-    with pytest.raises(InvalidValueError, match="dimension must be given"):
+    with pytest.raises(InvalidValueError, match="dimensions must be given"):
         as_reference(OwnWithGenerator())
 
 
@@ -415,8 +415,8 @@ def test_reprs_say_what_they_are() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: StandardNormal(0), "dimension must be an integer of at least 1"),
-        (lambda: StandardNormal(1.0), "dimension must be an integer"),  # type: ignore[arg-type]
+        (lambda: StandardNormal(0), "dimensions must be an integer of at least 1"),
+        (lambda: StandardNormal(1.0), "dimensions must be an integer"),  # type: ignore[arg-type]
         (lambda: Normal([0.0, np.nan], [1.0, 1.0]), r"mean\[0, 1\] must be finite"),
         (lambda: Normal(["a"], [1.0]), "mean must hold real numbers"),
         (lambda: Normal([0.0], [[np.inf]]), r"covariance\[0, 0\] must be finite"),
@@ -433,7 +433,7 @@ def test_reprs_say_what_they_are() -> None:
         (lambda: Mixture([]), "components must have at least one reference, got none"),
         (lambda: Mixture([StandardNormal(), None]), r"components\[1\] must be a reference"),
         (lambda: Mixture([StandardNormal(), stats.poisson(3)]), r"components\[1\] must be a ref"),
-        (lambda: Mixture([OwnWithGenerator()]), r"components\[0\]: dimension must be given"),
+        (lambda: Mixture([OwnWithGenerator()]), r"components\[0\]: dimensions must be given"),
         (lambda: Mixture([Own()]), r"components\[0\] must be drawn from uniform numbers"),
         (lambda: Mixture([as_reference(Own())]), r"components\[0\] must be drawn from uniform"),
         (lambda: Mixture([stats.norm(), StandardNormal(2)]), "one and the same dimension"),
@@ -461,7 +461,7 @@ def test_weights_beyond_floating_point_are_weights_or_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "dimension", "message"),
+    ("value", "dimensions", "message"),
     [
         (3.0, 1, "reference must be a reference of turnout.samplers"),
         ("normal", 1, "reference must be"),
@@ -475,9 +475,9 @@ def test_weights_beyond_floating_point_are_weights_or_refused() -> None:
         (object(), 1, "reference must be"),
     ],
 )
-def test_what_is_no_reference(value: Any, dimension: int, message: str) -> None:
+def test_what_is_no_reference(value: Any, dimensions: int, message: str) -> None:
     with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
-        as_reference(value, dimension)
+        as_reference(value, dimensions)
 
 
 class NoSource:

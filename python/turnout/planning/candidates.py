@@ -79,33 +79,33 @@ class PlanSetting:
     stated_rate: float | None
     population: Population = field(repr=False)
 
-    def spread_at(self, rate: float, oracle: FrequencyOracle) -> Spread:
+    def _spread_at(self, rate: float, oracle: FrequencyOracle) -> Spread:
         """Give the law of the errors of an oracle's estimates at a participation rate."""
         inverse = mean_inverse(self.nodes, _arguments.probability("rate", rate))
         return Spread(ReportLaw.of(oracle), self.population, inverse)
 
-    def error_at(self, rate: float, oracle: FrequencyOracle) -> float:
+    def _error_at(self, rate: float, oracle: FrequencyOracle) -> float:
         """Promise the error of an oracle at a participation rate, in terms of the target."""
-        return self.spread_at(rate, oracle).value(self.target, self.confidence)
+        return self._spread_at(rate, oracle).value(self.target, self.confidence)
 
-    def cost_at(self, rate: float, oracle: FrequencyOracle) -> float:
+    def _cost_at(self, rate: float, oracle: FrequencyOracle) -> float:
         """Give what the reports of an oracle cost at a participation rate."""
         unit = self.cost_per_report + self.cost_per_bit * oracle.report_bits
         return self.nodes * rate * unit
 
-    def sought(self, each: PlanCandidate) -> float:
+    def _sought(self, each: PlanCandidate) -> float:
         """Give what is to be small: the cost if the value settles the rate, else the error."""
-        return each.cost if self.value_settles_rate else each.error
+        return each.cost if self._value_settles_rate else each.error
 
     @property
-    def value_settles_rate(self) -> bool:
+    def _value_settles_rate(self) -> bool:
         """Whether the smallest rate is looked for that meets the value."""
         return self.value is not None and self.stated_rate is None
 
-    def rank(self, each: PlanCandidate) -> tuple[bool, bool, float, int]:
+    def _rank(self, each: PlanCandidate) -> tuple[bool, bool, float, int]:
         """Order candidates: the best first, those that cannot be chosen last."""
         return (
-            each.oracle is None, each.remark is not None, self.sought(each), each.report_bits or 0
+            each.oracle is None, each.remark is not None, self._sought(each), each.report_bits or 0
         )  # fmt: skip
 
 

@@ -215,7 +215,7 @@ class _Search(PlanSetting):
         rate = self.stated_rate
         if rate is None:
             rate = max(self._rate(oracle), self.population.least_rate())
-        error, cost = self.error_at(rate, oracle), self.cost_at(rate, oracle)
+        error, cost = self._error_at(rate, oracle), self._cost_at(rate, oracle)
         remark = None
         if self.report_bits is not None and oracle.report_bits > self.report_bits:
             remark = f"reports of more than {self.report_bits:,} bits"
@@ -232,8 +232,8 @@ class _Search(PlanSetting):
             return self._rate_for_value(oracle, self.value)
         if self.budget is None:
             return 1.0
-        rate = min(1.0, self.budget / self.cost_at(1.0, oracle))
-        while self.cost_at(rate, oracle) > self.budget:
+        rate = min(1.0, self.budget / self._cost_at(1.0, oracle))
+        while self._cost_at(rate, oracle) > self.budget:
             # Rounding must not cost more than there is.
             rate = math.nextafter(rate, 0.0)
         return rate
@@ -243,16 +243,16 @@ class _Search(PlanSetting):
         from scipy.optimize import brentq  # noqa: PLC0415
 
         least = self.population.least_rate()
-        if self.error_at(1.0, oracle) >= value:
+        if self._error_at(1.0, oracle) >= value:
             return 1.0
-        if self.error_at(least, oracle) <= value:
+        if self._error_at(least, oracle) <= value:
             return least
 
         def excess(logarithm: float) -> float:
-            return math.log(self.error_at(math.exp(logarithm), oracle) / value)
+            return math.log(self._error_at(math.exp(logarithm), oracle) / value)
 
         rate = _round_up(math.exp(float(brentq(excess, math.log(least), 0.0, xtol=1e-12))))
-        while rate < 1.0 and self.error_at(rate, oracle) > value:
+        while rate < 1.0 and self._error_at(rate, oracle) > value:
             rate = _round_up(rate * (1.0 + 1e-6))
         return rate
 
@@ -269,14 +269,14 @@ class _Search(PlanSetting):
         fitting = [each for each in candidates if each.remark is None]
         if not fitting:
             raise InvalidValueError(self._refusal(candidates))
-        best = min(fitting, key=lambda each: (*self.rank(each), each.epsilon))
+        best = min(fitting, key=lambda each: (*self._rank(each), each.epsilon))
         # Half a percent is not worth a report that is a thousand times as large.
         tied = [
             each
             for each in fitting
-            if each.epsilon == best.epsilon and self.sought(each) <= TIE * self.sought(best)
+            if each.epsilon == best.epsilon and self._sought(each) <= TIE * self._sought(best)
         ]
-        return min(tied, key=lambda each: (each.report_bits or 0, self.sought(each)))
+        return min(tied, key=lambda each: (each.report_bits or 0, self._sought(each)))
 
     def _refusal(self, candidates: list[PlanCandidate]) -> str:
         made = [each for each in candidates if each.oracle is not None]

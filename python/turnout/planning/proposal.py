@@ -85,7 +85,7 @@ class PlanProposal(PlanSetting, Listing):
     _columns = ("name", "epsilon", "rate", "cost", "error", "report_bits", "remark")
 
     def _listed(self) -> Iterable[Any]:
-        return sorted(self.candidates, key=self.rank)
+        return sorted(self.candidates, key=self._rank)
 
     @property
     def participation(self) -> Participation:
@@ -110,7 +110,7 @@ class PlanProposal(PlanSetting, Listing):
     @property
     def errors(self) -> dict[str, float]:
         """The promised errors in terms of every target."""
-        spread = self.spread_at(self.rate, self.oracle)
+        spread = self._spread_at(self.rate, self.oracle)
         return {target: spread.value(target, self.confidence) for target in WORDS}
 
     @property
@@ -122,7 +122,7 @@ class PlanProposal(PlanSetting, Listing):
     def alternatives(self) -> list[PlanCandidate]:
         """The candidates at the epsilon that was chosen, best first, and the best at each other."""
         by_epsilon: dict[float, list[PlanCandidate]] = {self.epsilon: []}
-        for each in sorted(self.candidates, key=lambda each: (each.epsilon, *self.rank(each))):
+        for each in sorted(self.candidates, key=lambda each: (each.epsilon, *self._rank(each))):
             by_epsilon.setdefault(each.epsilon, []).append(each)
         here = by_epsilon.pop(self.epsilon)
         return here + [best for best, *_ in by_epsilon.values()]
@@ -159,7 +159,7 @@ class PlanProposal(PlanSetting, Listing):
             if each.epsilon == self.epsilon and each.oracle is not oracle and each.remark is None
         )
         for runner in islice(others, 1):
-            if not self.value_settles_rate:
+            if not self._value_settles_rate:
                 ratio = runner.error / self.error
                 sentences.append(f"The next best, {runner.name}, has {_times(ratio)} the error.")
             else:
@@ -175,7 +175,7 @@ class PlanProposal(PlanSetting, Listing):
 
     def _parts(self) -> str:
         """Say how much of the variance is that of the choice of nodes."""
-        spread = self.spread_at(self.rate, self.oracle)
+        spread = self._spread_at(self.rate, self.oracle)
         silent = ReportLaw(0.0, 0.0, 0.0, 0.0, exclusive=False)
         chosen = Spread(silent, self.population, spread.inverse).rmse()
         share = (chosen / spread.rmse()) ** 2
@@ -218,8 +218,8 @@ class PlanProposal(PlanSetting, Listing):
             TradeOffCurve(
                 each.name,
                 each.oracle.report_bits,
-                tuple(self.cost_at(rate, each.oracle) for rate in chosen),
-                tuple(self.error_at(rate, each.oracle) for rate in chosen),
+                tuple(self._cost_at(rate, each.oracle) for rate in chosen),
+                tuple(self._error_at(rate, each.oracle) for rate in chosen),
             )
             for each in self.candidates
             if each.epsilon == self.epsilon and each.oracle is not None

@@ -29,7 +29,7 @@ _EXPECTED = (
 )
 
 
-def as_reference(value: Any, dimension: int | None = None) -> Reference:
+def as_reference(value: Any, dimensions: int | None = None) -> Reference:
     """Make a reference of what a user gives.
 
     Parameters
@@ -40,9 +40,9 @@ def as_reference(value: Any, dimension: int | None = None) -> Reference:
         :class:`sklearn.neighbors.KernelDensity` of *public* data, or any object with methods
         ``log_density(points)`` (or ``score_samples``, ``logpdf``) and ``draw(count, seed=)`` (or
         ``sample``, ``rvs``).
-    dimension
+    dimensions
         The number of coordinates that it must have. None asks the object: an object of one's own
-        says it by an attribute ``dimension``, and None by itself is one standard normal number.
+        says it by an attribute ``dimensions``, and None by itself is one standard normal number.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def as_reference(value: Any, dimension: int | None = None) -> Reference:
     InvalidTypeError
         If the object is none of these.
     InvalidValueError
-        If its dimension is another one, or neither it nor ``dimension`` says what it is.
+        If its dimension is another one, or neither it nor ``dimensions`` says what it is.
 
     Notes
     -----
@@ -70,22 +70,23 @@ def as_reference(value: Any, dimension: int | None = None) -> Reference:
     >>> from scipy import stats
     >>> as_reference(stats.gamma(2.0))
     as_reference(gamma(2.0))
-    >>> as_reference(stats.gamma(2.0)).dimension
+    >>> as_reference(stats.gamma(2.0)).dimensions
     1
     """
     if value is None:
-        return StandardNormal(1 if dimension is None else dimension)
+        return StandardNormal(1 if dimensions is None else dimensions)
     own = isinstance(value, Reference)
-    result = copy.deepcopy(value) if own else _converted(value, dimension)
-    if dimension is not None and result.dimension != dimension:
+    result = copy.deepcopy(value) if own else _converted(value, dimensions)
+    if dimensions is not None and result.dimensions != dimensions:
         raise InvalidValueError(
-            f"reference must have the dimension of the data, {dimension}, got {result.dimension}: "
+            f"reference must have the dimension of the data, {dimensions}, got "
+            f"{result.dimensions}: "
             f"{_arguments.shown(value)}"
         )
     return result
 
 
-def _converted(value: Any, dimension: int | None) -> Reference:
+def _converted(value: Any, dimensions: int | None) -> Reference:
     if isinstance(value, PrivateSampler):
         raise _arguments.mistyped(
             "reference must be public: a fitted sampler knows a person's data", value
@@ -106,13 +107,13 @@ def _converted(value: Any, dimension: int | None) -> Reference:
     draws = [name for name in ("draw", "sample", "rvs") if hasattr(value, name)]
     if not densities or not draws:
         raise _arguments.mistyped(f"reference must be {_EXPECTED}", value)
-    size = getattr(value, "dimension", getattr(value, "n_features_in_", dimension))
+    size = getattr(value, "dimensions", getattr(value, "n_features_in_", dimensions))
     if size is None:
         # What frozen multivariate distributions of scipy call it.
         size = getattr(value, "dim", None)
     if not isinstance(size, (int, np.integer)):
         raise InvalidValueError(
-            "dimension must be given for a reference that does not say its own: "
+            "dimensions must be given for a reference that does not say its own: "
             f"{_arguments.shown(value)}"
         )
     return _Foreign(value, densities[0], draws[0], int(size))
@@ -173,7 +174,7 @@ class Mixture(Reference):
     --------
     >>> from turnout.samplers import Uniform
     >>> modes = Mixture([Normal([-2.0], [1.0]), Normal([2.0], [1.0])], [0.3, 0.7])
-    >>> modes.dimension
+    >>> modes.dimensions
     1
     >>> from scipy import stats
     >>> Mixture([stats.gamma(2.0), Uniform(0.0, 50.0)], [3, 1])
@@ -188,14 +189,14 @@ class Mixture(Reference):
         ]
         if not self.components:
             raise InvalidValueError("components must have at least one reference, got none")
-        dimensions = sorted({component.dimension for component in self.components})
+        dimensions = sorted({component.dimensions for component in self.components})
         if len(dimensions) != 1:
             raise InvalidValueError(
                 f"components must have one and the same dimension, got {dimensions}"
             )
         count = len(self.components)
         self.weights = shares_of(np.ones(count) if weights is None else weights, count)
-        self.dimension = dimensions[0]
+        self.dimensions = dimensions[0]
         self.words = 1 + max(component.words for component in self.components)
 
     def log_density(self, points: Floats) -> Floats:
@@ -206,17 +207,17 @@ class Mixture(Reference):
                 total = np.logaddexp(total, math.log(weight) + component.log_density(points))
         return total
 
-    def covers(self, points: Floats) -> Truths:
+    def _covers(self, points: Floats) -> Truths:
         """Tell which points are in the support of a component that has a weight."""
         parts = zip(self.components, self.weights, strict=True)
-        covered = [part.covers(points) for part, weight in parts if weight > 0.0]
+        covered = [part._covers(points) for part, weight in parts if weight > 0.0]
         return np.asarray(np.any(covered, axis=0))
 
     def transform(self, uniforms: Floats) -> Floats:
         """Turn uniform numbers into points: the first of a row chooses the component."""
         edges = np.cumsum(self.weights)[:-1]
         chosen = np.searchsorted(edges, uniforms[:, 0], side="right")
-        result = np.empty((len(uniforms), self.dimension))
+        result = np.empty((len(uniforms), self.dimensions))
         for index, component in enumerate(self.components):
             rows = chosen == index
             if rows.any():
@@ -254,7 +255,7 @@ class _Univariate(Reference):
     def __init__(self, frozen: Any) -> None:
         # A copy, here and below: an object that is fitted again must not change the reference.
         self._frozen = copy.deepcopy(frozen)
-        self.dimension = self.words = 1
+        self.dimensions = self.words = 1
         if np.shape(frozen.ppf(0.5)) != ():
             raise InvalidValueError(
                 "reference must be one distribution, got several in an array: "
@@ -264,9 +265,9 @@ class _Univariate(Reference):
     def log_density(self, points: Floats) -> Floats:
         return np.asarray(self._frozen.logpdf(points[:, 0]), np.float64)
 
-    def covers(self, points: Floats) -> Truths:
+    def _covers(self, points: Floats) -> Truths:
         if not hasattr(self._frozen, "support"):
-            return super().covers(points)
+            return super()._covers(points)
         # A density may be zero at the border: that of gamma(2.0) at 0 is.
         low, high = self._frozen.support()
         return np.asarray((points[:, 0] >= low) & (points[:, 0] <= high))
@@ -281,11 +282,11 @@ class _Univariate(Reference):
 class _Foreign(Reference):
     """A distribution that draws with its own code."""
 
-    def __init__(self, value: Any, density: str, draw: str, dimension: int) -> None:
+    def __init__(self, value: Any, density: str, draw: str, dimensions: int) -> None:
         self._value = copy.deepcopy(value)
         self._density = getattr(self._value, density)
         self._draw = getattr(self._value, draw)
-        self.dimension = dimension
+        self.dimensions = dimensions
         self.words = 0
         taken = inspect.signature(self._draw).parameters
         sources = [name for name in ("seed", "random_state", "rng") if name in taken]
@@ -319,7 +320,7 @@ class _Foreign(Reference):
 
     def draw(self, count: int, *, seed: int | None = None) -> Floats:
         drawn = self._draw(count, **{self._source: self._random(seed)})
-        result = np.asarray(drawn, np.float64).reshape(-1, self.dimension)
+        result = np.asarray(drawn, np.float64).reshape(-1, self.dimensions)
         if len(result) != count:
             raise InvalidValueError(
                 f"reference must draw {count} points when asked to, got {len(result)}: "
@@ -328,7 +329,7 @@ class _Foreign(Reference):
         # A copy: the object may keep what it returned.
         return np.array(result, order="C")
 
-    def draw_spread(self, count: int, *, seed: int | None = None) -> Floats:
+    def _draw_spread(self, count: int, *, seed: int | None = None) -> Floats:
         return self.draw(count, seed=seed)
 
     def __repr__(self) -> str:

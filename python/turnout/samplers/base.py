@@ -169,7 +169,7 @@ class PrivateSampler(abc.ABC):
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range.
         """
-        self.check_fitted()
+        self._check_fitted()
         count = _arguments.integer("n_samples", n_samples, least=1)
         checked = _arguments.seed(seed)
         # The grant stands for the fit: another fit has another one.
@@ -232,7 +232,7 @@ class PrivateSampler(abc.ABC):
         MissingExtraError
             If scikit-learn is needed and not installed.
         """
-        epsilon = self.check_epsilon()
+        epsilon = self._check_epsilon()
         data = self._read(X)
         # A failed fit leaves no half-fitted sampler behind.
         vars(self).pop("budget_", None)
@@ -258,7 +258,7 @@ class PrivateSampler(abc.ABC):
         NotFittedError
             If the sampler was not fitted.
         """
-        self.check_fitted()
+        self._check_fitted()
         return (
             f"One draw is {self.epsilon_!r}-locally differentially private for the person's whole "
             "data set: no draw is more than e^epsilon times as likely under one data set as under "
@@ -284,11 +284,11 @@ class PrivateSampler(abc.ABC):
         purse.spend(self.epsilon_, times=count)
 
     @property
-    def of_points(self) -> bool:
+    def _of_points(self) -> bool:
         """Whether the fitted sampler draws points, and not one of finitely many values."""
         return hasattr(self, "n_features_in_")
 
-    def check_fitted(self) -> None:
+    def _check_fitted(self) -> None:
         """Refuse to go on before ``fit``.
 
         Raises
@@ -302,7 +302,7 @@ class PrivateSampler(abc.ABC):
                 f"this {type(self).__name__} is not fitted yet: call fit with one person's data"
             )
 
-    def check_epsilon(self) -> float:
+    def _check_epsilon(self) -> float:
         """Check the parameter ``epsilon``, and give it as a float.
 
         Raises
@@ -378,7 +378,7 @@ class PointSampler(PrivateSampler):
         InvalidTypeError, InvalidValueError
             If the points cannot be used.
         """
-        self.check_fitted()
+        self._check_fitted()
         records = points("X", X)
         if records.shape[1] != self.n_features_in_:
             raise InvalidValueError(

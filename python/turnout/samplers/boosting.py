@@ -160,18 +160,18 @@ class MollifiedBoosting(PointSampler):
     @property
     def certificate_(self) -> float:
         """A proven bound of ``|log Q/Q0|`` for the law Q of a draw."""
-        self.check_fitted()
+        self._check_fitted()
         return 2.0 * self.score_.most
 
     @property
     def fallback_weight_(self) -> float:
         """The largest chance of the fall-back to the reference, whatever the data."""
-        self.check_fitted()
+        self._check_fitted()
         refused = -math.expm1(-2.0 * self._public_most)
         return refused**self.trials_
 
     def _fit(self, records: Floats) -> None:
-        epsilon = self.check_epsilon()
+        epsilon = self._check_epsilon()
         n_rounds = _arguments.integer("n_rounds", self.n_rounds, least=1, most=10_000)
         seed = random_state_of(self.random_state)
         if self.weak_learner is not None:
@@ -283,7 +283,7 @@ class MollifiedBoosting(PointSampler):
         LogNormalizer
             The logarithm phi of the integral, and its bounds.
         """
-        self.check_fitted()
+        self._check_fitted()
         default = points == 2**17 and confidence == 1.0 - 1e-9 and seed is None
         if default and self._normalizer is not None:
             return self._normalizer

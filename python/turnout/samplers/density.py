@@ -147,7 +147,7 @@ class MollifiedDensity(ProjectedSampler):
     @property
     def certificate_(self) -> float:
         """A proven bound of ``|log Q/Q0|`` for the law Q of a draw."""
-        self.check_fitted()
+        self._check_fitted()
         return self.epsilon_ / 2.0
 
     def log_normalizer(
@@ -165,7 +165,7 @@ class MollifiedDensity(ProjectedSampler):
         LogNormalizer
             The logarithm of the integral of ``exp(score_samples)``.
         """
-        self.check_fitted()
+        self._check_fitted()
         return self.projection_.log_normalizer(points=points, confidence=confidence, seed=seed)
 
 
@@ -250,8 +250,8 @@ def _automatic_estimate(records: Floats, reference: Reference, seed: int | None)
 
 
 def _kernels(scaled: Floats) -> Any:
-    count, dimension = scaled.shape
+    count, dimensions = scaled.shape
     # Scott's rule; one record says nothing of its spread, so a tenth of the reference's is taken.
     spread = float(np.sqrt(scaled.var(axis=0).mean())) if count > 1 else 0.1
-    width = max(spread * count ** (-1.0 / (dimension + 4)), 0.01)
+    width = max(spread * count ** (-1.0 / (dimensions + 4)), 0.01)
     return require("sklearn.neighbors", "samplers").KernelDensity(bandwidth=width).fit(scaled)

@@ -94,7 +94,7 @@ def rejection(
     numpy.ndarray
         float64 of shape (count, d).
     """
-    result = np.empty((count, reference.dimension))
+    result = np.empty((count, reference.dimensions))
     rows = max(1, _CHUNK // trials)
     for start in range(0, count, rows):
         size = min(rows, count - start)
@@ -149,9 +149,9 @@ def resampling(
     numpy.ndarray
         float64 of shape (count, d).
     """
-    result = np.empty((count, reference.dimension))
+    result = np.empty((count, reference.dimensions))
     for row in range(count):
-        points = reference.draw_spread(proposals, seed=derived(seed, 1, row))
+        points = reference._draw_spread(proposals, seed=derived(seed, 1, row))
         ratios = log_ratios(reference, log_density, points)
         chosen = band.resample(ratios[None, :], seed=derived(seed, 2, row))
         result[row] = points[chosen[0]]

@@ -79,7 +79,7 @@ class FiniteSampler(RatioSampler):
         InvalidValueError
             If there is no value.
         """
-        self.check_fitted()
+        self._check_fitted()
         result: Floats = np.log(self.probabilities_)[codes_of(self.domain_, X)]
         return result
 
@@ -118,7 +118,7 @@ class LawSampler(FiniteSampler):
     @property
     def certificate_(self) -> float:
         """A proven bound of ``|log Q/Q0|`` for the law Q of a draw and the realised reference."""
-        self.check_fitted()
+        self._check_fitted()
         return self._fitted_law.certificate
 
     def _ratio(self) -> Fraction:
@@ -220,7 +220,7 @@ class FiniteMollifier(LawSampler):
     def _band(self) -> tuple[Floats, Floats]:
         """Give the least and the largest probability of each value."""
         reference = self._reference()
-        half = math.exp(0.5 * self.check_epsilon())
+        half = math.exp(0.5 * self._check_epsilon())
         return reference / half, reference * half
 
     def worst_case(self, divergence: str = "kl") -> float:
@@ -246,7 +246,7 @@ class FiniteMollifier(LawSampler):
             If a parameter or ``divergence`` cannot be used.
         """
         least = float(self._reference().min())
-        half = math.exp(0.5 * self.check_epsilon())
+        half = math.exp(0.5 * self._check_epsilon())
         others = (1.0 - least) / half
         return divergence_of_point(
             divergence, min(least * half, 1.0 - others), max(1.0 - least * half, others)
@@ -259,7 +259,7 @@ class FiniteMollifier(LawSampler):
         return positive_probabilities(self.reference, size)
 
     def _law(self) -> FiniteLaw:
-        epsilon = self.check_epsilon()
+        epsilon = self._check_epsilon()
         reference = self._reference()
         if self.reference is None:
             weights = np.full(reference.size, UNIT // reference.size, np.uint64)
@@ -355,11 +355,11 @@ class RandomizedResponseSampler(FiniteSampler):
             If a parameter or ``divergence`` cannot be used.
         """
         size = domain_of(self.domain_size, self.domain).size
-        return worst_of_equals(divergence, self.check_epsilon(), size)
+        return worst_of_equals(divergence, self._check_epsilon(), size)
 
     def _encoding(self) -> _core.DirectEncoding:
         size = domain_of(self.domain_size, self.domain).size
-        return _core.DirectEncoding(self.check_epsilon(), size)
+        return _core.DirectEncoding(self._check_epsilon(), size)
 
     def _fit_counts(self, counts: Integers) -> None:
         self._fitted_ratio = self._ratio()

@@ -38,9 +38,9 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
     one. No epsilon-private sampler has a smaller worst case over all P, in KL divergence, total
     variation or Hellinger distance.
 
-    *Points* (``reference`` h with ``lower`` and ``upper``): for densities that are between
-    ``lower h`` and ``upper h``, the law is ``Q = clip(P / r, b h, b e^epsilon h)`` with
-    ``b = 1 / (alpha e^epsilon + 1 - alpha)`` and ``alpha = (1 - lower) / (upper - lower)``. The
+    *Points* (``reference`` h with ``low`` and ``high``): for densities that are between
+    ``low h`` and ``high h``, the law is ``Q = clip(P / r, b h, b e^epsilon h)`` with
+    ``b = 1 / (alpha e^epsilon + 1 - alpha)`` and ``alpha = (1 - low) / (high - low)``. The
     band need not be symmetric about h as the mollifier's is. It is drawn from by mollified
     resampling: exactly private, and close to Q. The data may have any density: clipping keeps the
     guarantee of privacy, but the statement about the worst case is for the class.
@@ -57,8 +57,8 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
     reference
         The public reference h over points: anything that :func:`as_reference` takes. It must not
         depend on the person's data.
-    lower, upper
-        The class of densities over points: ``0 <= lower < 1 < upper``.
+    low, high
+        The class of densities over points: ``0 <= low < 1 < high``.
     estimator
         A density estimator of points, as for :class:`MollifiedDensity`.
     proposals
@@ -103,8 +103,8 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
     """
 
     _: KW_ONLY
-    lower: float | None = None
-    upper: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     def _read(self, X: Any) -> Any:
         if self._over_values():
@@ -126,11 +126,11 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
     @property
     def certificate_(self) -> float:
         """A proven bound of ``|log Q/Q0|`` for the law Q of a draw."""
-        self.check_fitted()
+        self._check_fitted()
         return super().certificate_ if self._fitted_values else self._certificate
 
     @property
-    def log_limits(self) -> tuple[float, float]:
+    def _log_limits(self) -> tuple[float, float]:
         """The logarithms of the limits of Q/Q0 over points: not symmetric about zero.
 
         Of a fitted sampler those of its draws, whatever its parameters are now.
@@ -141,15 +141,15 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
                 "log_limits are those of a sampler of points, got one of values"
             )
         if fitted:
-            return self.projection_.log_limits
+            return self.projection_._log_limits
         low, high = self._proposal_limits()
         return math.log(low / _PROPOSAL), math.log(high / _PROPOSAL)
 
     def _proposal_limits(self) -> tuple[int, int]:
-        return _core.SamplerBand(self.check_epsilon(), self._base()).limits(_PROPOSAL)
+        return _core.SamplerBand(self._check_epsilon(), self._base()).limits(_PROPOSAL)
 
     def _ratio(self) -> Fraction:
-        self.check_epsilon()
+        self._check_epsilon()
         if self._over_values():
             return super()._ratio()
         low, high = self._proposal_limits()
@@ -175,25 +175,25 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         InvalidTypeError, InvalidValueError
             If a parameter or ``p`` cannot be used.
         """
-        epsilon = self.check_epsilon()
+        epsilon = self._check_epsilon()
         if self._over_values():
             return super().project(p)
         density = log_density_of("density", p)
-        dimension = getattr(self.reference, "dimension", getattr(self, "n_features_in_", 1))
-        reference = as_reference(self.reference, dimension)
+        dimensions = getattr(self.reference, "dimensions", getattr(self, "n_features_in_", 1))
+        reference = as_reference(self.reference, dimensions)
         return Projection(reference, density, epsilon, base=self._base())
 
     def _band(self) -> tuple[Floats, Floats]:
         """Give the least and the largest probability of each value."""
         size = domain_of(self.domain_size, self.domain).size
-        floor = np.full(size, 1.0 / (math.exp(self.check_epsilon()) + (size - 1)))
-        return floor, math.exp(self.check_epsilon()) * floor
+        floor = np.full(size, 1.0 / (math.exp(self._check_epsilon()) + (size - 1)))
+        return floor, math.exp(self._check_epsilon()) * floor
 
     def worst_case(self, divergence: str = "kl") -> float:
         """Give the largest divergence from a distribution of the class to its projection.
 
         Over values a distribution that is certain of one value is worst; over points a density
-        that is ``upper h`` on a set of h-probability alpha, and ``lower h`` elsewhere (h must have
+        that is ``high h`` on a set of h-probability alpha, and ``low h`` elsewhere (h must have
         such sets, as every continuous distribution has). No private sampler has a smaller one.
 
         Parameters
@@ -206,7 +206,7 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         Returns
         -------
         float
-            The largest divergence. Zero over points if ``upper <= lower e^epsilon``: then every
+            The largest divergence. Zero over points if ``high <= low e^epsilon``: then every
             density of the class can be drawn from as it is.
 
         Raises
@@ -214,12 +214,12 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         InvalidTypeError, InvalidValueError
             If a parameter or ``divergence`` cannot be used.
         """
-        epsilon = self.check_epsilon()
+        epsilon = self._check_epsilon()
         if self._over_values():
             size = domain_of(self.domain_size, self.domain).size
             return worst_of_equals(divergence, epsilon, size)
-        lower, upper = self._class()
-        return _worst_density(divergence, epsilon, lower, upper)
+        low, high = self._class()
+        return _worst_density(divergence, epsilon, low, high)
 
     def score_samples(self, X: Any) -> Floats:
         """Give the log-probability or log-density of one draw.
@@ -241,12 +241,12 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         InvalidTypeError, InvalidValueError
             If the values or points cannot be used.
         """
-        self.check_fitted()
+        self._check_fitted()
         kind = LawSampler if self._fitted_values else ProjectedSampler
         return kind.score_samples(self, X)
 
     @property
-    def of_points(self) -> bool:
+    def _of_points(self) -> bool:
         """Whether the fitted sampler draws points, and not one of finitely many values."""
         return not self._fitted_values
 
@@ -261,60 +261,60 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
     def _over_values(self) -> bool:
         """Whether the sampler is over finitely many values, not over points."""
         over_values = self.domain_size is not None or self.domain is not None
-        of_points = ("reference", "lower", "upper", "estimator", "proposals")
+        of_points = ("reference", "low", "high", "estimator", "proposals")
         given = [name for name in of_points if getattr(self, name) is not None]
         if over_values and given:
             raise InvalidValueError(
                 f"{given[0]} is for samplers of points, and domain_size or domain for samplers of "
                 "finitely many values: give one of the two"
             )
-        if not over_values and (self.lower is None or self.upper is None):
+        if not over_values and (self.low is None or self.high is None):
             raise InvalidValueError(
-                "lower and upper must be given for a sampler of points, domain_size or domain for "
-                f"one of finitely many values, got lower = {self.lower!r}, upper = {self.upper!r}"
+                "low and high must be given for a sampler of points, domain_size or domain for "
+                f"one of finitely many values, got low = {self.low!r}, high = {self.high!r}"
             )
         return over_values
 
     def _law(self) -> FiniteLaw:
-        epsilon, size = self.check_epsilon(), domain_of(self.domain_size, self.domain).size
+        epsilon, size = self._check_epsilon(), domain_of(self.domain_size, self.domain).size
         reference = np.full(size, UNIT // size, np.uint64)
         return FiniteLaw(epsilon, reference, size / (math.exp(epsilon) + (size - 1)))
 
     def _class(self) -> tuple[float, float]:
-        lower = _arguments.number("lower", self.lower)
-        upper = _arguments.number("upper", self.upper)
-        if not 0.0 <= lower < 1.0:
-            raise InvalidValueError(f"lower must be at least 0 and below 1, got {lower}")
-        if not 1.0 < upper < math.inf:
-            raise InvalidValueError(f"upper must be a finite number above 1, got {upper}")
-        return lower, upper
+        low = _arguments.number("low", self.low)
+        high = _arguments.number("high", self.high)
+        if not 0.0 <= low < 1.0:
+            raise InvalidValueError(f"low must be at least 0 and below 1, got {low}")
+        if not 1.0 < high < math.inf:
+            raise InvalidValueError(f"high must be a finite number above 1, got {high}")
+        return low, high
 
     def _base(self) -> float:
-        return _base_of(self.check_epsilon(), *self._class())
+        return _base_of(self._check_epsilon(), *self._class())
 
 
-def _base_of(epsilon: float, lower: float, upper: float) -> float:
+def _base_of(epsilon: float, low: float, high: float) -> float:
     """Give the least density of a draw, relative to the reference."""
-    return 1.0 / (1.0 + (1.0 - lower) / (upper - lower) * math.expm1(epsilon))
+    return 1.0 / (1.0 + (1.0 - low) / (high - low) * math.expm1(epsilon))
 
 
-def _worst_density(divergence: Any, epsilon: float, lower: float, upper: float) -> float:
+def _worst_density(divergence: Any, epsilon: float, low: float, high: float) -> float:
     """Give the divergence of the density that is at its bounds everywhere."""
     name = _arguments.choice("divergence", divergence, ("kl", "tv", "hellinger"))
-    if upper <= lower * math.exp(epsilon):
+    if high <= low * math.exp(epsilon):
         return 0.0
-    alpha = (1.0 - lower) / (upper - lower)
-    least = _base_of(epsilon, lower, upper)
+    alpha = (1.0 - low) / (high - low)
+    least = _base_of(epsilon, low, high)
     most = least * math.exp(epsilon)
     if name == "tv":
-        return alpha * (upper - most)
+        return alpha * (high - most)
     if name == "hellinger":
         return 0.5 * (
-            alpha * (math.sqrt(upper) - math.sqrt(most)) ** 2
-            + (1.0 - alpha) * (math.sqrt(lower) - math.sqrt(least)) ** 2
+            alpha * (math.sqrt(high) - math.sqrt(most)) ** 2
+            + (1.0 - alpha) * (math.sqrt(low) - math.sqrt(least)) ** 2
         )
-    rest = lower * math.log(lower / least) if lower > 0.0 else 0.0
-    return alpha * upper * math.log(upper / most) + (1.0 - alpha) * rest
+    rest = low * math.log(low / least) if low > 0.0 else 0.0
+    return alpha * high * math.log(high / most) + (1.0 - alpha) * rest
 
 
 def choose_sampler(

@@ -43,7 +43,7 @@ class RelativeMollifier:
         one positive probability for each value.
     epsilon
         Privacy of one draw: above 0, at most 42.
-    dimension
+    dimensions
         The number of coordinates of points; needed only where ``reference`` does not say it.
 
     Raises
@@ -64,20 +64,20 @@ class RelativeMollifier:
     >>> projection = mollifier.project(stats.norm(1.0, 0.5))
     >>> projection.sample(seed=1).shape
     (1, 1)
-    >>> mollifier.admits(-0.25, 0.25), mollifier.admits(-0.3, 0.25)
+    >>> mollifier._admits(-0.25, 0.25), mollifier._admits(-0.3, 0.25)
     (True, False)
     >>> RelativeMollifier([0.25, 0.25, 0.5], epsilon=1.0).project([0.9, 0.1, 0.0]).round(4)
     array([0.4122, 0.2846, 0.3033])
     """
 
-    def __init__(self, reference: Any = None, epsilon: float = 1.0, dimension: int = 1) -> None:
+    def __init__(self, reference: Any = None, epsilon: float = 1.0, dimensions: int = 1) -> None:
         self.epsilon = usable_epsilon(epsilon)
         if isinstance(reference, (list, tuple, np.ndarray)):
             self.reference: Reference | Floats = positive_probabilities(reference)
             return
-        size = _arguments.integer("dimension", dimension, least=1)
+        size = _arguments.integer("dimensions", dimensions, least=1)
         if isinstance(reference, Reference):
-            size = reference.dimension
+            size = reference.dimensions
         self.reference = as_reference(reference, size)
 
     @property
@@ -114,7 +114,7 @@ class RelativeMollifier:
             )
         return rounded_up(Fraction(high) - Fraction(low))
 
-    def admits(self, least: float, most: float) -> bool:
+    def _admits(self, least: float, most: float) -> bool:
         """Whether a score of that range gives a member, proven by :meth:`certificate`."""
         return self.certificate(least, most) <= self.half_width
 
@@ -146,7 +146,7 @@ class RelativeMollifier:
             given = probabilities_of("density", density, self.reference.size)
             with np.errstate(divide="ignore"):
                 return self.half_width - float(np.abs(np.log(given / self.reference)).max())
-        where = points("at", at, columns=self.reference.dimension)
+        where = points("at", at, columns=self.reference.dimensions)
         found = log_density_of("density", density)(where)
         base = self.reference.log_density(where)
         # Where neither has a density there is nothing to compare.
@@ -253,20 +253,20 @@ class Projection:
     _: KW_ONLY
     base: float | None = None
     seed: int | None = 0
-    log_limits: tuple[float, float] = field(init=False)
+    _log_limits: tuple[float, float] = field(init=False)
 
     def __post_init__(self) -> None:
         lower, upper = self._band().limits(_UNIT)
-        self.log_limits = math.log(lower / _UNIT), math.log(upper / _UNIT)
+        self._log_limits = math.log(lower / _UNIT), math.log(upper / _UNIT)
 
     @functools.cached_property
     def _solved(self) -> tuple[float, float, float]:
         """The logarithm of C, and the log ratios at zero and at infinite density."""
-        spread = self.reference.draw_spread(_POINTS, seed=self.seed)
+        spread = self.reference._draw_spread(_POINTS, seed=self.seed)
         ratios = log_ratios(self.reference, self.target, spread)
         reference = np.full(_POINTS, _UNIT, np.uint64)
         weights, log_constant = self._band().weights(ratios, reference)
-        least, most = self.log_limits
+        least, most = self._log_limits
         # Zero density gets what is left over, usually the least weight; infinite density as much as
         # there is, usually the largest.
         empty, infinite = np.isneginf(ratios), np.isposinf(ratios)
@@ -289,7 +289,7 @@ class Projection:
         log_constant, empty, infinite = self._solved
         ratios = log_ratios(self.reference, self.target, at)
         with np.errstate(invalid="ignore", over="ignore"):
-            clipped = np.clip(ratios - log_constant, *self.log_limits)
+            clipped = np.clip(ratios - log_constant, *self._log_limits)
         inner = np.where(np.isneginf(ratios), empty, clipped)
         return np.where(np.isposinf(ratios), infinite, inner)
 
@@ -313,7 +313,7 @@ class Projection:
         LogNormalizer
             The logarithm of the integral.
         """
-        low, high = self.log_limits
+        low, high = self._log_limits
         return log_normalizer(
             self.log_ratio,
             self.reference,

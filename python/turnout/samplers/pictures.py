@@ -215,13 +215,13 @@ def draw_reference(axes: Axes, x: Floats, density: Floats, band: Band | None) ->
 def _log_density_of(argument: str, given: Any, size: int) -> LogDensity:
     """Return checked log-densities of what has one or two features, as many as are drawn."""
     if isinstance(given, PrivateSampler):
-        given.check_fitted()
-        if not given.of_points:
+        given._check_fitted()
+        if not given._of_points:
             raise InvalidValueError(
                 f"{argument} must be a sampler of points, got one of finitely many values, whose "
                 f"probabilities_ are a bar chart: {_arguments.shown(given)}"
             )
-    features = getattr(given, "n_features_in_", getattr(given, "dimension", size))
+    features = getattr(given, "n_features_in_", getattr(given, "dimensions", size))
     if features != size:
         other = {1: "plot_density", 2: "plot_heatmap"}.get(features)
         advice = "one or two can be drawn" if other is None else f"use {other}"
@@ -246,7 +246,7 @@ def _band_of(
     width = positive("epsilon", epsilon)
     if isinstance(density, MinimaxSampler) and own and width == density.epsilon_:
         # Those of the fit, whatever the parameters are now.
-        low, high = density.projection_.log_limits
+        low, high = density.projection_._log_limits
         label = rf"band $b\,Q_0$ to $b\,e^\varepsilon Q_0$, b = {math.exp(low):.3g}, ε = {width:g}"
         return base, Band(low, high, label)
     label = rf"band $Q_0\,e^{{\pm\varepsilon/2}}$, ε = {width:g}"
@@ -262,7 +262,7 @@ def interval_of(bounds: Any, base: Reference | None, drawn: Floats | None) -> tu
         return float(low[0]), float(high[0])
     column = drawn
     if base is not None:
-        column = base.draw_spread(4096, seed=0)[:, 0]
+        column = base._draw_spread(4096, seed=0)[:, 0]
     if column is None:
         raise InvalidValueError("bounds must be given where there is no reference and no draw")
     least, most = np.quantile(column, (0.001, 0.999)).tolist()

@@ -31,25 +31,25 @@ class Reference(abc.ABC):
 
     Attributes
     ----------
-    dimension
+    dimensions
         The number of coordinates of a point.
     words
         How many uniform numbers make a point.
     """
 
-    dimension: int
+    dimensions: int
     words: int
 
     @abc.abstractmethod
     def log_density(self, points: Floats) -> Floats:
-        """Give the log-density at points of shape (n, dimension), in nats."""
+        """Give the log-density at points of shape (n, dimensions), in nats."""
 
     @abc.abstractmethod
     def transform(self, uniforms: Floats) -> Floats:
         """Turn uniform numbers in (0, 1), of shape (n, words), into points."""
 
-    def covers(self, points: Floats) -> Truths:
-        """Tell which points of shape (n, dimension) are in the support; a border belongs to it.
+    def _covers(self, points: Floats) -> Truths:
+        """Tell which points of shape (n, dimensions) are in the support; a border belongs to it.
 
         Where a subclass says nothing else, those at which the density is not zero.
 
@@ -60,7 +60,7 @@ class Reference(abc.ABC):
 
         Examples
         --------
-        >>> Uniform(17.0, 90.0).covers(np.array([[17.0], [95.0]]))
+        >>> Uniform(17.0, 90.0)._covers(np.array([[17.0], [95.0]]))
         array([ True, False])
         """
         with np.errstate(all="ignore"):
@@ -79,12 +79,12 @@ class Reference(abc.ABC):
         Returns
         -------
         numpy.ndarray
-            float64 of shape (count, dimension).
+            float64 of shape (count, dimensions).
         """
         flat = _core.uniforms(count * self.words, seed)
         return self.transform(flat.reshape(count, self.words))
 
-    def draw_spread(self, count: int, *, seed: int | None = None) -> Floats:
+    def _draw_spread(self, count: int, *, seed: int | None = None) -> Floats:
         """Draw points that each follow the distribution and together cover it evenly.
 
         A lattice of uniform numbers under one random shift: every point by itself is distributed as
@@ -100,7 +100,7 @@ class Reference(abc.ABC):
         Returns
         -------
         numpy.ndarray
-            float64 of shape (count, dimension).
+            float64 of shape (count, dimensions).
         """
         shift = _core.uniforms(self.words, seed)
         lattice = np.arange(count)[:, None] * _steps(self.words, count)[None, :]
@@ -145,14 +145,14 @@ class Normal(Reference):
 
     def __init__(self, mean: Any, covariance: Any) -> None:
         self.mean = _point("mean", mean)
-        self.dimension = self.words = self.mean.size
+        self.dimensions = self.words = self.mean.size
         given = _arguments.as_array("covariance", covariance, _NUMBERS)
         matrix = np.diag(given) if given.ndim == 1 else np.atleast_2d(given)
         self.covariance = points("covariance", matrix).copy()
-        if self.covariance.shape != (self.dimension, self.dimension):
+        if self.covariance.shape != (self.dimensions, self.dimensions):
             raise InvalidValueError(
-                f"covariance must have the shape ({self.dimension}, {self.dimension}) of the mean, "
-                f"got {self.covariance.shape}"
+                f"covariance must have the shape ({self.dimensions}, {self.dimensions}) of the "
+                f"mean, got {self.covariance.shape}"
             )
         if not np.allclose(self.covariance, self.covariance.T, rtol=1e-9, atol=0.0):
             raise InvalidValueError("covariance must be symmetric")
@@ -167,7 +167,7 @@ class Normal(Reference):
         """Give the log-density at points of shape (n, d)."""
         whitened = (points - self.mean) @ self._whitening
         squares = np.einsum("ij,ij->i", whitened, whitened)
-        result: Floats = -0.5 * (squares + self.dimension * _LOG_TWO_PI) - self._log_scale
+        result: Floats = -0.5 * (squares + self.dimensions * _LOG_TWO_PI) - self._log_scale
         return result
 
     def transform(self, uniforms: Floats) -> Floats:
@@ -186,13 +186,13 @@ class StandardNormal(Normal):
 
     Parameters
     ----------
-    dimension
+    dimensions
         The number of coordinates.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If ``dimension`` is not a positive integer.
+        If ``dimensions`` is not a positive integer.
 
     Examples
     --------
@@ -201,19 +201,19 @@ class StandardNormal(Normal):
     array([-0.9189])
     """
 
-    def __init__(self, dimension: int = 1) -> None:
-        size = _arguments.integer("dimension", dimension, least=1)
+    def __init__(self, dimensions: int = 1) -> None:
+        size = _arguments.integer("dimensions", dimensions, least=1)
         super().__init__(np.zeros(size), np.ones(size))
 
     def log_density(self, points: Floats) -> Floats:
         """Give the log-density at points of shape (n, d)."""
         # Nothing to whiten: a product with a matrix takes long where there are many coordinates.
         squares = np.einsum("ij,ij->i", points, points)
-        result: Floats = -0.5 * (squares + self.dimension * _LOG_TWO_PI)
+        result: Floats = -0.5 * (squares + self.dimensions * _LOG_TWO_PI)
         return result
 
     def __repr__(self) -> str:
-        return f"StandardNormal({self.dimension})"
+        return f"StandardNormal({self.dimensions})"
 
 
 class Uniform(Reference):
@@ -254,7 +254,7 @@ class Uniform(Reference):
                 "low must be below high in every coordinate and their difference finite, got "
                 f"low = {self.low.tolist()}, high = {self.high.tolist()}"
             )
-        self.dimension = self.words = self.low.size
+        self.dimensions = self.words = self.low.size
         self._level = -float(np.log(self.high - self.low).sum())
 
     def log_density(self, points: Floats) -> Floats:
@@ -271,14 +271,14 @@ class Uniform(Reference):
         return f"Uniform({self.low.tolist()}, {self.high.tolist()})"
 
 
-def box(bounds: Any, dimension: int | None = None) -> tuple[Floats, Floats]:
+def box(bounds: Any, dimensions: int | None = None) -> tuple[Floats, Floats]:
     """Return the low and high sides of a public box: one pair for all features, or one for each.
 
     Parameters
     ----------
     bounds
         The pairs.
-    dimension
+    dimensions
         How many features there are; None for as many as there are pairs, one or two.
 
     Raises
@@ -287,14 +287,16 @@ def box(bounds: Any, dimension: int | None = None) -> tuple[Floats, Floats]:
         If they are no such pairs.
     """
     expected = "a pair (low, high), or one for each of two dimensions"
-    if dimension is not None:
-        expected = f"a pair (low, high), or {dimension} pairs: one for each feature"
+    if dimensions is not None:
+        expected = f"a pair (low, high), or {dimensions} pairs: one for each feature"
     pairs = _arguments.as_array("bounds", bounds, expected)
     if pairs.dtype.kind not in "iuf":
         raise _arguments.mistyped(f"bounds must be {expected}", bounds)
     if pairs.shape == (2,):
-        pairs = np.tile(pairs, (dimension or 1, 1))
-    if pairs.shape not in [(count, 2) for count in ((1, 2) if dimension is None else (dimension,))]:
+        pairs = np.tile(pairs, (dimensions or 1, 1))
+    if pairs.shape not in [
+        (count, 2) for count in ((1, 2) if dimensions is None else (dimensions,))
+    ]:
         raise InvalidValueError(
             f"bounds must be {expected}, got {_arguments.shown(bounds)} of shape {pairs.shape}"
         )
@@ -314,7 +316,7 @@ def check_support(name: str, records: Floats, reference: Reference) -> None:
     InvalidValueError
         If there are any; says how many, and which is the first.
     """
-    outside = np.flatnonzero(~reference.covers(records))
+    outside = np.flatnonzero(~reference._covers(records))
     if outside.size:
         first = int(outside[0])
         raise InvalidValueError(

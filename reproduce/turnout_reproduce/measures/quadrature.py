@@ -31,17 +31,17 @@ class Integral:
     errors: Floats
 
 
-def rule(dimension: int) -> tuple[Floats, Floats, Floats]:
+def rule(dimensions: int) -> tuple[Floats, Floats, Floats]:
     """Nodes on [-1, 1]^d of shape (m, d), weights of the rule, weights of the embedded rule."""
-    own, weights = np.polynomial.legendre.leggauss(_GAUSS[dimension])
-    added = np.array(_ADDED[dimension])
+    own, weights = np.polynomial.legendre.leggauss(_GAUSS[dimensions])
+    added = np.array(_ADDED[dimensions])
     nodes = np.concatenate([own, added, -added])
     # The weights that are exact for as many Legendre polynomials as there are nodes: the integrals
     # of all but the constant one are 0.
     integrals = 2.0 * np.eye(nodes.size)[0]
     fine = np.linalg.solve(np.polynomial.legendre.legvander(nodes, nodes.size - 1).T, integrals)
     coarse = np.concatenate([weights, np.zeros(2 * added.size)])
-    if dimension == 1:
+    if dimensions == 1:
         return nodes[:, None], fine, coarse
     grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
     return grid, np.outer(fine, fine).ravel(), np.outer(coarse, coarse).ravel()

@@ -57,7 +57,7 @@ class FloorOfMollifier:
 
     def fit_target(self, target: Any) -> FloorOfMollifier:
         """Project the truth, which no sampler knows."""
-        reference = as_reference(self.reference, target.dimension)
+        reference = as_reference(self.reference, target.dimensions)
         self.projection_ = Projection(reference, log_density_of("target", target), self.epsilon)
         return self
 
@@ -110,9 +110,9 @@ class GaussianMixtureTarget:
         self.weights = self._mixture.weights
 
     @property
-    def dimension(self) -> int:
+    def dimensions(self) -> int:
         """The number of features."""
-        return self._mixture.dimension
+        return self._mixture.dimensions
 
     @property
     def bounds(self) -> Floats:

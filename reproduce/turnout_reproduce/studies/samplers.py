@@ -239,7 +239,7 @@ def _evaluate(
             sampler,
             level=setting["level"],
             bounds=setting["bounds"],
-            cells=_CELLS[target.dimension],
+            cells=_CELLS[target.dimensions],
         ).value
     return key, [loss, covered, time.perf_counter() - start]
 

@@ -60,7 +60,7 @@ def test_the_seed_mixture_is_the_papers(statistical: ModuleType) -> None:
     assert abs(found.value - entropy) <= statistical.quantile() * found.standard_error
     assert found.standard_error < 2e-3
     assert target.bounds.tolist() == [pytest.approx([-0.1, 1.3])]
-    assert target.dimension == 1
+    assert target.dimensions == 1
 
 
 def test_targets_are_where_they_are_said_to_be(statistical: ModuleType) -> None:

@@ -47,28 +47,28 @@ def noise_of(sampler: BernsteinSampler, records: Floats) -> npt.NDArray[np.int64
     return np.rint(numbers).astype(np.int64)
 
 
-def adversarial(dimension: int) -> list[Floats]:
-    ends = [np.tile(corner, (7, 1)) for corner in product((0.0, 1.0), repeat=dimension)]
-    return [*ends, np.concatenate(ends), np.full((3, dimension), 0.5)]
+def adversarial(dimensions: int) -> list[Floats]:
+    ends = [np.tile(corner, (7, 1)) for corner in product((0.0, 1.0), repeat=dimensions)]
+    return [*ends, np.concatenate(ends), np.full((3, dimensions), 0.5)]
 
 
-@pytest.mark.parametrize("dimension", [1, 2])
-def test_no_two_data_sets_differ_by_more_than_the_sensitivity(dimension: int) -> None:
-    rng = np.random.default_rng(dimension)
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_no_two_data_sets_differ_by_more_than_the_sensitivity(dimensions: int) -> None:
+    rng = np.random.default_rng(dimensions)
     sampler = BernsteinSampler(epsilon=0.3, bounds=(0.0, 1.0), degree=6, noise_seed=1)
     drawn = [
-        rng.beta(*rng.choice([0.1, 1.0, 9.0], 2), (int(rng.choice([1, 2, 5, 60])), dimension))
+        rng.beta(*rng.choice([0.1, 1.0, 9.0], 2), (int(rng.choice([1, 2, 5, 60])), dimensions))
         for _ in range(20)
     ]
-    found = [statistics(sampler, data) for data in [*drawn, *adversarial(dimension)]]
+    found = [statistics(sampler, data) for data in [*drawn, *adversarial(dimensions)]]
     distances = [int(np.abs(one - other).sum()) for one in found for other in found]
     assert max(distances) <= sampler.sensitivity_
     assert max(distances) == sampler.sensitivity_
 
 
-@pytest.mark.parametrize("dimension", [1, 2])
-def test_no_two_records_differ_by_more_than_the_sensitivity(dimension: int) -> None:
-    rng = np.random.default_rng(dimension)
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_no_two_records_differ_by_more_than_the_sensitivity(dimensions: int) -> None:
+    rng = np.random.default_rng(dimensions)
     sampler = BernsteinSampler(
         epsilon=0.3,
         bounds=(0.0, 1.0),
@@ -76,11 +76,11 @@ def test_no_two_records_differ_by_more_than_the_sensitivity(dimension: int) -> N
         unit="record",
         noise_seed=1,
     )
-    data = rng.uniform(0.0, 1.0, (11, dimension))
+    data = rng.uniform(0.0, 1.0, (11, dimensions))
     found = []
     for record in [
-        *rng.uniform(0.0, 1.0, (15, dimension)),
-        *np.concatenate(adversarial(dimension)),
+        *rng.uniform(0.0, 1.0, (15, dimensions)),
+        *np.concatenate(adversarial(dimensions)),
     ]:
         changed = data.copy()
         changed[4] = record
@@ -142,8 +142,10 @@ def reference_density(sampler: BernsteinSampler, points: Floats) -> Floats:
     """Give the density of a mixture of products of Beta distributions, written down directly."""
     size = sampler.degree_ + 1
     result = np.zeros(len(points))
-    dimension = points.shape[1]
-    for weight, index in zip(sampler.weights_, product(range(size), repeat=dimension), strict=True):
+    dimensions = points.shape[1]
+    for weight, index in zip(
+        sampler.weights_, product(range(size), repeat=dimensions), strict=True
+    ):
         factors = [
             stats.beta.pdf(column, j + 1, size - j)
             for column, j in zip(points.T, index, strict=True)
@@ -167,28 +169,28 @@ def test_the_log_density_is_that_of_the_mixture_in_one_dimension(epsilon: float)
 
 
 def test_the_log_density_is_that_of_the_mixture_in_more_dimensions() -> None:
-    for dimension in (2, 3):
-        data = np.random.default_rng(1).uniform(1.0, 2.0, (40, dimension))
-        bounds = [(-1.0, 4.0), (0.0, 2.5), (1.0, 2.0)][:dimension]
+    for dimensions in (2, 3):
+        data = np.random.default_rng(1).uniform(1.0, 2.0, (40, dimensions))
+        bounds = [(-1.0, 4.0), (0.0, 2.5), (1.0, 2.0)][:dimensions]
         sampler = BernsteinSampler(
             epsilon=20.0, bounds=bounds, degree=3, unit="record", noise_seed=3
         ).fit(data)
         low, high = np.array(bounds).T
-        unit_points = np.random.default_rng(5).uniform(0.0, 1.0, (200, dimension))
+        unit_points = np.random.default_rng(5).uniform(0.0, 1.0, (200, dimensions))
         found = np.exp(sampler.score_samples(low + unit_points * (high - low)))
         expected = reference_density(sampler, unit_points) / np.prod(high - low)
         np.testing.assert_allclose(found, expected, rtol=1e-10)
         # Exact for polynomials of degree seven in each coordinate.
         nodes, weights = np.polynomial.legendre.leggauss(4)
-        mesh = np.array(list(product(0.5 + 0.5 * nodes, repeat=dimension)))
-        masses = np.prod(list(product(0.5 * weights, repeat=dimension)), axis=1)
+        mesh = np.array(list(product(0.5 + 0.5 * nodes, repeat=dimensions)))
+        masses = np.prod(list(product(0.5 * weights, repeat=dimensions)), axis=1)
         values = np.exp(sampler.score_samples(low + mesh * (high - low)))
         assert math.isclose(values @ masses * np.prod(high - low), 1.0, rel_tol=1e-12)
 
 
 def test_faint_densities_are_those_of_fifty_digits() -> None:
     sampler = BernsteinSampler(
-        epsilon=42.0, bounds=(0.0, 1.0), degree=900, unit="record", uniform_share=0.0
+        epsilon=42.0, bounds=(0.0, 1.0), degree=900, unit="record", uniform_weight=0.0
     ).fit(np.full((10_000, 1), 0.05))
     sampler.weights_ = np.where(np.arange(901) == 45, 1.0, 0.0)
     for position in (0.3, 0.9, 0.999):
@@ -237,7 +239,7 @@ def test_the_estimate_is_vitales_where_the_noise_is_small() -> None:
             bounds=(0.0, 1.0),
             degree=30,
             unit=unit,
-            uniform_share=0.0,
+            uniform_weight=0.0,
             noise_seed=1,
         ).fit(data)
         np.testing.assert_allclose(sampler.weights_, counts / 100_000, atol=tolerance)
@@ -248,7 +250,7 @@ def test_the_estimate_is_vitales_where_the_noise_is_small() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "unit", "count", "dimension", "degree"),
+    ("epsilon", "unit", "count", "dimensions", "degree"),
     [
         (0.1, "dataset", 10, 1, 2),
         (5.0, "dataset", 10, 1, 4),
@@ -259,10 +261,10 @@ def test_the_estimate_is_vitales_where_the_noise_is_small() -> None:
     ],
 )
 def test_the_default_degree_is_the_documented_one(
-    epsilon: float, unit: str, count: int, dimension: int, degree: int
+    epsilon: float, unit: str, count: int, dimensions: int, degree: int
 ) -> None:
     sampler = BernsteinSampler(epsilon=epsilon, bounds=(0.0, 1.0), unit=unit)
-    assert sampler.fit(np.full((count, dimension), 0.5)).degree_ == degree
+    assert sampler.fit(np.full((count, dimensions), 0.5)).degree_ == degree
 
 
 @pytest.mark.parametrize(

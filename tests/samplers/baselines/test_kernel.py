@@ -47,43 +47,43 @@ def exact(sampler: PrivateKernelDensity, records: Floats) -> Integers:
     return kept[0]
 
 
-def corners(dimension: int) -> list[Floats]:
-    return [np.zeros((7, dimension)), np.ones((900, dimension)), np.full((1, dimension), 0.5)]
+def corners(dimensions: int) -> list[Floats]:
+    return [np.zeros((7, dimensions)), np.ones((900, dimensions)), np.full((1, dimensions), 0.5)]
 
 
-@pytest.mark.parametrize(("dimension", "grid"), [(1, 64), (2, 12)])
+@pytest.mark.parametrize(("dimensions", "grid"), [(1, 64), (2, 12)])
 @pytest.mark.parametrize("bandwidth", [0.02, 0.1, 0.5])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0])
 def test_no_two_data_sets_differ_by_more_than_the_sensitivity(
-    dimension: int, grid: int, bandwidth: float, epsilon: float
+    dimensions: int, grid: int, bandwidth: float, epsilon: float
 ) -> None:
-    rng = np.random.default_rng(dimension)
+    rng = np.random.default_rng(dimensions)
     sampler = PrivateKernelDensity(
         epsilon, bounds=(0.0, 1.0), bandwidth=bandwidth, grid=grid, delta=1e-3
     )
     drawn = [
-        rng.beta(*rng.choice([0.1, 1.0, 9.0], 2), (int(rng.choice([1, 2, 5, 60])), dimension))
+        rng.beta(*rng.choice([0.1, 1.0, 9.0], 2), (int(rng.choice([1, 2, 5, 60])), dimensions))
         for _ in range(20)
     ]
-    found = [exact(sampler, data) for data in [*drawn, *corners(dimension)]]
+    found = [exact(sampler, data) for data in [*drawn, *corners(dimensions)]]
     distances = [int(((one - other) ** 2).sum()) for one in found for other in found]
     assert max(distances) <= sampler.squared_sensitivity_
     # What rounding adds counts where the noise is large in units of the statistics.
     assert max(distances) > (0.95 if epsilon == 1.0 else 0.6) * sampler.squared_sensitivity_
 
 
-@pytest.mark.parametrize(("dimension", "grid"), [(1, 64), (2, 12)])
+@pytest.mark.parametrize(("dimensions", "grid"), [(1, 64), (2, 12)])
 @pytest.mark.parametrize("bandwidth", [0.02, 0.1, 0.5])
 def test_no_two_records_differ_by_more_than_the_sensitivity(
-    dimension: int, grid: int, bandwidth: float
+    dimensions: int, grid: int, bandwidth: float
 ) -> None:
-    rng = np.random.default_rng(dimension)
+    rng = np.random.default_rng(dimensions)
     sampler = PrivateKernelDensity(
         bounds=(0.0, 1.0), bandwidth=bandwidth, grid=grid, delta=1e-3, unit="record"
     )
-    data = rng.uniform(0.0, 1.0, (11, dimension))
+    data = rng.uniform(0.0, 1.0, (11, dimensions))
     found = []
-    for record in [*rng.uniform(0.0, 1.0, (15, dimension)), *np.concatenate(corners(dimension))]:
+    for record in [*rng.uniform(0.0, 1.0, (15, dimensions)), *np.concatenate(corners(dimensions))]:
         changed = data.copy()
         changed[4] = record
         found.append(exact(sampler, changed))
@@ -215,7 +215,7 @@ def test_the_estimate_is_the_kernel_estimate_where_the_noise_is_small() -> None:
         bounds=(-1.0, 3.0),
         bandwidth=0.1,
         unit="record",
-        uniform_share=0.0,
+        uniform_weight=0.0,
         noise_seed=3,
     ).fit(data)
     points = np.linspace(-0.2, 2.2, 50)
@@ -257,7 +257,7 @@ def test_draws_follow_the_density_in_two_dimensions(statistical: ModuleType) -> 
         unit="record",
         grid=10,
         bandwidth=0.2,
-        uniform_share=0.05,
+        uniform_weight=0.05,
         noise_seed=3,
     ).fit(data)
     edges = [np.linspace(low, low + 3.0, 21) for low in (-1.0, -2.0)]

@@ -27,8 +27,8 @@ from turnout.samplers.budget import PrivacyBudget
 BASELINES = (BernsteinSampler, PrivateKernelDensity)
 
 
-def records(count: int = 50, dimension: int = 1) -> npt.NDArray[np.float64]:
-    return np.random.default_rng(3).uniform(0.2, 0.6, (count, dimension))
+def records(count: int = 50, dimensions: int = 1) -> npt.NDArray[np.float64]:
+    return np.random.default_rng(3).uniform(0.2, 0.6, (count, dimensions))
 
 
 @pytest.fixture(params=BASELINES, ids=lambda kind: kind.__name__)
@@ -146,7 +146,7 @@ def test_weights_are_a_distribution_with_the_share_of_the_uniform_one(kind: Any)
             sampler = kind(
                 epsilon=epsilon,
                 bounds=(0.0, 1.0),
-                uniform_share=share,
+                uniform_weight=share,
                 noise_seed=2,
             ).fit(records())
             assert math.isclose(sampler.weights_.sum(), 1.0, rel_tol=1e-12)
@@ -192,8 +192,8 @@ def test_the_density_outside_the_box_is_zero(kind: Any) -> None:
         ({"bounds": None}, InvalidTypeError, "bounds must be a pair"),
         ({"bounds": [(0.0, 1.0), (0.0,)]}, InvalidTypeError, "bounds must be a pair"),
         ({"unit": "person"}, InvalidValueError, "unit must be one of 'dataset', 'record'"),
-        ({"uniform_share": 1.5}, InvalidValueError, "uniform_share must be a number from 0 to 1"),
-        ({"uniform_share": "much"}, InvalidTypeError, "uniform_share"),
+        ({"uniform_weight": 1.5}, InvalidValueError, "uniform_weight must be a number from 0 to 1"),
+        ({"uniform_weight": "much"}, InvalidTypeError, "uniform_weight"),
         ({"noise_seed": -1}, InvalidValueError, "noise_seed"),
         ({"noise_seed": np.random.RandomState(1)}, InvalidTypeError, "noise_seed"),
     ],
@@ -224,7 +224,7 @@ def test_bad_records_are_named(kind: Any) -> None:
 
 def test_parameters_are_those_of_scikit_learn(kind: Any) -> None:
     base = pytest.importorskip("sklearn.base")
-    sampler = kind(epsilon=2.5, bounds=[(0.0, 1.0)], unit="record", uniform_share=0.1)
+    sampler = kind(epsilon=2.5, bounds=[(0.0, 1.0)], unit="record", uniform_weight=0.1)
     copy = base.clone(sampler.fit(records()))
     assert copy.get_params() == sampler.get_params()
     assert not hasattr(copy, "weights_")

@@ -194,8 +194,8 @@ def test_errors_keep_their_kind() -> None:
         (MollifiedDensity(proposals=1), "proposals must be"),
         (MollifiedBoosting(n_rounds=0), "n_rounds must be"),
         (MollifiedBoosting(weak_learner="x"), "weak_learner must be"),
-        (MinimaxSampler(1.0, reference=KernelDensity(), lower=0.0, upper=3.0), "reference must"),
-        (MinimaxSampler(1.0, reference=StandardNormal(1), lower=2.0, upper=3.0), "lower must be"),
+        (MinimaxSampler(1.0, reference=KernelDensity(), low=0.0, high=3.0), "reference must"),
+        (MinimaxSampler(1.0, reference=StandardNormal(1), low=2.0, high=3.0), "low must be"),
     ],
 )
 def test_no_user_is_blamed_for_a_parameter(sampler: PrivateSampler, message: str) -> None:

@@ -151,7 +151,7 @@ def test_an_estimate_takes_what_samplers_take_as_reference() -> None:
 
 
 def test_the_band_of_the_minimax_sampler_is_its_own() -> None:
-    sampler = MinimaxSampler(1.0, reference=StandardNormal(1), lower=0.0, upper=4.0, proposals=64)
+    sampler = MinimaxSampler(1.0, reference=StandardNormal(1), low=0.0, high=4.0, proposals=64)
     data = np.random.default_rng(1).normal(size=(40, 1))
     draws = sample_population(sampler, data, np.repeat([0, 1], 20), seed=1)
     estimate: Any = draws.estimate()

@@ -55,7 +55,7 @@ class BernsteinSampler(ReleasedSampler):
     unit
         What is protected: ``"dataset"``, all records of the person and their number, or
         ``"record"``, one record that is replaced by another, the number being public.
-    uniform_share
+    uniform_weight
         The share of the uniform distribution that is mixed in, by default ``(1 + s)^-2``. It keeps
         the density away from zero where there is little but noise.
     noise_seed
@@ -118,7 +118,7 @@ class BernsteinSampler(ReleasedSampler):
     sensitivity_: int = field(init=False)
     scale_: Fraction = field(init=False)
 
-    def check_epsilon(self) -> float:
+    def _check_epsilon(self) -> float:
         """Check the parameter ``epsilon``, and give it as a float.
 
         Raises
@@ -126,7 +126,7 @@ class BernsteinSampler(ReleasedSampler):
         InvalidTypeError, InvalidValueError
             If it is no number, or out of range.
         """
-        epsilon = super().check_epsilon()
+        epsilon = super()._check_epsilon()
         if epsilon < _SMALLEST_EPSILON:
             raise _arguments.invalid(
                 f"epsilon must be at least {_SMALLEST_EPSILON:g} for {type(self).__name__}",
@@ -135,11 +135,11 @@ class BernsteinSampler(ReleasedSampler):
         return epsilon
 
     def _release(self, records: Floats, seed: int | None) -> tuple[Floats, float]:
-        count, dimension = records.shape
+        count, dimensions = records.shape
         epsilon = float(self.epsilon)
         whole = self.unit == "dataset"
         strength = 0.5 * epsilon * (1 if whole else count)
-        self.degree_ = self._degree(strength, dimension)
+        self.degree_ = self._degree(strength, dimensions)
         # Units that the data set (or one record) is worth: the sum of its statistics.
         units = max(1, int(epsilon * _FINENESS)) if whole else 1
         statistics = self._statistics(records, units)
@@ -151,25 +151,25 @@ class BernsteinSampler(ReleasedSampler):
         noisy = statistics + _core.discrete_laplace(asked, statistics.size, seed)
         return noisy / float(units if whole else count), strength
 
-    def _degree(self, strength: float, dimension: int) -> int:
+    def _degree(self, strength: float, dimensions: int) -> int:
         if self.degree is None:
-            exponent = 4.0 / (2.0 + 3.0 * dimension)
+            exponent = 4.0 / (2.0 + 3.0 * dimensions)
             degree = int(min(2 * max(1, round(strength**exponent)), _LARGEST_DEFAULT_DEGREE))
-            while degree > 2 and (degree + 1) ** dimension > _MOST_COEFFICIENTS:
+            while degree > 2 and (degree + 1) ** dimensions > _MOST_COEFFICIENTS:
                 degree -= 2
         else:
             degree = _arguments.integer("degree", self.degree, least=1)
-        if (degree + 1) ** dimension > _MOST_COEFFICIENTS:
+        if (degree + 1) ** dimensions > _MOST_COEFFICIENTS:
             raise InvalidValueError(
-                f"degree must be so small that (degree + 1)^{dimension}, the number of "
+                f"degree must be so small that (degree + 1)^{dimensions}, the number of "
                 f"coefficients, is at most {_MOST_COEFFICIENTS}, got {degree}"
             )
         return degree
 
     def _statistics(self, records: Floats, units: int) -> Integers:
         """Give integers of at least zero: the sum is ``units``, or the number of records."""
-        count, dimension = records.shape
-        counts = self._box.counts(records, (self.degree_ + 1,) * dimension)
+        count, dimensions = records.shape
+        counts = self._box.counts(records, (self.degree_ + 1,) * dimensions)
         return spread(counts / count, units) if self.unit == "dataset" else counts
 
     def _default_share(self, strength: float) -> float:

@@ -70,7 +70,7 @@ class PrivateKernelDensity(ReleasedSampler):
     unit
         What is protected: ``"dataset"``, all records of the person and their number, or
         ``"record"``, one record that is replaced by another, the number being public.
-    uniform_share
+    uniform_weight
         The share of the uniform distribution that is mixed in, by default ``1 / (1 + s)``. It keeps
         the density away from zero where there is little but noise.
     noise_seed
@@ -144,14 +144,14 @@ class PrivateKernelDensity(ReleasedSampler):
     variance_: float = field(init=False)
 
     def _release(self, records: Floats, seed: int | None) -> tuple[Floats, float]:
-        count, dimension = records.shape
-        self.grid_ = self._cells(dimension)
+        count, dimensions = records.shape
+        self.grid_ = self._cells(dimensions)
         rho = self._rho()
         whole = self.unit == "dataset"
         # The largest value of the kernel over the noise on it, whose variance is that of a
         # coordinate.
         strength = math.sqrt(rho) * (1 if whole else count)
-        widths = self._widths(strength, dimension)
+        widths = self._widths(strength, dimensions)
         unit = min(_FINEST, int(_AIM * math.sqrt(rho)))
         too_small = InvalidValueError(
             f"epsilon must be larger at delta = {self.delta!r}: the noise would be larger than "
@@ -193,22 +193,22 @@ class PrivateKernelDensity(ReleasedSampler):
             )
         return largest_rho(float(self.epsilon), delta)
 
-    def _cells(self, dimension: int) -> tuple[int, ...]:
-        if dimension not in _DEFAULT_GRID:
+    def _cells(self, dimensions: int) -> tuple[int, ...]:
+        if dimensions not in _DEFAULT_GRID:
             raise InvalidValueError(
-                f"X must have at most 2 features for {type(self).__name__}, got {dimension}"
+                f"X must have at most 2 features for {type(self).__name__}, got {dimensions}"
             )
         if self.grid is None:
-            return (_DEFAULT_GRID[dimension],) * dimension
-        most = math.isqrt(_MOST_CELLS) if dimension == 2 else _MOST_CELLS
-        return (_arguments.integer("grid", self.grid, least=2, most=most),) * dimension
+            return (_DEFAULT_GRID[dimensions],) * dimensions
+        most = math.isqrt(_MOST_CELLS) if dimensions == 2 else _MOST_CELLS
+        return (_arguments.integer("grid", self.grid, least=2, most=most),) * dimensions
 
-    def _widths(self, strength: float, dimension: int) -> Floats:
+    def _widths(self, strength: float, dimensions: int) -> Floats:
         if self.bandwidth is not None:
             return relative_bandwidth(self.bandwidth, self._box)
-        width = 0.12 * strength ** (-1.0 / (1 + dimension))
+        width = 0.12 * strength ** (-1.0 / (1 + dimensions))
         narrowest = 1.0 / np.array(self.grid_)
-        return np.asarray(np.clip(np.full(dimension, width), narrowest, _WIDEST))
+        return np.asarray(np.clip(np.full(dimensions, width), narrowest, _WIDEST))
 
     def _default_share(self, strength: float) -> float:
         return 1.0 / (1.0 + strength)

@@ -35,7 +35,7 @@ class Box(Uniform):
     ----------
     bounds
         One pair ``(low, high)`` for all features, or one pair for each.
-    dimension
+    dimensions
         The number of features.
 
     Raises
@@ -51,8 +51,8 @@ class Box(Uniform):
            [3]])
     """
 
-    def __init__(self, bounds: Any, dimension: int) -> None:
-        super().__init__(*box(bounds, dimension))
+    def __init__(self, bounds: Any, dimensions: int) -> None:
+        super().__init__(*box(bounds, dimensions))
         self.widths = self.high - self.low
 
     def check(self, records: Floats) -> None:
@@ -98,7 +98,7 @@ class ReleasedSampler(PointSampler):
     _: KW_ONLY
     bounds: Any
     unit: str = "dataset"
-    uniform_share: float | None = None
+    uniform_weight: float | None = None
     noise_seed: int | None = None
 
     weights_: Floats = field(init=False)
@@ -125,7 +125,7 @@ class ReleasedSampler(PointSampler):
         NotFittedError
             If the sampler was not fitted.
         """
-        self.check_fitted()
+        self._check_fitted()
         level = f"{self.realized_epsilon_!r}"
         if self.delta_:
             level = f"({level}, {self.delta_!r})"
@@ -165,12 +165,12 @@ class ReleasedSampler(PointSampler):
         """Turn components and uniform numbers into points of the unit cube."""
 
     def _share(self, strength: float) -> float:
-        if self.uniform_share is None:
+        if self.uniform_weight is None:
             return self._default_share(strength)
-        share = _arguments.number("uniform_share", self.uniform_share)
+        share = _arguments.number("uniform_weight", self.uniform_weight)
         if not 0.0 <= share <= 1.0:
             raise _arguments.invalid(
-                "uniform_share must be a number from 0 to 1", self.uniform_share
+                "uniform_weight must be a number from 0 to 1", self.uniform_weight
             )
         return share
 
@@ -236,19 +236,19 @@ def spread(weights: Floats, total: int) -> Integers:
 
 def relative_bandwidth(bandwidth: Any, public: Box) -> Floats:
     """Give bandwidths as parts of the widths of a box, one for each feature."""
-    dimension = public.widths.size
+    dimensions = public.widths.size
     try:
-        values = [_arguments.number("bandwidth", bandwidth)] * dimension
+        values = [_arguments.number("bandwidth", bandwidth)] * dimensions
     except TypeError:
-        expected = f"a number or one for each of the {dimension} features"
+        expected = f"a number or one for each of the {dimensions} features"
         values = [
             _arguments.number("bandwidth", entry)
             for entry in _arguments.items("bandwidth", bandwidth, expected)
         ]
-    relative = np.array(values) / public.widths if len(values) == dimension else np.zeros(1)
+    relative = np.array(values) / public.widths if len(values) == dimensions else np.zeros(1)
     if not ((relative > 1e-9) & (relative < 1e9)).all():
         raise InvalidValueError(
-            f"bandwidth must be a number above 0 or one for each of the {dimension} features, "
+            f"bandwidth must be a number above 0 or one for each of the {dimensions} features, "
             f"within 1e-9 and 1e9 of the widths of the bounds, got {_arguments.shown(bandwidth)}"
         )
     return relative

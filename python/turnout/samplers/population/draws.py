@@ -194,7 +194,7 @@ def seeded(sampler: Any, seed: int | None) -> Any:
 
 def _check_parameters(model: PrivateSampler, rows: Array) -> None:
     """Refuse what no user's rows could be sampled with, and rows beyond the reference."""
-    model.check_epsilon()
+    model._check_epsilon()
     given = getattr(model, "reference", None)
     if not isinstance(model, PointSampler) or given is None or rows.ndim == 1:
         return

@@ -121,16 +121,16 @@ class PopulationEstimate:
         epsilon: float | None = None,
     ) -> None:
         self.draws = points("draws", draws)
-        self.users, dimension = self.draws.shape
-        if dimension > 2:
+        self.users, dimensions = self.draws.shape
+        if dimensions > 2:
             raise EstimatorError(
-                f"draws of {dimension} dimensions have no density estimate here: take one or two "
+                f"draws of {dimensions} dimensions have no density estimate here: take one or two "
                 "of their columns, with the reference of these columns"
             )
         low, high = (_arguments.number("band", side) for side in band)
         if not low <= 0.0 <= high:
             raise _arguments.invalid("band must enclose 0", band)
-        self.reference = as_reference(reference, dimension)
+        self.reference = as_reference(reference, dimensions)
         self.band = (low, high)
         self.epsilon = epsilon
         self._make_cells()
@@ -154,7 +154,7 @@ class PopulationEstimate:
         InvalidTypeError, InvalidValueError
             If the points cannot be used.
         """
-        where = points("at", at, columns=self.reference.dimension)
+        where = points("at", at, columns=self.reference.dimensions)
         ratio = self._counts / self.users / self._masses
         return self._base(where) * self._clipped(ratio)[self._cells(where)]
 
@@ -176,7 +176,7 @@ class PopulationEstimate:
         InvalidTypeError, InvalidValueError
             If the points cannot be used.
         """
-        where = points("at", at, columns=self.reference.dimension)
+        where = points("at", at, columns=self.reference.dimensions)
         share = self._counts / self.users
         errors = np.sqrt(share * (1 - share) / self.users) / self._masses
         result: Floats = self._base(where) * errors[self._cells(where)]
@@ -203,7 +203,7 @@ class PopulationEstimate:
             If an argument cannot be used.
         """
         level = _arguments.confidence("level", level)
-        where = points("at", at, columns=self.reference.dimension)
+        where = points("at", at, columns=self.reference.dimensions)
         base, cells = self._base(where), self._cells(where)
         low, high = (base * self._clipped(limits)[cells] for limits in self._cell_limits(level))
         return DensityInterval(low, high, level)
@@ -238,7 +238,7 @@ class PopulationEstimate:
             If matplotlib is not installed.
         """
         paid = "" if self.epsilon is None else f", ε = {self.epsilon:g} each"
-        if self.reference.dimension == 2:
+        if self.reference.dimensions == 2:
             return self._map(truth, bounds, ax, paid)
         low, high = interval_of(bounds, None, self.draws[:, 0])
         known = None if truth is None else log_density_of("truth", truth, finite=True)
@@ -294,11 +294,11 @@ class PopulationEstimate:
         return np.clip(ratio, math.exp(self.band[0]), math.exp(self.band[1]))
 
     def _make_cells(self) -> None:
-        dimension = self.reference.dimension
+        dimensions = self.reference.dimensions
         # Rice's rule on the line; in the plane as many to the side that cells hold as many draws.
-        each = 2.0 * self.users ** (1 / 3) if dimension == 1 else 1.3 * self.users**0.25
-        count = max(2, min(round(each), {1: 200, 2: 40}[dimension]))
-        spread = self.reference.draw_spread(_SPREAD, seed=0)
+        each = 2.0 * self.users ** (1 / 3) if dimensions == 1 else 1.3 * self.users**0.25
+        count = max(2, min(round(each), {1: 200, 2: 40}[dimensions]))
+        spread = self.reference._draw_spread(_SPREAD, seed=0)
         inner = np.arange(1, count) / count
         if not isinstance(self.reference, Uniform):
             # Beyond, where draws may be many times as likely as under the reference, ever smaller
@@ -347,5 +347,5 @@ def estimate_of_points(sampler: PrivateSampler, draws: Array) -> PopulationEstim
     half = sampler.epsilon / 2.0
     band = -half, half
     if isinstance(sampler, MinimaxSampler):
-        band = sampler.log_limits
+        band = sampler._log_limits
     return PopulationEstimate(draws, reference, band, epsilon=sampler.epsilon)
