@@ -42,7 +42,7 @@ def test_tables_of_every_kind_hold_the_records(result: Any) -> None:
 
 def test_groups_have_columns_of_their_own() -> None:
     table = GROUPS.to_arrow()
-    assert table.column_names[:4] == ["country", "group.count", "nodes", "received"]
+    assert table.column_names[:5] == ["country", "group.count", "nodes", "received", "left_out"]
     assert table["count"].to_pylist()[2:] == [None, None]
     assert table["reason"].to_pylist()[::2] == [None, "the group has no nodes"]
 

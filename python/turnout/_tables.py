@@ -19,7 +19,7 @@ _SHOWN: Final = 20
 _LONGEST_CAPTION: Final = 300
 
 #: Whole numbers and texts, even where there are no rows that say so.
-_COUNTS: Final = frozenset({"nodes", "received", "coordinate"})
+_COUNTS: Final = frozenset({"nodes", "received", "left_out", "coordinate"})
 _TEXTS: Final = frozenset({"reason", "remark", "refused"})
 
 

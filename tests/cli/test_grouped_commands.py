@@ -55,8 +55,8 @@ def test_json_has_the_group_of_each_estimate(
     assert len(answer["estimates"]) == 27
     first = answer["estimates"][0]
     assert list(first) == [
-        "group", "nodes", "received", "label", "count", "frequency", "standard_error", "low",
-        "high", "reason",
+        "group", "nodes", "received", "left_out", "label", "count", "frequency", "standard_error",
+        "low", "high", "reason",
     ]  # fmt: skip
     assert first["group"] == {"country": "DE", "day": "2026-03-01"}
     estimate = grouped.estimate()["DE", datetime.date(2026, 3, 1)]

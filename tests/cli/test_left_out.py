@@ -21,7 +21,7 @@ Run = Callable[..., Any]
 #: which nobody says anything else.
 COUNTS = {"None": 4126, "A little": 3500, "A lot": 1374}
 PEOPLE = sum(COUNTS.values())
-DROPPED = {"unanswered": 4126, "ungrouped": 0, "duplicates": 0, "refused": 0}
+DROPPED = tn.LeftOut(unanswered=4126).to_dict()
 
 
 @pytest.fixture
@@ -155,6 +155,42 @@ def test_every_road_from_rows_to_a_tally_counts_the_same(tmp_path: Path, grouped
         assert (again + again).left_out == expected + expected
         assert again.total.estimate().left_out == expected
         assert repr(again).count("50 without a group") == 1
+
+
+def test_tables_of_groups_say_how_many_of_each_are_left_out() -> None:
+    answers = tn.pipeline.scan(rows(1000), "vote", missing="drop", group_by="g")
+    found = tn.pipeline.collect(answers, tn.DirectEncoding(2.0, tn.Domain(["no", "yes"])), seed=1)
+    table = found.estimate().to_pandas()
+    assert dict(zip(table["g"], table["left_out"], strict=True)) == {"N": 0, "S": 100}
+    numbers = tn.survey(
+        pa.table({"x": [1.0, None] * 50, "g": ["N", "S", "N", "N"] * 25}),
+        "x", epsilon=2.0, by="g", bounds=(0, 2), missing="drop",
+    )  # fmt: skip
+    assert {row["group"]["g"]: row["left_out"] for row in numbers.to_records()} == {
+        "N": 25,
+        "S": 25,
+    }
+    assert numbers.tally["S"].nodes == 0
+
+
+def test_rounds_say_what_was_left_out_of_all_of_them(tmp_path: Path, turnout: Run) -> None:
+    people, state = tmp_path / "people.csv", tmp_path / "search.json"
+    people.write_text("value\n" + "7\n" * 3000 + "\n" * 11)
+    said(turnout("rounds", "hitters", "-e", 6, "--bits", 4, "--step", 2, "-o", state))
+    for number in (0, 1, 2):
+        plan = tmp_path / f"search.round-{number}.json"
+        if not plan.exists():
+            break
+        reports, tally = tmp_path / f"{number}.parquet", tmp_path / f"{number}.tally"
+        options = ("--column", "value", "--missing", "drop", "--seed", number)
+        said(turnout("randomize", people, *options, "--plan", plan, "-o", reports))
+        said(turnout("tally", reports, "-o", tally))
+        said(turnout("rounds", "close", state, tally))
+    answer = json.loads(turnout("rounds", "show", state, "--json").stdout)
+    assert answer["finished"]
+    assert answer["left_out"] == tn.LeftOut(unanswered=11 * number).to_dict()
+    assert [each["left_out"]["unanswered"] for each in answer["rounds"]] == [11] * number
+    assert f"left out {11 * number} without an answer" in said(turnout("rounds", "show", state))
 
 
 def test_a_row_without_answer_and_group_is_one_row() -> None:

@@ -146,7 +146,10 @@ def test_a_job_that_failed_goes_on_without_drawing_anew(tmp_path, answers_file, 
         tn.pipeline.randomize(answers, ORACLE, folder)
     with pytest.raises(errors.InvalidValueError, match="is unfinished: resume"):
         tn.pipeline.open_reports(folder)
-    assert len(tn.pipeline.open_reports(folder, partial=True)) == len(before)
+    some = tn.pipeline.open_reports(folder, partial=True)
+    assert len(some) == len(before)
+    assert some.tally().nodes + some.tally().left_out.absent == answers.rows
+    assert some.tally(group_by="country").of_no_group == some.tally().left_out
 
     # What would have been drawn without the failure: the same key elsewhere.
     key = bytes.fromhex(secret)
@@ -361,7 +364,9 @@ def test_parts_that_are_missing_altered_or_twice_are_refused(tmp_path, answers_f
     first.unlink()
     with pytest.raises(errors.InvalidValueError, match=r"lacks part-00000"):
         tn.pipeline.tally(folder)
-    assert tn.pipeline.tally(folder, partial=True).nodes < reports.totals.nodes
+    some = tn.pipeline.tally(folder, partial=True)
+    assert some.nodes < reports.totals.nodes
+    assert some.left_out == tn.LeftOut(absent=reports.totals.nodes - some.nodes)
     first.write_bytes(content[:-1])
     with pytest.raises(errors.CorruptDataError, match="part-00000"):
         tn.pipeline.tally(folder)
@@ -529,10 +534,10 @@ def test_of_two_that_go_on_at_once_the_second_one_ends_well(tmp_path, answers_fi
         yield from encoded
         header = task.write(0, iter(encoded), job.noise)
         assert len(list(folder.glob(".part-*.tmp"))) == 1
-        job.finished(1, processing.Totals.of_part(header))
+        job.finished(1, processing.Totals.of_header(header))
 
     header = task.write(0, slow(), job.noise)
-    assert job.finished(1, processing.Totals.of_part(header)) == Job.read(folder)
+    assert job.finished(1, processing.Totals.of_header(header)) == Job.read(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["_turnout", "part-00000.parquet"]
     assert tn.pipeline.tally(folder).nodes == header.nodes
 

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from turnout._tables import Tabular
 from turnout.collecting.left_out import NOTHING, LeftOut
 
 #: What can be answered.
 D = TypeVar("D")
+
+#: The columns that say of a group how many it has.
+COUNTED: Final = ("nodes", "received", "left_out")
+
+
+def counts_of(counted: Any) -> dict[str, int]:
+    """Say of a tally or an estimate how many nodes and reports there are, and what is left out.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> counts_of(tn.DirectEncoding(1.0, 2).collect([0, 1, 1]))
+    {'nodes': 3, 'received': 3, 'left_out': 0}
+    """
+    numbers = counted.nodes, counted.received, counted.left_out.total
+    return dict(zip(COUNTED, numbers, strict=True))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

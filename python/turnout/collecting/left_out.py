@@ -25,6 +25,7 @@ _WORDS: Final = {
     "ungrouped": ("without a group", "without a group"),
     "duplicates": ("further row of a person", "further rows of a person"),
     "refused": ("refused message", "refused messages"),
+    "absent": ("row of a part that is not there", "rows of parts that are not there"),
 }
 
 
@@ -47,6 +48,8 @@ class LeftOut:
     refused
         Messages that were refused. Nobody can tell whose they are: perhaps of somebody who is
         without an answer, perhaps of nobody.
+    absent
+        Rows of a job of which the parts are not there, and which is counted all the same.
 
     Raises
     ------
@@ -66,6 +69,7 @@ class LeftOut:
     ungrouped: int = 0
     duplicates: int = 0
     refused: int = 0
+    absent: int = 0
 
     def __post_init__(self) -> None:
         """Check the numbers."""

@@ -42,8 +42,8 @@ offset  size            content
 ...     32              SHA-256 of everything before
 ======  ==============  =========================================================================
 
-``left_out`` is an object with the numbers ``unanswered``, ``ungrouped``, ``duplicates`` and
-``refused`` of :class:`turnout.LeftOut`, of which one is above 0.
+``left_out`` is an object with the numbers ``unanswered``, ``ungrouped``, ``duplicates``,
+``refused`` and ``absent`` of :class:`turnout.LeftOut`, of which one is above 0.
 
 ``groups`` is a list, in the order of the keys, of objects with ``key``, ``nodes``, ``received``,
 ``design``, and ``left_out`` where anything of the group is. A key is a list with one value for each

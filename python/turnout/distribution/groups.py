@@ -20,6 +20,7 @@ from turnout._drawing import (
     new_axes,
 )
 from turnout._types import Axes, Floats
+from turnout.collecting.estimate import COUNTED
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.series import Series
 from turnout.collecting.groups.series_pictures import Lines
@@ -64,7 +65,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
     array([20., 60.])
     """
 
-    _columns = ("nodes", "received", *DistributionEstimate._columns, "reason")
+    _columns = (*COUNTED, *DistributionEstimate._columns, "reason")
     _methods = METHODS
 
     @property

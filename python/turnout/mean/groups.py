@@ -10,6 +10,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._drawing import answered, draw_rows, interval_words, largest
 from turnout._types import Axes, Floats
+from turnout.collecting.estimate import COUNTED
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.series import Series
 from turnout.collecting.groups.series_pictures import Lines
@@ -56,7 +57,7 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
     array([20., 60.])
     """
 
-    _columns = ("nodes", "received", *MeanEstimate._columns, "reason")
+    _columns = (*COUNTED, *MeanEstimate._columns, "reason")
     _methods = ESTIMATORS
     _numbers = "mean"
 

@@ -31,7 +31,7 @@ from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, MemoryLimitError
 from turnout.pipeline.flight import in_flight
 from turnout.pipeline.job import Job
-from turnout.pipeline.processing import designs_by_group
+from turnout.pipeline.processing import Totals, designs_by_group
 from turnout.pipeline.sources.files import (
     partition_types,
     partition_value,
@@ -217,16 +217,22 @@ class Facts:
         How many there are.
     seconds
         How long they took to count.
+    job
+        The name of the job of which the file is a part; empty if it is none.
+    rows
+        How many rows were read for it.
     """
 
     identity: str
     plan: str
     reports: int
     seconds: float
+    job: str = ""
+    rows: int = 0
 
 
 @dataclass(frozen=True)
-class Counter:
+class FileCounter:
     """Counts one file after another.
 
     Attributes
@@ -291,7 +297,14 @@ class Counter:
             key = tuple(values[name] for name in self.names)
             tallies[key] = tallies[key].merge(tally) if key in tallies else tally
         seconds = time.perf_counter() - began
-        facts = Facts(header.identity, header.plan.fingerprint, header.reports, seconds)
+        facts = Facts(
+            header.identity,
+            header.plan.fingerprint,
+            header.reports,
+            seconds,
+            "" if header.part is None else header.part.job,
+            Totals.of_header(header).rows,
+        )
         if not self.names:
             return facts, tallies[()]
         return facts, GroupedTally(self.names, tallies, plan=header.plan, of_no_group=nowhere)

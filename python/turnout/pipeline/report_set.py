@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +18,9 @@ import numpy as np
 from turnout import _arguments
 from turnout._progress import track
 from turnout._types import Integers
+from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind, ReportsElsewhere
+from turnout.collecting.left_out import LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.plan_file import differences
 from turnout.collecting.report_files import MAX_MEMORY, ReportBatch, ReportFile
@@ -27,7 +31,9 @@ from turnout.pipeline.flight import Executor
 from turnout.pipeline.identity import RepeatFinder
 from turnout.pipeline.job import Job
 from turnout.pipeline.processing import Totals, of_nobody
-from turnout.pipeline.report_counting import Counter, PlacedFile, placed_files
+from turnout.pipeline.report_counting import FileCounter, PlacedFile, placed_files
+
+_LOGGER = logging.getLogger(__name__)
 
 Duplicates = Literal["refuse", "first"]
 
@@ -219,13 +225,14 @@ def tally_files(
     left_out: Iterator[Integers | None] = itertools.repeat(None, len(files))
     if duplicates is not None:
         left_out = _left_out(reports, duplicates, max_memory)
-    counter = Counter(names, max_memory, executor.spare(len(files)))
+    counter = FileCounter(names, max_memory, executor.spare(len(files)))
     work = zip(files, left_out, strict=True)
     seen: dict[str, Path] = {}
     first: PlacedFile | None = None
     # Fingerprints of plans that are equal to that of the first file: serial number and end, which
     # do not change a report, may be others.
     alike: set[str] = set()
+    rows: Counter[str] = Counter()
     with (
         executor.merging() as total,
         contextlib.closing(executor.results(counter, work, into=total)) as each,
@@ -239,8 +246,31 @@ def tally_files(
                 with ReportFile(one) as some, ReportFile(other) as others:
                     check_plans(one, some.header.plan, other, others.header.plan)
             alike.add(facts.plan)
+            rows[facts.job] += facts.rows
     found = total.result()
-    return of_nobody(reports.plan, names) if found is None else found
+    found = of_nobody(reports.plan, names) if found is None else found
+    return _with_absent(found, sum(_absent(job, rows[job.name]) for job in reports.jobs))
+
+
+def _absent(job: Job, counted: int) -> int:
+    """Tell how many rows of a job are in parts that are not there."""
+    known = job.answers.get("rows") if job.totals is None else job.totals.rows
+    if not isinstance(known, int):
+        _LOGGER.warning(
+            "job %s: is not complete, and how many rows are not counted is not known", job.name
+        )
+        return 0
+    return max(known - counted, 0)
+
+
+def _with_absent(found: Any, number: int) -> Any:
+    """Say in a tally, or in one of groups, how many rows are not there."""
+    if not number:
+        return found
+    if isinstance(found, GroupedTally):
+        nobody = GroupedTally(found.names, {}, plan=found.plan, of_no_group=LeftOut(absent=number))
+        return found + nobody
+    return replace(found, left_out=found.left_out + LeftOut(absent=number))
 
 
 def _left_out(
@@ -290,7 +320,8 @@ def open_reports(
         Files that end in ``.parquet``, ``.arrow``, ``.ipc`` or ``.feather``, folders of them, which
         are searched through, or patterns (``"reports/2026-*/*.parquet"``); one or several.
     partial
-        Whether a folder whose job is not complete is taken with the parts that are there.
+        Whether a folder whose job is not complete is taken with the parts that are there. The rows
+        of the others are left out, and the tally says how many they are.
     by_file
         The name of a column that each file has beside its groups: what the file is called, without
         its ending, or for the parts of a job its folder. Names that are all dates, or all numbers,

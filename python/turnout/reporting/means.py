@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from turnout.collecting.estimate import COUNTED, counts_of
 from turnout.collecting.groups.series import Series
 from turnout.collecting.plan import Plan
 from turnout.distribution.law import METHODS as DISTRIBUTION_METHODS
@@ -215,8 +216,7 @@ class Distributions(Means):
         return [
             {
                 "group": dict(zip(found.names, key, strict=True)),
-                "nodes": found.tally[key].nodes,
-                "received": found.tally[key].received,
+                **counts_of(found.tally[key]),
                 "reason": found.reasons.get(key),
                 "summary": [] if key in found.reasons else found[key].summary(each, _QUARTILES),
             }
@@ -259,7 +259,7 @@ class Distributions(Means):
         estimates = []
         for key, record in zip(estimate, records, strict=True):
             shares = [] if record["reason"] else estimate[key].frequencies.tolist()
-            head = {name: record[name] for name in ("nodes", "received", "reason")}
+            head = {name: record[name] for name in (*COUNTED, "reason")}
             numbers = {**_summary(record["summary"]), "frequencies": shares}
             estimates.append({"group": json_group(record["group"]), **head, **numbers})
         return {"edges": estimate.domain.edges.tolist(), "estimates": estimates}

@@ -121,7 +121,7 @@ def test_the_table_goes_into_arrow(grouped: GroupedTally) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     table = grouped.estimate().to_arrow(0.9, simultaneous="bonferroni", over="groups")
     assert table.column_names == [
-        "country", "version", "nodes", "received", "label", "count", "frequency",
+        "country", "version", "nodes", "received", "left_out", "label", "count", "frequency",
         "standard_error", "low", "high", "reason",
     ]  # fmt: skip
     assert table.schema.field("version").type == pyarrow.int64()

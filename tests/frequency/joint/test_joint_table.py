@@ -266,7 +266,7 @@ def test_tables_have_a_column_for_each_question_and_csv_files_hold_them() -> Non
     grouped = tn.GroupedTally(["vote"], {"N": one, "S": one}).estimate()
     for result, names in (
         (one.estimate(), ["vote", "label.low"]),
-        (grouped, ["vote", "nodes", "received", "label.vote", "label.low"]),
+        (grouped, ["vote", "nodes", "received", "left_out", "label.vote", "label.low"]),
         (grouped.compare("N", "S"), ["vote", "label.low"]),
     ):
         table, records = result.to_arrow(), result.to_records()

@@ -14,7 +14,7 @@ from turnout.frequency.adaptive import TwoRounds
 from turnout.frequency.heavy_hitters import HeavyHitterResult, RoundRecord, Search
 from turnout.frequency.rounds import Rounds
 from turnout.reporting.frequencies import SHARES
-from turnout.reporting.words import digits_for, number, percent
+from turnout.reporting.words import digits_for, left_out, number, percent
 
 #: So many values are drawn.
 _MOST_DRAWN = 40
@@ -51,8 +51,9 @@ def show_search(search: Search, level: float, *, clip: bool) -> Shown:
     scope = "each share by itself" if result.confirmed else "all candidates at once (bonferroni)"
     cut = f"{result.cut:,} prefixes stood out and were left out: --keep was reached"
     rows += [
-        ("nodes", f"{result.nodes:,} asked, {sum(each.received for each in result.rounds):,} of "
+        ("nodes", f"{result.nodes:,}, {sum(each.received for each in result.rounds):,} of "
          "them reported"),
+        *left_out(result.left_out),
         ("found", f"{len(result):,} values"),
         ("found from", "no share was enough" if needed > 1 else f"{percent(needed, 3)}, with a "
          "probability of 90 %"),
@@ -63,6 +64,7 @@ def show_search(search: Search, level: float, *, clip: bool) -> Shown:
         lambda: {
             **described,
             "nodes": result.nodes,
+            "left_out": result.left_out.to_dict(),
             "confirmed": result.confirmed,
             "cut": result.cut,
             "detectable_frequency": needed,
@@ -90,6 +92,7 @@ def show_two(under_way: TwoRounds, level: float, *, clip: bool) -> Shown:
     parts = {name: getattr(spent, name) for name in ("first", "report", "silence", "randomizer")}
     rows += [
         ("nodes", f"{estimate.nodes:,}"),
+        *left_out(estimate.left_out),
         ("reports", f"{estimate.received:,} in both rounds"),
         ("spent", str(spent)),
     ]

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from turnout import _arguments
 from turnout._tables import WithGroups
+from turnout.collecting.estimate import COUNTED, counts_of
 from turnout.collecting.intervals import each_level
 from turnout.collecting.keys import Key
 from turnout.errors import InvalidValueError
@@ -48,7 +49,7 @@ class EstimatesOfGroups(WithGroups, Mapping[Key, E]):
         self._counted, self._estimates = dict(counted), dict(estimates)
         self._unknown, self._reasons = unknown, dict(reasons)
         shown = [name for name in unknown[0] if name != "group"]
-        self._columns = ("nodes", "received", *shown, "reason")
+        self._columns = (*COUNTED, *shown, "reason")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -122,7 +123,7 @@ class EstimatesOfGroups(WithGroups, Mapping[Key, E]):
             estimate: Any = self._estimates.get(key)
             for row in self._unknown if reason else estimate.to_records(level, **options):
                 parts = (*key, *row.get("group", {}).values())
-                head = {"nodes": counted.nodes, "received": counted.received}
                 group = {"group": dict(zip(self.names, parts, strict=True))}
-                records.append({**group, **head, **row, **group, "reason": reason})
+                head = {**group, **counts_of(counted)}
+                records.append({**head, **row, **group, "reason": reason})
         return records

@@ -16,6 +16,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._tables import Tabular, WithGroups, records_of
 from turnout._types import Floats, Self, Unsigned
+from turnout.collecting.estimate import COUNTED, counts_of
 from turnout.collecting.groups.series_pictures import Lines
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.intervals import each_level
@@ -400,7 +401,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
 
     def _unknown(self, top: int | None) -> list[dict[str, Any]]:
         """List the same for a group without an estimate."""
-        columns = self._columns[2:-1]
+        columns = self._columns[len(COUNTED) : -1]
         return [
             {
                 **{name: None if name in ("low", "high") else math.nan for name in columns},
@@ -448,11 +449,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
             _arguments.integer("top", top, least=1)
         records = []
         for key, tally in self._tally.items():
-            head = {
-                "group": dict(zip(self.names, key, strict=True)),
-                "nodes": tally.nodes,
-                "received": tally.received,
-            }
+            head = {"group": dict(zip(self.names, key, strict=True)), **counts_of(tally)}
             reason = self._reasons.get(key)
             rows = self._unknown(top) if reason else self._rows(self._estimates[key], each, top)
             records += [{**head, **row, "reason": reason} for row in rows]

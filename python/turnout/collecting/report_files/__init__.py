@@ -35,7 +35,7 @@ Schema metadata
                  "job": "6f...", "number": 7},
              "id": "a3...",        128 random bits, in any other file
              "left_out": {         only if anything is left out: in none of the numbers above
-                 "unanswered": 6, "ungrouped": 0, "duplicates": 4, "refused": 0}}
+                 "unanswered": 6, "ungrouped": 0, "duplicates": 4, "refused": 0, "absent": 0}}
 
         Values of keys are null, booleans, numbers, texts, or ``{"date": "2026-01-31"}`` and the
         like. ``designs`` are there with personalised participation only, ``unanswered`` of the

@@ -14,7 +14,7 @@ from turnout import _arguments
 from turnout._drawing import interval_words, panels
 from turnout._tables import WithTop
 from turnout._types import Figure
-from turnout.collecting.estimate import BaseEstimate
+from turnout.collecting.estimate import COUNTED, BaseEstimate
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.intervals import checked_level, tail_probability
@@ -306,7 +306,7 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
     True
     """
 
-    _columns = ("nodes", "received", *AttributeEstimate._columns, "reason")
+    _columns = (*COUNTED, *AttributeEstimate._columns, "reason")
     _methods = ESTIMATORS
 
     def clip_intervals(self) -> GroupedAttributeEstimate:

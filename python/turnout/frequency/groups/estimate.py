@@ -12,6 +12,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._tables import Tabular, records_of
 from turnout._types import Figure, Floats, Truths
+from turnout.collecting.estimate import COUNTED
 from turnout.collecting.groups.estimate import BaseGroupedEstimate
 from turnout.collecting.groups.series import Series
 from turnout.collecting.groups.series_pictures import Lines
@@ -148,7 +149,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
     mappingproxy({('NL',): 'the group has no nodes'})
     """
 
-    _columns = ("nodes", "received", *FrequencyEstimate._columns, "reason")
+    _columns = (*COUNTED, *FrequencyEstimate._columns, "reason")
     _methods = ESTIMATORS
     _on_average = (AVERAGE,)
     _postprocessing = "none"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from turnout._types import Integers
 from turnout._values import settle
 from turnout.accounting.values import positive
 from turnout.collecting.kind import collected
+from turnout.collecting.left_out import NOTHING
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.choice import Factory, make_oracle
@@ -415,12 +416,14 @@ class Search(Rounds[Round, HeavyHitterResult]):
                 level=level,
                 cut=cut,
                 realized_epsilon=tally.oracle.realized_epsilon,
+                left_out=tally.left_out,
             )
         )
 
     def _finish(self, tally: Tally, kept: np.ndarray, confirmed: bool) -> None:
         current = self.current
-        estimate = among_all(tally, self._nodes)
+        left_out = sum((record.left_out for record in self._records), NOTHING)
+        estimate = replace(among_all(tally, self._nodes), left_out=left_out)
         kept = kept[np.argsort(-estimate.frequencies[kept], kind="stable")]
         found = tuple(current.domain.values.decode(current.domain.rows[code]) for code in kept)
         self._result = HeavyHitterResult(

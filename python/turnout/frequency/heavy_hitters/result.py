@@ -12,6 +12,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._tables import WithSimultaneous, records_of
 from turnout._types import Floats, Integers
+from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.intervals import Interval
@@ -184,6 +185,8 @@ class RoundRecord(Bar):
         How many prefixes stood out and were left out all the same, because ``keep`` was reached.
     realized_epsilon
         What a report cost.
+    left_out
+        How many rows or messages do not count.
     """
 
     number: int
@@ -194,6 +197,7 @@ class RoundRecord(Bar):
     received: int
     cut: int
     realized_epsilon: float
+    left_out: LeftOut = NOTHING
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,6 +248,11 @@ class HeavyHitterResult(WithSimultaneous):
     def realized_epsilon(self) -> float:
         """What the protocol cost each node: the largest of the rounds, for it answers one."""
         return max(record.realized_epsilon for record in self.rounds)
+
+    @property
+    def left_out(self) -> LeftOut:
+        """How many rows or messages do not count, of all rounds."""
+        return sum((record.left_out for record in self.rounds), NOTHING)
 
     @property
     def cut(self) -> int:
