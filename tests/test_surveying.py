@@ -15,7 +15,7 @@ from matplotlib import pyplot
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
-from turnout.surveying import SurveyResults
+from turnout.surveying import SurveyResult, SurveyResults
 from turnout.surveying.numbers import Grid
 
 SHARES = {"maybe": 0.1, "no": 0.6, "yes": 0.3}
@@ -329,3 +329,25 @@ def test_several_columns_are_named_by_column() -> None:
         tn.survey(pa.table({"v": ["x"] * 9}), "v", epsilon=1.0)
     with pytest.raises(InvalidValueError, match="different columns"):
         tn.survey(data, ["vote", "vote"], epsilon=1.0)
+
+
+def test_combinations_of_answers_are_one_report() -> None:
+    data = pa.table({"sex": ["f", "m"] * 3000, "vote": ["no", "yes", "no", "no"] * 1500})
+    result = tn.survey(data, ["sex", "vote"], epsilon=3.0, joint=True, seed=1)
+    assert isinstance(result, SurveyResult)
+    assert result.column == "sex × vote"
+    assert result.tally.oracle.columns["vote"].labels == ("no", "yes")
+    assert result.estimate["m", "yes"].low < 0.25 < result.estimate["m", "yes"].high
+    assert result.to_arrow().column_names[:2] == ["sex", "vote"]
+    shares = result.estimate.conditional("vote", given="sex")
+    assert shares["m", "yes"].low < 0.5 < shares["m", "yes"].high
+    for arguments, message in (
+        ({"column": ["vote"]}, "joint is of several columns"),
+        ({"bounds": {"vote": (0, 1)}}, "joint is of columns of answers"),
+    ):
+        with pytest.raises(InvalidValueError, match=message):
+            tn.survey(
+                data, **{"column": ["sex", "vote"], "epsilon": 1.0, "joint": True, **arguments}
+            )
+    with pytest.raises(InvalidTypeError, match="joint must be True or False"):
+        tn.survey(data, ["sex", "vote"], epsilon=1.0, joint=["vote"])  # type: ignore[call-overload]

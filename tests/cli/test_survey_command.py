@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 
 import turnout as tn
 
@@ -21,6 +22,12 @@ def table(rows: int) -> pl.DataFrame:
             "age": random.uniform(20, 80, rows).round(1),
         }
     )
+
+
+@pytest.fixture
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def test_the_command_shows_the_same(tmp_path: Path, turnout: Any) -> None:
@@ -167,3 +174,123 @@ def test_what_is_missing_can_differ_by_column(tmp_path: Path, turnout: Any) -> N
         )
     assert turnout(*options, "--missing", "no", "--missing", "w=a").exit_code == 0
     assert turnout(*options, "--missing", "no", "--missing", "drop").exit_code == 2
+
+
+def test_the_tally_of_a_survey_is_read_by_the_other_commands(tmp_path: Path, turnout: Any) -> None:
+    path, target, page = tmp_path / "a.parquet", tmp_path / "vote.tally", tmp_path / "vote.html"
+    data = table(3000)
+    data.write_parquet(path)
+    options = ("-c", "vote", "-e", 2, "--by", "region", "-p", 0.5, "--seed", 1)
+    result = turnout("survey", path, *options, "-o", target)
+    assert result.exit_code == 0, result.stderr
+    assert f"The tally: {target}" in result.stdout.replace("\n", " ")
+    expected = tn.survey(path, "vote", epsilon=2.0, by="region", participation=0.5, seed=1)
+    assert tn.GroupedTally.from_bytes(target.read_bytes()) == expected.tally
+    # The same numbers, and nobody was randomized again.
+    shown = json.loads(turnout("estimate", target, "--json", "--sort", "domain").stdout)
+    assert [each["frequency"] for each in shown["estimates"]] == [
+        each["frequency"] for each in expected.to_records()
+    ]
+    assert turnout("report", target, "-o", page, "--title", "Vote").exit_code == 0
+    assert "By region" in page.read_text(encoding="utf-8")
+    assert turnout("tally", target, "-o", tmp_path / "again.tally").exit_code == 0
+    before = target.read_bytes()
+    again = turnout("survey", path, *options, "-o", target)
+    assert again.exit_code == 1
+    assert (
+        "is there already: to draw for the same people again spends epsilon again" in again.stderr
+    )
+    assert target.read_bytes() == before
+    assert turnout("survey", path, *options, "-o", target, "--overwrite").exit_code == 0
+
+
+def test_each_of_several_columns_has_a_tally_with_its_numbers(tmp_path: Path, turnout: Any) -> None:
+    path, folder = tmp_path / "a.parquet", tmp_path / "tallies"
+    table(6000).rename({"region": "region/site"}).write_parquet(path)
+    options = ("-c", "vote", "-c", "age", "-c", "region/site", "--bounds", "age=0:100", "--seed", 1)
+    result = turnout("survey", path, *options, "-e", 3, "-o", folder, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)["columns"]
+    assert {file.name for file in folder.iterdir()} == {
+        "vote.tally", "age.tally", "region_site.tally"
+    }  # fmt: skip
+    vote = json.loads(turnout("estimate", folder / "vote.tally", "--json").stdout)
+    assert vote["estimates"] == found["vote"]["estimates"]
+    assert vote["plan"] == found["vote"]["plan"]
+    # The points of the histogram are the numbers themselves.
+    age = json.loads(turnout("estimate", folder / "age.tally", "--json").stdout)
+    median = next(each for each in age["quantiles"] if each["probability"] == 0.5)
+    assert median["low"] <= 50 <= median["high"]
+    (listed,) = (each for each in found["age"]["estimates"] if each["statistic"] == "median")
+    assert abs(median["label"] - listed["value"]) <= 1
+    assert [each["label"] for each in age["estimates"]][:1] == [
+        max(age["estimates"], key=lambda each: each["frequency"])["label"]
+    ]
+    assert turnout("report", folder / "age.tally", "-o", tmp_path / "age.html").exit_code == 0
+
+
+def test_a_joint_table_goes_from_the_columns_to_shares_of_one_among_another(
+    tmp_path: Path, turnout: Any
+) -> None:
+    path, target = tmp_path / "a.csv", tmp_path / "joint.tally"
+    data = table(8000)
+    data.write_csv(path)
+    options = ("-c", "region", "--joint", "vote", "-e", 3, "--seed", 1)
+    result = turnout("survey", path, *options, "-o", target)
+    assert result.exit_code == 0, result.stderr
+    words = " ".join(result.stdout.split())
+    assert "people have an answer in 'region', 'vote' together" in words
+    assert "The labels of region, vote are those of the data" in words
+    assert "N, no" in words
+    expected = tn.survey(path, ["region", "vote"], epsilon=3.0, joint=True, seed=1)
+    found = json.loads(
+        turnout("estimate", target, "--given", "region", "--sort", "domain", "--json").stdout
+    )
+    shares = expected.estimate.conditional("vote", given="region")
+    assert [each["share"] for each in found["estimates"]] == shares.shares.ravel().tolist()
+    for region in ("N", "S"):
+        among = data.filter(pl.col("region") == region)["vote"]
+        for vote in ("maybe", "no", "yes"):
+            error = shares.standard_errors[("N", "S").index(region)].max()
+            assert abs(shares[region, vote].share - (among == vote).mean()) < 5 * error
+    assert expected.to_arrow().column_names[:2] == ["region", "vote"]
+
+
+def test_aggregators_count_combinations_of_answers(tmp_path: Path, turnout: Any) -> None:
+    path = tmp_path / "a.csv"
+    data = table(4000)
+    data.write_csv(path)
+    options = ("-c", "region", "--joint", "vote", "-e", 1, "--trust", "aggregators", "--seed", 1)
+    found = json.loads(turnout("survey", path, *options, "--json").stdout)
+    for each in found["estimates"]:
+        region, vote = each["label"]
+        true = ((data["region"] == region) & (data["vote"] == vote)).mean()
+        assert abs(each["frequency"] - true) < 5 * each["standard_error"]
+    assert " N, no " in turnout("survey", path, *options).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (("--joint", "vote"), 2, "--joint: names a column twice"),
+        (("-c", "age", "--joint", "region"), 2, "--joint: goes with one --column"),
+        (("--joint", "age", "--mean", "0:100"), 2, "have no bounds or mean"),
+        (("--trust", "aggregators", "-o", "a.tally"), 2, "--output: is for a tally of reports"),
+        (("--overwrite",), 2, "--overwrite: needs --output"),
+        (("-o", "a.csv"), 2, "turnout estimate makes a table of it"),
+        (("-o", "a.html"), 2, "turnout report a page"),
+        (("-o", "nowhere/a.tally"), 1, "nowhere: no such folder"),
+        (("-o", "."), 1, "a folder; name a file for the tally"),
+        (("-c", "region", "-o", "in.csv"), 1, "no folder, and each column has a tally"),
+    ],
+)
+def test_what_cannot_be_written_or_asked_is_refused_before_anything_is_drawn(
+    options: tuple[Any, ...], code: int, message: str, turnout: Any, working_folder: Path
+) -> None:
+    table(100).write_csv("in.csv")
+    before = Path("in.csv").read_bytes()
+    result = turnout("survey", "in.csv", "-c", "vote", "-e", 1, *options)
+    assert result.exit_code == code, result.stderr
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert [file.name for file in working_folder.iterdir()] == ["in.csv"]
+    assert Path("in.csv").read_bytes() == before

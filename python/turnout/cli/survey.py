@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from turnout._files import atomic_write
 from turnout.cli import options
-from turnout.cli.answers import by_column, scanned, settled, stated_labels
+from turnout.cli.answers import by_column, files_of, scanned, settled, stated_labels
 from turnout.cli.numbers import read_bounds
 from turnout.cli.running import output, refusing
-from turnout.cli.showing.estimates import Shown, Wish, print_told, show, show_estimate
-from turnout.cli.tables import print_json, printable
-from turnout.collecting.keys import shown_part
-from turnout.reporting.frequencies import SHARES
-from turnout.reporting.telling import Row, Told, json_group, json_record
-from turnout.reporting.words import decimals, limits, percent, rounded
-from turnout.surveying import NumberEstimate, NumberGroups, ShareGroups, SurveyResults
+from turnout.cli.showing.estimates import Wish
+from turnout.cli.showing.survey import print_survey, show_survey
+from turnout.cli.tables import TABLE_SUFFIXES
+from turnout.errors import InvalidValueError
+from turnout.surveying import SurveyResult, SurveyResults
 from turnout.surveying.asking import QUANTILES, survey_columns
-from turnout.surveying.local import question_of
+from turnout.surveying.local import question_of, together_of
 
 #: So many labels are shown.
 _TOP: Final = 20
+
+#: What the name of a file must not have on some system.
+_NO_NAME: Final = re.compile(r"[/\\:*?\"<>|\x00-\x1f]|^\.")
 
 
 _check_delta = options.accepting(lambda value: 0 <= value <= 1, "between 0 and 1")
@@ -45,6 +49,7 @@ def survey(
     *,
     column: Annotated[list[str], typer.Option("--column", "-c")],
     epsilon: options.Epsilon,
+    joint: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
     by: list[str] | None = None,
     participation: options.Participation = 1.0,
     labels: options.LabelsByColumn = None,
@@ -62,6 +67,8 @@ def survey(
     simultaneous: options.Simultaneous = None,
     clip: options.Clip = False,
     top: options.Top = str(_TOP),
+    target: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite")] = False,
     as_json: options.AsJson = False,
     seed: options.Seed = None,
 ) -> None:
@@ -70,7 +77,12 @@ def survey(
     Each answer is randomized by itself, by the oracle of smallest error; only the reports are
     counted, and none is written to a file. To hand reports over, see turnout randomize. Of several
     columns each person answers one, drawn at random, or all with parts of epsilon, whichever has
-    the smaller error.
+    the smaller error. With --joint the answers to several columns go into one report, for the joint
+    table of them.
+
+    --output writes the tally, which turnout estimate, report and tally read: so that nobody is
+    randomized again for another table or page. Of several columns OUT is a folder with a tally of
+    each.
 
     Without --labels the labels are those of the data, which are then taken to be public.
 
@@ -82,12 +94,16 @@ def survey(
 
         turnout survey answers.csv -c vote -c age -e 2 --bounds age=0:120
 
+        turnout survey answers.csv -c sex --joint vote -e 2 -o joint.tally
+
     Parameters
     ----------
     column
         Column with the answers; repeatable.
     epsilon
         Privacy of all that a person reports; less is more.
+    joint
+        A further column, whose answer goes into the same report; repeatable.
     by
         A column of groups, which are not protected; repeatable.
     participation
@@ -106,11 +122,33 @@ def survey(
         With --trust aggregators: how many add up; 3.
     simultaneous
         Make the level hold for many intervals at once.
+    target
+        File for the tally; of several columns a folder.
+    overwrite
+        Replace a tally that is there already.
     """
-    if len(set(column)) < len(column):
-        raise typer.BadParameter("names a column twice", param_hint="--column")
+    columns = [*column, *(joint or ())]
+    options.refuse_if(
+        (len(set(column)) < len(column), "--column", "names a column twice"),
+        (len(set(columns)) < len(columns), "--joint", "names a column twice"),
+        (bool(joint) and len(column) > 1, "--joint", "goes with one --column"),
+        (
+            bool(joint) and any((bounds, mean)),
+            "--joint",
+            "is of columns of answers, which have no bounds or mean",
+        ),
+        (
+            target is not None and trust == "aggregators",
+            "--output",
+            "is for a tally of reports, and aggregators get none",
+        ),
+        (overwrite and target is None, "--overwrite", "needs --output"),
+    )
+    files = {} if target is None else _files(target, column)
+    if target is not None:
+        _refuse_unwritable(target, files, sources, overwrite=overwrite)
     given: dict[str, dict[str, Any]] = {
-        "--labels": stated_labels(labels, labels_file, column),
+        "--labels": stated_labels(labels, labels_file, columns),
         "--bounds": by_column("--bounds", bounds, column, read_bounds),
         "--mean": by_column("--mean", mean, column, read_bounds),
     }
@@ -132,7 +170,7 @@ def survey(
     )
     asked = {name: bounds for each in given.values() for name, bounds in each.items()}
     answers = scanned(
-        sources, column, missing=missing, missing_values=missing_value, trim=trim, group_by=by
+        sources, columns, missing=missing, missing_values=missing_value, trim=trim, group_by=by
     )
     answers, domains, found = settled(answers, asked)
     quantiles = quantiles or QUANTILES
@@ -148,7 +186,7 @@ def survey(
     }
     result = survey_columns(
         answers,
-        questions,
+        together_of(questions) if joint else questions,
         epsilon=epsilon,
         participation=participation,
         trust=trust,
@@ -156,34 +194,71 @@ def survey(
         parties=parties,
         seed=seed,
     )
-    shown = None if as_json else top
-    wish = Wish("hajek", level, simultaneous, top=shown, clip=clip)
+    wish = Wish("hajek", level, simultaneous, top=None if as_json else top, clip=clip)
     if clip:
         result = result.clip_intervals()
-    several = result if isinstance(result, SurveyResults) else {column[0]: result}
+    _write_tallies(result, files)
     if as_json:
-        records = {
-            name: {**_shown(one, wish).make_record(), "notes": list(one.notes)}
-            for name, one in several.items()
-        }
-        if result is several:
-            whole = {
-                "statement": list(result.statement),
-                "notes": list(result.notes),
-                "left_out": result.left_out.to_dict(),
-            }
-            print_json({**whole, "columns": records})
-        else:
-            print_json(records[column[0]])
+        print_survey(result, wish)
         return
-    console = output()
-    console.print(result.explain(), markup=False, highlight=False)
-    for name, one in several.items():
-        console.print()
-        if result is several:
-            console.print(printable(name), style="bold", markup=False, highlight=False)
-        for part in _shown(one, wish).below:
-            part(console) if callable(part) else console.print(part)
+    show_survey(result, wish)
+    for file in files.values():
+        output().print(f"\nThe tally: {file}", markup=False, soft_wrap=True)
+
+
+def _files(target: Path, columns: Sequence[str]) -> dict[str, Path]:
+    """Say in which file the tally of each column goes.
+
+    Examples
+    --------
+    >>> _files(Path("out"), ["vote", "a/b"])["a/b"].name
+    'a_b.tally'
+    """
+    if len(columns) == 1:
+        suffix = target.suffix.lower()
+        if suffix in (*TABLE_SUFFIXES, ".html", ".htm"):
+            raise typer.BadParameter(
+                f"{target}: the output is a tally; turnout estimate makes a table of it, and "
+                "turnout report a page",
+                param_hint="--output",
+            )
+        return {columns[0]: target}
+    files = {name: target / f"{_NO_NAME.sub('_', name)}.tally" for name in columns}
+    if len({str(file).casefold() for file in files.values()}) < len(files):
+        raise InvalidValueError(
+            f"--output: the tallies of {', '.join(map(repr, columns))} would have one name; survey "
+            "them one by one"
+        )
+    return files
+
+
+def _refuse_unwritable(
+    target: Path, files: Mapping[str, Path], sources: Sequence[str], *, overwrite: bool
+) -> None:
+    """Refuse what cannot be written before anybody is randomized."""
+    folder = target.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "no such folder", str(folder))
+    if len(files) == 1 and target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "a folder; name a file for the tally", str(target))
+    if len(files) > 1 and target.exists() and not target.is_dir():
+        raise NotADirectoryError(
+            errno.ENOTDIR, "no folder, and each column has a tally", str(target)
+        )
+    for file in files.values():
+        options.refuse_overwriting_inputs(file, files_of(sources))
+        if not overwrite:
+            options.refuse_drawing_again(file, "tally")
+
+
+def _write_tallies(result: SurveyResult | SurveyResults, files: Mapping[str, Path]) -> None:
+    """Write the tally of each column."""
+    for name, file in files.items():
+        one = result[name] if isinstance(result, SurveyResults) else result
+        if len(files) > 1:
+            file.parent.mkdir(exist_ok=True)
+        with atomic_write(file) as temporary:
+            temporary.write_bytes(one.tally.to_bytes())
 
 
 def _refuse_contradictions(given: Mapping[str, Mapping[str, Any]], columns: Sequence[str]) -> None:
@@ -194,84 +269,3 @@ def _refuse_contradictions(given: Mapping[str, Mapping[str, Any]], columns: Sequ
         if name in numbers and name in given["--labels"]:
             option = "--mean" if name in given["--mean"] else "--bounds"
             raise typer.BadParameter("is for numbers, which have no labels", param_hint=option)
-
-
-def _shown(result: Any, wish: Wish) -> Shown:
-    """Show a column as other commands show its kind."""
-    estimate = result.estimate
-    if isinstance(estimate, (NumberEstimate, NumberGroups)):
-        return Shown(
-            lambda: _numbers(result, wish),
-            result.to_arrow,
-            [],
-            [lambda console: print_told(console, _told(result, wish.level), wish)],
-            result.plot,
-        )
-    if isinstance(estimate, ShareGroups):
-        return Shown(
-            lambda: _share_groups(result, wish),
-            result.to_arrow,
-            [],
-            [lambda console: print_told(console, SHARES.told(estimate, wish), wish)],
-            result.plot,
-        )
-    if result.mechanism is None:
-        return show(result.tally, wish)
-    shown = show_estimate(estimate, wish, SHARES, [])
-    guarantee = {"guarantee": str(result.mechanism.guarantee)}
-    return replace(shown, make_record=lambda: {**shown.make_record(), **guarantee})
-
-
-def _numbers(result: Any, wish: Wish) -> dict[str, Any]:
-    tally = result.tally
-    return {
-        "column": result.column,
-        "level": wish.level,
-        "nodes": tally.nodes,
-        "received": tally.received,
-        "left_out": tally.left_out.to_dict(),
-        "plan": tally.plan.to_dict(),
-        "estimates": [json_record(each) for each in result.to_records(wish.level)],
-    }
-
-
-def _told(result: Any, level: float) -> Told:
-    """Tell mean and quantiles."""
-    records = result.to_records(level)
-    digits = decimals(each["standard_error"] for each in records if each["standard_error"])
-    rows = []
-    for each in records:
-        value, error = (
-            "" if each[name] is None else rounded(each[name], digits)
-            for name in ("value", "standard_error")
-        )
-        cells = [each["statistic"], value, error, limits(each["low"], each["high"], digits)]
-        group = tuple(map(shown_part, each.get("group", {}).values()))
-        rows.append(Row(cells, group, each.get("received"), each.get("reason")))
-    head = ["statistic", "value", "std. error", f"{percent(level)} interval"]
-    return Told("Mean and quantiles", head, rows, 1, result.by)
-
-
-def _share_groups(result: Any, wish: Wish) -> dict[str, Any]:
-    groups = [
-        {
-            "group": json_group(dict(zip(result.by, key, strict=True))),
-            "nodes": one.nodes,
-            "received": one.received,
-            "left_out": one.left_out.to_dict(),
-            "plan": result.mechanism[key].to_dict(),
-            "guarantee": str(result.mechanism[key].guarantee),
-        }
-        for key, one in result.estimate.items()
-    ]
-    return {
-        "column": result.column,
-        "level": wish.level,
-        "simultaneous": wish.simultaneous,
-        "nodes": sum(group["nodes"] for group in groups),
-        "received": sum(group["received"] for group in groups),
-        "left_out": result.left_out.to_dict(),
-        "epsilon": next(iter(result.mechanism.values())).epsilon,
-        "groups": groups,
-        **SHARES.values(result.estimate, wish),
-    }

@@ -76,8 +76,9 @@ def aggregated(
         users = sum(mechanism.users for mechanism in mechanisms.values())
         where = "" if not by else f", in {len(rounds):,} groups"
         one = (
-            f"{users:,} people have an answer in {name!r} and all count, under secret sharing "
-            f"by {best.number_of_parties} parties at epsilon {best.epsilon!r}{where}.",
+            f"{users:,} people have an answer in {questions[name].asked(name)} and all count, "
+            f"under secret sharing by {best.number_of_parties} parties at epsilon "
+            f"{best.epsilon!r}{where}.",
             *_guarantees(named),
         )
         notes = tuple(about_labels(questions[name]))

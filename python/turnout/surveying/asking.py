@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from turnout import _arguments
 from turnout.accounting.values import positive, unit_interval
@@ -26,6 +26,7 @@ from turnout.surveying.local import (
     question_of,
     read,
     refuse_no_rows,
+    together_of,
 )
 from turnout.surveying.results import SurveyResult, SurveyResults, together
 from turnout.surveying.words import (
@@ -70,12 +71,17 @@ if TYPE_CHECKING:
 @overload
 def survey(data: Any, column: str, **options: Unpack[_Options]) -> SurveyResult: ...
 @overload
+def survey(
+    data: Any, column: Sequence[str], *, joint: Literal[True], **options: Unpack[_Options]
+) -> SurveyResult: ...
+@overload
 def survey(data: Any, column: Sequence[str], **options: Unpack[_Options]) -> SurveyResults: ...
 def survey(
     data: Any,
     column: str | Sequence[str],
     *,
     epsilon: float,
+    joint: bool = False,
     by: str | Sequence[str] | None = None,
     participation: Participation | float | None = None,
     labels: Any = None,
@@ -107,6 +113,11 @@ def survey(
         what has the smaller error, and the result says which.
     epsilon
         The privacy of all that a person reports, in nats; less is more.
+    joint
+        Whether the answers to several columns go into one report together: for their joint table
+        (:class:`turnout.JointTable`), from which ``estimate.conditional`` and
+        ``estimate.marginal`` make the shares of one answer among those who gave another, and of
+        one column alone. Of answers only.
     by
         Columns of groups. They are **not protected**: only the answer is randomized.
     participation
@@ -185,6 +196,10 @@ def survey(
     >>> both = tn.survey(table, ["vote", "region"], epsilon=2.0, seed=1)
     >>> both["region"].estimate["N"].low < 0.5 < both["region"].estimate["N"].high
     True
+    >>> together = tn.survey(table, ["region", "vote"], epsilon=2.0, joint=True, seed=1)
+    >>> shares = together.estimate.conditional("vote", given="region")
+    >>> shares["N", "yes"].low < 0.5 < shares["N", "yes"].high
+    True
     >>> counted = tn.survey(table, "vote", epsilon=2.0, trust="aggregators", seed=1)
     >>> counted.estimate["no"].low < 0.75 < counted.estimate["no"].high
     True
@@ -199,6 +214,11 @@ def survey(
     groups = group_columns("by", by, columns)
     given_labels = by_column("labels", labels, columns)
     given_bounds = by_column("bounds", bounds, columns)
+    _arguments.instance("joint", joint, bool, "True or False")
+    if joint and len(columns) < 2:
+        raise InvalidValueError("joint is of several columns, and column names one")
+    if joint and given_bounds:
+        raise InvalidValueError("joint is of columns of answers: bounds are of numbers")
     numbers = all(name in given_bounds for name in columns)
     _arguments.choice("method", method, tuple(MEAN_ESTIMATORS if numbers else ESTIMATORS))
     if quantiles is not None and not given_bounds:
@@ -212,7 +232,7 @@ def survey(
         trim=trim,
         group_by=groups,
     )
-    questions = {}
+    questions: dict[str, Question] = {}
     for name in columns:
         if name in given_labels and name in given_bounds:
             raise InvalidValueError("labels are of answers and bounds of numbers: give one of them")
@@ -225,6 +245,8 @@ def survey(
         else:
             answers, domain, found = answers.settled(name)
         questions[name] = question_of(answers, name, domain, probabilities, found)
+    if joint:
+        questions = together_of(questions)
     result = survey_columns(
         answers,
         questions,
@@ -236,7 +258,7 @@ def survey(
         parties=parties,
         seed=seed,
     )
-    if isinstance(result, SurveyResult) and not isinstance(column, str):
+    if isinstance(result, SurveyResult) and not (isinstance(column, str) or joint):
         return SurveyResults({columns[0]: result}, result.statement, left_out=result.left_out)
     return result
 
@@ -332,7 +354,8 @@ def _local(
             *about_aggregators(estimate, tally, part_of(epsilon, len(questions))),
             *about_histogram(estimate, question, scheme),
         )
-        lines = statement(name, oracle, scheme.epsilon, nodes=nodes, received=tally.received)
+        asked_for = question.asked(name)
+        lines = statement(asked_for, oracle, scheme.epsilon, nodes=nodes, received=tally.received)
         results[name] = SurveyResult(
             tally, estimate, name, answers.group_by, lines, notes, left_out=left_out
         )

@@ -20,15 +20,17 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import common_rate
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
-from turnout.errors import EstimatorError
+from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.draws import participants, weighted_choices
 from turnout.frequency.estimation.estimators import estimator_variance
+from turnout.frequency.joint import JointTable
 from turnout.mean.mechanism import mechanisms_of
 from turnout.participation import Bernoulli, Everyone, Participation
 from turnout.pipeline import Answers
 from turnout.pipeline.found import FoundAnswers
 from turnout.pipeline.in_memory import Columns, read_columns
 from turnout.planning.choice import choose_oracle
+from turnout.products import ProductDomain
 from turnout.surveying.numbers import Grid, NumberEstimate, NumberGroups
 
 
@@ -82,6 +84,14 @@ class Question(ABC):
         """Estimate from a tally, or from that of all groups."""
         return tally.estimate(method)
 
+    def columns(self, name: str) -> Mapping[str, Domain | Bounds]:
+        """Say which columns are read, and what can be answered in each."""
+        return {name: self.domain}
+
+    def asked(self, name: str) -> str:
+        """Name what was asked for people."""
+        return repr(name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SharesOf(Question):
@@ -98,6 +108,25 @@ class SharesOf(Question):
         counts = np.full(self.domain.size, max(nodes // self.domain.size, 1), np.uint64)
         variances = estimator_variance(self.randomizer(epsilon), overall, true_counts=counts)
         return float(variances.mean()) / int(counts.sum()) ** 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharesTogether(SharesOf):
+    """How often each combination of answers to several questions is given."""
+
+    domain: ProductDomain
+
+    def randomizer(self, epsilon: float) -> Any:
+        """Make the joint table, with the oracle of least error in it."""
+        return JointTable(epsilon, self.domain)
+
+    def columns(self, name: str) -> Mapping[str, Domain | Bounds]:
+        """Say which columns are read, and what can be answered in each."""
+        return self.domain.columns
+
+    def asked(self, name: str) -> str:
+        """Name the questions."""
+        return f"{', '.join(map(repr, self.domain.columns))} together"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +204,29 @@ def question_of(
     return SpreadOf(domain=domain, grid=grid, probabilities=quantiles)
 
 
+def together_of(questions: Mapping[str, Question]) -> dict[str, Question]:
+    """Ask for the combinations of the answers to several questions; the name has all of theirs.
+
+    Raises
+    ------
+    InvalidValueError
+        If one is of numbers, there are fewer than two, or too many combinations.
+    """
+    domains = {}
+    for name, question in questions.items():
+        if not isinstance(question, SharesOf):
+            raise InvalidValueError(
+                f"joint is of columns of answers, and {name!r} is one of numbers"
+            )
+        domains[name] = question.domain
+    together = SharesTogether(
+        domain=ProductDomain(domains),
+        labels_of_data=any(each.labels_of_data for each in questions.values()),
+        cautions=tuple(caution for each in questions.values() for caution in each.cautions),
+    )
+    return {" × ".join(domains): together}
+
+
 def read(answers: Answers, questions: Mapping[str, Question]) -> Columns:
     """Read the answers of all columns.
 
@@ -183,8 +235,14 @@ def read(answers: Answers, questions: Mapping[str, Question]) -> Columns:
     EstimatorError
         If there are none.
     """
-    found = read_columns(answers, {name: each.domain for name, each in questions.items()})
+    domains: dict[str, Domain | Bounds] = {}
+    for name, question in questions.items():
+        domains |= question.columns(name)
+    found = read_columns(answers, domains)
     refuse_no_rows(found.groups.size, found.left_out)
+    [first, *_] = questions.values()
+    if isinstance(first, SharesTogether):
+        found = replace(found, codes=(first.domain.combined(found.codes),))
     return found
 
 

@@ -16,6 +16,7 @@ from turnout.bounds import Bounds
 from turnout.collecting.groups.apart import EstimatesOfGroups
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.distribution import DistributionQuantile
+from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.ordered import HierarchicalCollection
 from turnout.frequency.ordered.levels import HierarchicalEstimate, HierarchicalTally
@@ -84,10 +85,19 @@ class Grid:
         """The points."""
         return np.linspace(self.bounds.low, self.bounds.high, self.size)
 
+    @property
+    def domain(self) -> Domain:
+        """The points as answers: whole numbers, or numbers of few digits."""
+        points = self.points
+        if not (points % 1).any():
+            return Domain(points.astype(np.int64).tolist())
+        plain = [float(f"{point:.6g}") for point in points.tolist()]
+        return Domain(plain if len(set(plain)) == len(plain) else points.tolist())
+
     def collection(self, epsilon: float) -> HierarchicalCollection:
-        """Make the histogram of a privacy parameter."""
+        """Make the histogram of a privacy parameter; its answers are the points."""
         return HierarchicalCollection(
-            epsilon, self.size, fanout=self.size if self.size <= _FLAT else 4
+            epsilon, self.domain, fanout=self.size if self.size <= _FLAT else 4
         )
 
     def codes(self, values: Floats, seed: int | None) -> Integers:
@@ -177,10 +187,11 @@ class NumberEstimate(WithIntervals):
             If an argument is not between 0 and 1.
         """
         found = self.histogram.quantile(probability, level)
+        codes = self.histogram.domain.encode([found.label, found.low, found.high]).tolist()
         low, high = self.grid.bounds.low, self.grid.bounds.high
         points, step = self.grid.points, self.grid.step
         if self.grid.whole:
-            place, margin = points[found.label], 0.0  # type: ignore[call-overload]
+            place, margin = points[codes[0]], 0.0
         else:
             # Up to a point lie those whose number is at most half a step beyond it, on average.
             shares = np.concatenate([[0.0], self.histogram.monotone])
@@ -190,8 +201,8 @@ class NumberEstimate(WithIntervals):
             part = (found.probability - shares[first - 1]) / rise
             place, margin = ends[first - 1] + part * (ends[first] - ends[first - 1]), step
         limits = (
-            max(low, float(points[found.low]) - margin),  # type: ignore[call-overload]
-            min(high, float(points[found.high]) + margin),  # type: ignore[call-overload]
+            max(low, float(points[codes[1]]) - margin),
+            min(high, float(points[codes[2]]) + margin),
         )
         return DistributionQuantile(found.probability, float(place), *limits, level=found.level)
 

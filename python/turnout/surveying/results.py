@@ -17,6 +17,7 @@ from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.products import questions_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +38,7 @@ class SurveyResult(WithGroups):
     estimate
         The estimate of it, with everything that it can do.
     column
-        The column of the answers.
+        The column of the answers; of several together their names, ``"sex × vote"``.
     by
         The columns of the groups.
     statement
@@ -68,6 +69,10 @@ class SurveyResult(WithGroups):
     @property
     def _group_columns(self) -> tuple[str, ...]:
         return self.by
+
+    @property
+    def _label_columns(self) -> tuple[str, ...]:
+        return self.estimate._label_columns  # type: ignore[no-any-return]
 
     def to_records(
         self,
@@ -285,6 +290,10 @@ class ShareGroups(EstimatesOfGroups[FrequencyEstimate]):
         """The answers."""
         [first, *_] = self.values()
         return first.domain
+
+    @property
+    def _label_columns(self) -> tuple[str, ...]:
+        return questions_of(self.domain)
 
     def clip_intervals(self) -> ShareGroups:
         """Cut the intervals of all groups to [0, 1]."""

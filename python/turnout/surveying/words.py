@@ -14,6 +14,7 @@ from turnout.collecting.left_out import LeftOut
 from turnout.frequency.ordered import HierarchicalCollection
 from turnout.mean.mechanism import mechanisms_of
 from turnout.pipeline import Answers
+from turnout.products import questions_of
 from turnout.surveying.local import Question, Scheme, SpreadOf
 from turnout.surveying.numbers import NumberEstimate
 
@@ -33,11 +34,11 @@ def _times(ratio: Fraction) -> str:
 
 
 def statement(
-    column: str, randomizer: Any, epsilon: float, *, nodes: int, received: int
+    asked: str, randomizer: Any, epsilon: float, *, nodes: int, received: int
 ) -> tuple[str, ...]:
     """Say what was done to a column, and what epsilon means."""
     return (
-        f"{nodes:,} people have an answer in {column!r} and {received:,} reported, each through "
+        f"{nodes:,} people have an answer in {asked} and {received:,} reported, each through "
         f"{_through(randomizer)} at epsilon {epsilon!r}.",
         "Whatever a person answered, no report is more than "
         f"{_times(randomizer.realized_ratio)} times as likely as under another answer: that "
@@ -86,9 +87,11 @@ def about_seed(seed: int | None) -> Iterator[str]:
 def about_labels(question: Question) -> Iterator[str]:
     """Say that labels were taken from the data, and what is odd about them."""
     if question.labels_of_data:
+        several = questions_of(question.domain)
+        which = f"labels of {', '.join(several)}" if several else f"{question.domain.size:,} labels"
         yield (
-            f"The {question.domain.size:,} labels are those of the data and are taken to be "
-            "public; labels (--labels) states them."
+            f"The {which} are those of the data and are taken to be public; labels (--labels) "
+            "states them."
         )
     yield from question.cautions
 

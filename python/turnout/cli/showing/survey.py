@@ -1,0 +1,137 @@
+"""Shows what a survey gives: a column as other commands show its kind, and several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from turnout.cli.running import output
+from turnout.cli.showing.estimates import Shown, Wish, print_told, show, show_estimate
+from turnout.cli.tables import print_json, printable
+from turnout.collecting.keys import shown_part
+from turnout.reporting.frequencies import telling_shares
+from turnout.reporting.telling import Row, Told, json_group, json_record
+from turnout.reporting.words import decimals, limits, percent, rounded
+from turnout.surveying import (
+    NumberEstimate,
+    NumberGroups,
+    ShareGroups,
+    SurveyResult,
+    SurveyResults,
+)
+
+
+def show_survey(result: SurveyResult | SurveyResults, wish: Wish) -> None:
+    """Print what was done, and a table for each column."""
+    console = output()
+    console.print(result.explain(), markup=False, highlight=False)
+    for name, one in _each(result).items():
+        console.print()
+        if isinstance(result, SurveyResults):
+            console.print(printable(name), style="bold", markup=False, highlight=False)
+        for part in _shown(one, wish).below:
+            part(console) if callable(part) else console.print(part)
+
+
+def print_survey(result: SurveyResult | SurveyResults, wish: Wish) -> None:
+    """Print the object of ``--json``."""
+    records = {
+        name: {**_shown(one, wish).make_record(), "notes": list(one.notes)}
+        for name, one in _each(result).items()
+    }
+    if isinstance(result, SurveyResult):
+        print_json(records[result.column])
+        return
+    whole = {
+        "statement": list(result.statement),
+        "notes": list(result.notes),
+        "left_out": result.left_out.to_dict(),
+    }
+    print_json({**whole, "columns": records})
+
+
+def _each(result: SurveyResult | SurveyResults) -> Mapping[str, SurveyResult]:
+    return {result.column: result} if isinstance(result, SurveyResult) else result
+
+
+def _shown(result: Any, wish: Wish) -> Shown:
+    """Show a column as other commands show its kind."""
+    estimate = result.estimate
+    if isinstance(estimate, (NumberEstimate, NumberGroups)):
+        return Shown(
+            lambda: _numbers(result, wish),
+            result.to_arrow,
+            [],
+            [lambda console: print_told(console, _told(result, wish.level), wish)],
+            result.plot,
+        )
+    if result.mechanism is None:
+        return show(result.tally, wish)
+    kind = telling_shares(estimate.domain)
+    if isinstance(estimate, ShareGroups):
+        return Shown(
+            lambda: _share_groups(result, wish),
+            result.to_arrow,
+            [],
+            [lambda console: print_told(console, kind.told(estimate, wish), wish)],
+            result.plot,
+        )
+    shown = show_estimate(estimate, wish, kind, [])
+    guarantee = {"guarantee": str(result.mechanism.guarantee)}
+    return replace(shown, make_record=lambda: {**shown.make_record(), **guarantee})
+
+
+def _numbers(result: Any, wish: Wish) -> dict[str, Any]:
+    tally = result.tally
+    return {
+        "column": result.column,
+        "level": wish.level,
+        "nodes": tally.nodes,
+        "received": tally.received,
+        "left_out": tally.left_out.to_dict(),
+        "plan": tally.plan.to_dict(),
+        "estimates": [json_record(each) for each in result.to_records(wish.level)],
+    }
+
+
+def _told(result: Any, level: float) -> Told:
+    """Tell mean and quantiles."""
+    records = result.to_records(level)
+    digits = decimals(each["standard_error"] for each in records if each["standard_error"])
+    rows = []
+    for each in records:
+        value, error = (
+            "" if each[name] is None else rounded(each[name], digits)
+            for name in ("value", "standard_error")
+        )
+        cells = [each["statistic"], value, error, limits(each["low"], each["high"], digits)]
+        group = tuple(map(shown_part, each.get("group", {}).values()))
+        rows.append(Row(cells, group, each.get("received"), each.get("reason")))
+    head = ["statistic", "value", "std. error", f"{percent(level)} interval"]
+    return Told("Mean and quantiles", head, rows, 1, result.by)
+
+
+def _share_groups(result: Any, wish: Wish) -> dict[str, Any]:
+    groups = [
+        {
+            "group": json_group(dict(zip(result.by, key, strict=True))),
+            "nodes": one.nodes,
+            "received": one.received,
+            "left_out": one.left_out.to_dict(),
+            "plan": result.mechanism[key].to_dict(),
+            "guarantee": str(result.mechanism[key].guarantee),
+        }
+        for key, one in result.estimate.items()
+    ]
+    return {
+        "column": result.column,
+        "level": wish.level,
+        "simultaneous": wish.simultaneous,
+        "nodes": sum(group["nodes"] for group in groups),
+        "received": sum(group["received"] for group in groups),
+        "left_out": result.left_out.to_dict(),
+        "epsilon": next(iter(result.mechanism.values())).epsilon,
+        "groups": groups,
+        **telling_shares(result.estimate.domain).values(result.estimate, wish),
+    }
