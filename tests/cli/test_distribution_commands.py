@@ -53,7 +53,7 @@ def test_a_column_goes_from_a_file_to_quantiles_and_a_page(
         assert median["low"] <= 7.4 <= median["high"]
         assert len(answer["estimates"]) == 48
     assert turnout("report", tally, "-o", page).exit_code == 0
-    assert "Half of all people asked are estimated to have a number up to" in page.read_text()
+    assert "Half of all people who count are estimated to have a number up to" in page.read_text()
 
 
 def test_groups_have_quartiles_of_their_own(slept: Path, tmp_path: Path, turnout: Run) -> None:

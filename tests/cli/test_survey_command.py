@@ -81,7 +81,7 @@ def test_several_columns_and_numbers_are_shown_a_table_each(tmp_path: Path, turn
     shares = {each["label"]: each["frequency"] for each in found["columns"]["vote"]["estimates"]}
     assert shares["no"] == result["vote"].estimate["no"].frequency
     shown = " ".join(turnout(*options).stdout.split())
-    assert "3,000 answered one of them, drawn at random" in shown
+    assert "3,000 reported one of them, drawn at random" in shown
     assert "median" in shown
     grouped = ("survey", path, "-c", "age", "-e", 2, "--bounds", "0:100", "--by", "region")
     assert turnout(*grouped, "--quantiles", ".5,.9").stdout.count("90 % quantile") == 2
