@@ -12,6 +12,7 @@ import numpy as np
 from turnout._label_texts import missing_texts
 from turnout._types import Bytes, Floats, Integers, Truths
 from turnout.bounds import Bounds
+from turnout.collecting.group_values import needs_look
 from turnout.collecting.left_out import LeftOut
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.participation import Personalized
@@ -205,6 +206,26 @@ class Answers(AskedColumns):
                 )
             return self._found.persons
 
+    # Groups -----------------------------------------------------------------------------------
+
+    def check_groups(self) -> None:
+        """Read the columns of groups that can hold what is no group, and refuse it.
+
+        Before a job begins: a job that has parts cannot go on with other rows. A source that can
+        be read only once is looked at as its blocks are read.
+
+        Raises
+        ------
+        InvalidValueError
+            If a row has a value that no group can have, or there are too many groups in a block.
+        """
+        types = self.source.schema
+        looked_at = [name for name in self.group_by if needs_look(types.field(name).type)]
+        if not looked_at or not self.source.repeatable:
+            return
+        for block in self.source.blocks(looked_at, categories=frozenset(looked_at)):
+            self._groups(Rows(block.read(), block.start), looked_at)
+
     # Blocks -----------------------------------------------------------------------------------
 
     def blocks(self, domain: Asked | None = None, skip: Container[int] = ()) -> Iterator[Block]:
@@ -375,14 +396,20 @@ class Answers(AskedColumns):
             return stated[column]  # type: ignore[no-any-return]
         return "drop" if "drop" in (*self.rules.values(), stated.get(None)) else None
 
-    def _groups(self, rows: Rows) -> GroupIndex | None:
+    def _groups(self, rows: Rows, columns: Sequence[str] | None = None) -> GroupIndex | None:
         if not self.group_by:
             return None
         texts = missing_texts(more=self.missing_values)
-        rules = {name: self._group_rule(name) for name in self.group_by}
+        rules = {name: self._group_rule(name) for name in columns or self.group_by}
         labels = {name: None if rule == "drop" else rule for name, rule in rules.items()}
         return groups_of(
-            rows.table, labels, self.max_groups, self.source.name, texts, trim=self.trim
+            rows.table,
+            labels,
+            max_groups=self.max_groups,
+            name=self.source.name,
+            missing_values=texts,
+            rows=rows.text,
+            trim=self.trim,
         )
 
     def _without_group(self, groups: GroupIndex, rows: Rows, unanswered: Truths) -> Truths:

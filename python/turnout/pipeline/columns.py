@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -16,6 +16,8 @@ from turnout import _arguments
 from turnout._arrays import to_numpy
 from turnout._extras import require
 from turnout._types import Array, Integers
+from turnout.collecting.group_values import Unfit, group_values, needs_look, stored_type
+from turnout.collecting.keys import plain_part
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 _SHOWN: Final = 5
@@ -45,13 +47,14 @@ def rows_have(number: int) -> str:
 
 
 def factors(
-    column: Any, name: str, *, keep_times: bool = False
+    column: Any, name: str, *, of_groups: bool = False
 ) -> Iterator[tuple[list[Any], Array]]:
     """Reduce an Arrow column, chunk by chunk, to distinct values and the position of each row's.
 
     The last of the distinct values is None; nulls point at it. Some may be there twice, or not
     occur. Chunks with the same dictionary give the same list. Values of types that are no plain
-    ones come as text (dates, decimals), but for dates and moments that are to be kept.
+    ones come as text (dates, decimals); of groups dates and moments stay what they are, and what
+    no group can be comes as :class:`Unfit`.
     """
     pa = require("pyarrow", "cli")
     dictionary, values = None, [None]
@@ -62,9 +65,10 @@ def factors(
             continue
         if dictionary is None or not dictionary.equals(array.dictionary):
             dictionary = array.dictionary
-            times = pa.types.is_date(dictionary.type) or pa.types.is_timestamp(dictionary.type)
-            kept = dictionary if keep_times and times else plain(pa, dictionary, name)
-            values = [*listed(kept, name), None]
+            if of_groups and needs_look(dictionary.type):
+                values = [*group_values(dictionary), None]
+            else:
+                values = [*listed(plain(pa, dictionary, name), name), None]
         indices = array.indices
         if indices.type == pa.uint64():
             # Before release 2 NumPy counts no such numbers.
@@ -152,13 +156,12 @@ class GroupIndex:
 def group_type(stored: Any) -> Any:
     """Tell the Arrow type in which the groups of a column of some type are stored."""
     pa = require("pyarrow", "cli")
-    types = pa.types
-    if types.is_dictionary(stored):
-        stored = stored.value_type
+    types, stored = pa.types, stored_type(stored)
     if types.is_timestamp(stored):
         return pa.timestamp("us", None if stored.tz is None else "UTC")
     kinds = {
         pa.bool_(): types.is_boolean,
+        pa.uint64(): types.is_uint64,
         pa.int64(): types.is_integer,
         pa.float64(): types.is_floating,
         pa.date32(): types.is_date,
@@ -176,20 +179,22 @@ def group_label(column: str, stored: Any, label: Any) -> Any:
     """
     pa, kind = require("pyarrow", "cli"), group_type(stored)
     try:
-        return pa.scalar(label).cast(kind).as_py()
-    except pa.ArrowException as error:
+        value = plain_part("missing", pa.scalar(label).cast(kind).as_py())
+    except (pa.ArrowException, InvalidValueError) as error:
         raise _arguments.invalid(
             f"missing[{column!r}] must be 'drop' or a group, of the type {kind}", label
         ) from error
+    return value
 
 
 def groups_of(
     table: Any,
     columns: Mapping[str, Any],
+    *,
     max_groups: int,
     name: str,
-    missing_values: Container[str] = (),
-    *,
+    missing_values: Container[str],
+    rows: Callable[[Array], str],
     trim: bool = False,
 ) -> GroupIndex:
     """Index the groups of the rows of a table.
@@ -205,19 +210,24 @@ def groups_of(
         What messages call the source.
     missing_values
         Texts that stand for a missing value, beside nulls and NaN.
+    rows
+        Names the rows at some positions.
     trim
         Whether white space around texts is taken off.
 
     Raises
     ------
     InvalidValueError
-        If there are more groups.
+        If there are more groups, or a value that no group can have: a date or moment that Python
+        has not, or an infinite number.
     """
     code = np.zeros(table.num_rows, np.int64)
     keys: list[tuple[Any, ...]] = [()] if table.num_rows else []
     for column, label in columns.items():
         place = f"{name}: column {column!r}"
-        values, index = _values(table.column(column), place, missing_values, label, trim=trim)
+        values, index = _values(
+            table.column(column), place, missing_values, label, rows, trim=trim
+        )
         code = code * len(values) + index
         code, present = compact(code, len(keys) * len(values))
         if present.size > max_groups:
@@ -233,16 +243,18 @@ def groups_of(
 
 
 def _values(
-    column: Any, name: str, missing_values: Container[str], label: Any, *, trim: bool
+    column: Any,
+    name: str,
+    missing_values: Container[str],
+    label: Any,
+    rows: Callable[[Array], str],
+    *,
+    trim: bool,
 ) -> tuple[list[Any], Array]:
     """List the values that occur in a column, in order of first appearance, and each row's."""
-    pa = require("pyarrow", "cli")
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        column = column.cast(pa.timestamp("us", kind.tz))
     position: dict[Any, int] = {}
     parts = []
-    for values, places in factors(column, name, keep_times=True):
+    for values, places in factors(column, name, of_groups=True):
         index, present = compact(places.astype(np.int64, copy=False), len(values))
         each = (values[place] for place in present.tolist())
         if trim:
@@ -253,7 +265,15 @@ def _values(
         )
         parts.append(target[index] if present.size else index)
     keys = [value[1] for value in position]
-    return keys or [label], np.concatenate([np.empty(0, np.int64), *parts])
+    every = np.concatenate([np.empty(0, np.int64), *parts])
+    for place, key in enumerate(keys):
+        if isinstance(key, Unfit):
+            wrong = np.flatnonzero(every == place)
+            raise InvalidValueError(
+                f"{name}: {rows_have(wrong.size)} {key.what} ({rows(wrong)}), which is no group; "
+                f"{key.instead}"
+            )
+    return keys or [label], every
 
 
 def _group_key(value: Any, missing_values: Container[str], label: Any) -> tuple[type, Any]:

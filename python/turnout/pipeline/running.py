@@ -358,6 +358,7 @@ def open_job(
     described = {**answers.describe(), "part_blocks": PART_BLOCKS}
     job = Job.read(folder)
     if job is None:
+        answers.check_groups()
         content, answers = content_of(answers, noise)
         job = Job(folder, secrets.token_hex(16), plan, described, noise, content)
         job.begin()

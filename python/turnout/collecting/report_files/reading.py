@@ -16,6 +16,7 @@ from turnout._extras import require
 from turnout._files import open_regular
 from turnout._seal import verify_seal
 from turnout._types import Array, Bytes, Floats, Integers
+from turnout.collecting.group_values import Unfit, group_values
 from turnout.collecting.keys import Key, plain_part
 from turnout.collecting.randomizer import Randomizer
 from turnout.collecting.report_files.containers import (
@@ -440,5 +441,8 @@ def _encoded(column: Any, name: str) -> tuple[list[Any], Integers]:
     codes = to_numpy(encoded.indices.fill_null(len(encoded.dictionary)))
     used, index = np.unique(codes, return_inverse=True)
     values = pa.concat_arrays([encoded.dictionary, pa.nulls(1, encoded.dictionary.type)])
-    distinct = [plain_part(name, value) for value in values.take(pa.array(used)).to_pylist()]
-    return distinct, index.reshape(-1).astype(np.int64)
+    distinct = group_values(values.take(pa.array(used)))
+    for value in distinct:
+        if isinstance(value, Unfit):
+            raise CorruptDataError(f"column {name!r} holds {value.what}, which is no group")
+    return [plain_part(name, value) for value in distinct], index.reshape(-1).astype(np.int64)
