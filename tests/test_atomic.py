@@ -237,3 +237,23 @@ def test_reports_that_are_not_to_replace_others_leave_them(tmp_path: Path) -> No
     with pytest.raises(FileExistsError):
         ReportWriter(path, plan, replace=False)
     assert (path.read_text(), list(tmp_path.iterdir())) == ("first", [path])
+
+
+def test_what_is_called_before_a_file_appears_sees_it_whole_and_can_prevent_it(tmp_path):
+    path, seen = tmp_path / "a", []
+
+    def look():
+        [temporary] = tmp_path.iterdir()
+        seen.append((path.exists(), temporary.read_text()))
+
+    def refuse():
+        raise OSError("not now")
+
+    with atomic_write(path, before=look) as temporary:
+        temporary.write_text("whole")
+    assert seen == [(False, "whole")]
+    assert path.read_text() == "whole"
+    with pytest.raises(OSError, match="not now"), atomic_write(path, before=refuse) as temporary:
+        temporary.write_text("other")
+    assert path.read_text() == "whole"
+    assert list(tmp_path.iterdir()) == [path]

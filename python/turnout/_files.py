@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -100,7 +100,11 @@ def refuse_special(status: os.stat_result, path: str | os.PathLike[str]) -> None
 
 @contextlib.contextmanager
 def atomic_write(
-    path: str | os.PathLike[str], *, replace: bool = True, private: bool = False
+    path: str | os.PathLike[str],
+    *,
+    replace: bool = True,
+    private: bool = False,
+    before: Callable[[], object] | None = None,
 ) -> Iterator[Path]:
     """Write a file beside its final place and move it there once it is complete.
 
@@ -121,6 +125,9 @@ def atomic_write(
         file is kept.
     private
         Whether a new file can be read by its owner only, from its first moment on.
+    before
+        Is called when the file is whole and on the disk, right before it appears. If it raises, the
+        file does not appear.
 
     Yields
     ------
@@ -168,6 +175,8 @@ def atomic_write(
             if mode is not None:
                 temporary.chmod(mode)
             _synchronise_file(temporary)
+            if before is not None:
+                before()
             if replace:
                 temporary.replace(target)
             elif not _publish(temporary, target):
@@ -176,7 +185,7 @@ def atomic_write(
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
-    _synchronise_folder(target.parent)
+    synchronise_folder(target.parent)
 
 
 @contextlib.contextmanager
@@ -256,8 +265,8 @@ def _synchronise_file(path: Path) -> None:
             raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
-def _synchronise_folder(folder: Path) -> None:
-    """Make the rename itself durable where the system can; the bytes are safe already."""
+def synchronise_folder(folder: Path) -> None:
+    """Make a rename in a folder durable where the system can; the bytes are safe already."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -312,5 +321,59 @@ def turn(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def presence(folder: str | os.PathLike[str]) -> Iterator[Callable[[], bool]]:
+    """Let others know that this one uses a folder; a process that dies does so no more.
+
+    Parameters
+    ----------
+    folder
+        A folder that exists. Several may use it at once.
+
+    Yields
+    ------
+    callable
+        Ends the use, and says whether nobody else uses the folder now. If so, whoever comes waits
+        until the block ends. Where the file system or the system (Windows) has no such locks, it
+        says that nobody does.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, presence(folder) as last:
+    ...     with presence(folder) as other:
+    ...         print(last(), other())
+    False True
+    """
+    try:
+        import fcntl  # noqa: PLC0415 (not on every system)
+    except ImportError:  # pragma: no cover
+        yield lambda: True
+        return
+
+    def locked(how: int) -> bool:
+        try:
+            fcntl.flock(descriptor, how)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # No locks here, as on some file systems of a network.
+            return True
+        return True
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        locked(fcntl.LOCK_SH)
+        # Who is refused this lock has lost the other one.
+        yield lambda: locked(fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:
         os.close(descriptor)

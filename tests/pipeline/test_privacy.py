@@ -25,8 +25,7 @@ from turnout.collecting.report_files import read_reports
 from turnout.pipeline import BLOCK, PseudonymKey, processing, running, scan, scanning, sources
 from turnout.pipeline.columns import digested
 from turnout.pipeline.encoding import EncodedBlock
-from turnout.pipeline.job import STATE_FOLDER
-from turnout.pipeline.processing import JobNoise, collect_block, randomize_block
+from turnout.pipeline.processing import STATE_FOLDER, JobNoise, collect_block, randomize_block
 from turnout.pipeline.sources.frames import StreamSource
 
 DOMAIN = tn.Domain(["no", "yes"])
@@ -338,7 +337,7 @@ def test_an_unfinished_job_holds_no_answers_and_no_identifiers(
     state = state_of(folder)
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
     assert key._secret.hex() not in state.read_text()
-    assert {each.name for each in state.parent.iterdir()} == {"job.json"}
+    assert {each.name for each in state.parent.iterdir()} == {"begun", "job.json"}
     for each in folder.glob("**/*"):
         if each.is_file():
             assert b"person-" not in each.read_bytes()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import turnout as tn
-from turnout import errors
+from turnout import _files, errors
 from turnout.pipeline import Job, processing, running, scanning, sources
 
 DOMAIN = tn.Domain(["no", "yes"])
@@ -92,32 +93,153 @@ def test_a_part_that_may_have_been_taken_away_keeps_the_job(tmp_path, monkeypatc
     assert Job.read(folder) is not None
 
 
-def test_a_job_that_goes_on_is_never_withdrawn(tmp_path, monkeypatch):
-    """Its first run may have written parts that are not there any more."""
-    table = pa.table({"answer": ["no", "yes"] * 5})
-    folder = tmp_path / "reports"
-    answers = tn.pipeline.scan(table, "answer")
+def failing(monkeypatch, error, when="randomize_block"):
+    """Let the making of each block of reports end in an error."""
 
-    def fail(error, *_):
+    def fail(*_args, **_options):
         raise error
 
-    monkeypatch.setattr(
-        processing.PartTask, "write", lambda *given: fail(OSError(28, "No space left"), *given)
-    )
-    with pytest.raises(OSError, match="No space"):
-        tn.pipeline.randomize(answers, ORACLE, folder)
+    monkeypatch.setattr(processing, when, fail)
+
+
+@pytest.mark.parametrize("kind", ["file", "table"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device"),
+        OverflowError("date value out of range"),
+        MemoryError(),
+        KeyboardInterrupt(),
+        SystemExit(1),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("resumed", [False, True])
+def test_any_exception_before_the_first_part_withdraws_the_job(
+    tmp_path, monkeypatch, kind, error, resumed
+):
+    table, folder = pa.table({"answer": ["no", "yes"] * 5}), tmp_path / "reports"
+    pq.write_table(table, tmp_path / "answers.parquet")
+    data = table if kind == "table" else tmp_path / "answers.parquet"
+    answers = tn.pipeline.scan(data, "answer")
+    if resumed:
+        # As a run that was killed left it.
+        running.open_job(answers, ORACLE, folder)
+        (folder / ".part-00000.parquet.0123.tmp").write_bytes(b"PAR1")
+    with monkeypatch.context() as patched:
+        failing(patched, error)
+        with pytest.raises(type(error)):
+            tn.pipeline.randomize(answers, ORACLE, folder, resume=resumed)
+    assert list(folder.iterdir()) == []
+    assert tn.pipeline.randomize(answers, ORACLE, folder).totals.nodes == 10
+
+
+def test_a_full_disk_at_the_end_of_the_first_part_withdraws_the_job(tmp_path, monkeypatch):
+    """A disk may say that it is full only when the bytes are forced to it."""
+    answers = tn.pipeline.scan(pa.table({"answer": ["no", "yes"] * 5}), "answer")
+    works = _files._synchronise_file
+
+    def full(path):
+        if "part-" in path.name:
+            raise OSError(28, "No space left on device")
+        works(path)
+
+    monkeypatch.setattr(_files, "_synchronise_file", full)
+    with pytest.raises(OSError, match=r"No space left on device: .*part-00000.parquet'"):
+        tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports")
+    assert list((tmp_path / "reports").iterdir()) == []
+
+
+def test_the_secret_of_a_withdrawn_job_is_written_over(tmp_path, monkeypatch):
+    answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
+    job, _, _ = running.open_job(answers, ORACLE, folder)
+    os.link(folder / "_turnout" / "job.json", tmp_path / "kept.json")
+    failing(monkeypatch, OSError("late"))
+    with pytest.raises(OSError, match="late"):
+        tn.pipeline.randomize(answers, ORACLE, folder, resume=True)
+    assert job.noise.key.hex() not in (tmp_path / "kept.json").read_text()
+
+
+def test_a_job_that_had_a_part_is_never_withdrawn(tmp_path, monkeypatch):
+    """Its first run may have written parts that are not there any more."""
+    folder = tmp_path / "reports"
+    answers = tn.pipeline.scan(pa.table({"answer": ["no", "yes"] * 5}), "answer")
+    with monkeypatch.context() as patched:
+        failing(patched, KeyboardInterrupt(), "synchronise_folder")
+        with pytest.raises(KeyboardInterrupt):
+            tn.pipeline.randomize(answers, ORACLE, folder)
     before = Job.read(folder)
-    assert before is not None
-    with pytest.raises(errors.InvalidValueError, match="it has no reports yet"):
+    assert [path.name for path in folder.iterdir()] == ["_turnout"]
+    with pytest.raises(errors.InvalidValueError, match="before anybody saw them; other"):
         tn.pipeline.randomize(answers, ORACLE, folder)
-    monkeypatch.setattr(
-        processing.PartTask,
-        "write",
-        lambda *given: fail(errors.InvalidValueError("refused"), *given),
-    )
+    failing(monkeypatch, errors.InvalidValueError("refused"))
     with pytest.raises(errors.InvalidValueError, match="refused"):
         tn.pipeline.randomize(answers, ORACLE, folder, resume=True)
-    assert Job.read(folder) == before
+    assert Job.read(folder) == before is not None
+
+
+def test_a_job_without_a_part_says_so(tmp_path):
+    answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
+    running.open_job(answers, ORACLE, folder)
+    with pytest.raises(errors.InvalidValueError, match="it has no reports yet"):
+        tn.pipeline.randomize(answers, ORACLE, folder)
+
+
+def test_no_part_appears_of_a_job_that_was_withdrawn(tmp_path):
+    """Whoever writes a part of it still, be it on another machine, ends in an error."""
+    answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
+    job, task, answers = running.open_job(answers, ORACLE, folder)
+
+    def blocks():
+        for block in answers.blocks(ORACLE.domain):
+            yield answers.encoded(block, ORACLE.domain)
+        assert job.withdraw()
+
+    with pytest.raises(FileNotFoundError):
+        task.write(0, blocks(), job.noise)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_job_that_noted_a_part_as_it_was_withdrawn_stays(tmp_path, monkeypatch):
+    answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
+    job, task, _ = running.open_job(answers, ORACLE, folder)
+    rename = Path.rename
+
+    def noted(self, target):
+        if self.name == "_turnout":
+            task._begun()
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", noted)
+    assert not job.withdraw()
+    assert Job.read(folder) == job
+
+
+def test_of_two_that_go_on_the_one_that_fails_leaves_the_job_to_the_other(tmp_path):
+    answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
+    job, _, _ = running.open_job(answers, ORACLE, folder)
+    with job.at_work():
+        with pytest.raises(KeyboardInterrupt), job.at_work():
+            raise KeyboardInterrupt
+        assert Job.read(folder) == job
+    with pytest.raises(KeyboardInterrupt), job.at_work():
+        raise KeyboardInterrupt
+    assert Job.read(folder) is None
+    with pytest.raises(errors.InvalidValueError, match="has withdrawn it"), job.at_work():
+        pass
+
+
+def test_a_secret_that_cannot_be_erased_is_warned_of(tmp_path, monkeypatch, caplog):
+    answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
+    failing(monkeypatch, OSError("late"))
+
+    def fails(*_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(OSError, match="late"):
+        tn.pipeline.randomize(answers, ORACLE, folder)
+    assert "its secret could not be erased" in caplog.text
 
 
 def test_a_part_that_is_gone_for_good_is_said_so(tmp_path):

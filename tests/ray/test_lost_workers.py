@@ -164,6 +164,31 @@ def test_worker_that_always_dies_leaves_a_job_to_go_on_with(
     assert len(again) == len(written(untroubled()))
 
 
+def test_a_job_that_ends_before_its_first_part_is_withdrawn(
+    ray: Any, trouble: ModuleType, tmp_path: Path
+) -> None:
+    marks, folder = tmp_path / "marks", tmp_path / "reports"
+    marks.mkdir()
+    with pytest.raises(OSError, match="the disk is broken"):
+        randomize(source(trouble, marks, "failing", range(100)), folder)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["file", "data set"])
+def test_days_that_are_no_group_are_refused_before_the_job_begins(
+    ray: Any, tmp_path: Path, kind: str
+) -> None:
+    days = pa.array([0] * (ROWS - 1) + [10**7], pa.int32()).cast(pa.date32())
+    rows = table().set_column(1, "day", days)
+    pq.write_table(rows, tmp_path / "answers.parquet")
+    data = ray.data.from_arrow(rows) if kind == "data set" else tmp_path / "answers.parquet"
+    with pytest.raises(InvalidValueError, match=r"1 row has a date outside .* \(row 3,050\)"):
+        randomize(data, tmp_path / "reports")
+    assert not (tmp_path / "reports").exists()
+    with pytest.raises(InvalidValueError, match=r"1 row has a date outside .* \(row 3,050\)"):
+        tn.ray.collect(data, "answer", ORACLE, HALF, group_by="day")
+
+
 def test_job_changes_between_one_machine_and_a_cluster(
     ray: Any, trouble: ModuleType, untroubled: Any, tmp_path: Path
 ) -> None:

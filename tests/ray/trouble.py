@@ -67,13 +67,13 @@ def before_publication(mark: str) -> None:
 
 def after_publication(mark: str) -> None:
     """Die when the file has appeared, before anybody is told."""
-    synchronise = _files._synchronise_folder
+    synchronise = _files.synchronise_folder
 
     def dying(folder: Path) -> None:
         die(mark)
         synchronise(folder)
 
-    _files._synchronise_folder = dying
+    _files.synchronise_folder = dying
 
 
 class TroubledSource(Source):

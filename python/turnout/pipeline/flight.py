@@ -59,8 +59,6 @@ class Executor:
         If ``workers`` is not from 1 to 1024.
     """
 
-    #: Whether the work is done in this process.
-    here: bool = True
     #: How many workers there can be.
     most: int = 1024
     #: Blocks that are tallied together.

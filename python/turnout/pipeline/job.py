@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
+import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from turnout import _arguments
 from turnout._documents import check_version, parsed
-from turnout._files import atomic_write, read_bytes
+from turnout._files import atomic_write, presence, read_bytes
 from turnout._secrets import HiddenBytes
 from turnout.collecting.left_out import LeftOut
 from turnout.collecting.plan import Plan
@@ -34,9 +36,10 @@ from turnout.errors import (
     PlanMismatchError,
     UnsupportedVersionError,
 )
-from turnout.pipeline.processing import JobNoise, Totals
+from turnout.pipeline.processing import STATE_FOLDER, JobNoise, Totals, begun_path
 
-STATE_FOLDER: Final = "_turnout"
+_LOGGER = logging.getLogger(__name__)
+
 _STATE: Final = "job.json"
 _FORMAT: Final = "turnout-job"
 #: Another one also where the same key would give other reports: parts are made again from it.
@@ -85,6 +88,11 @@ class Job:
         """Whether all parts are there."""
         return self.parts is not None
 
+    @property
+    def begun(self) -> bool:
+        """Whether a part is there, or was there and may have been seen."""
+        return begun_path(self.folder).exists() or any(self.folder.glob("part-*"))
+
     def begin(self) -> None:
         """Write the state of a new job to its folder, which has none.
 
@@ -113,7 +121,7 @@ class Job:
         except BaseException:
             # Nothing has begun: the folder stays free.
             with contextlib.suppress(OSError):
-                (folder / STATE_FOLDER).rmdir()
+                _erase(folder / STATE_FOLDER)
             raise
 
     @classmethod
@@ -187,21 +195,65 @@ class Job:
         for part in sorted(self.folder.glob("part-*.parquet"))[:1]:
             path = self.folder / STATE_FOLDER / _STATE
             path.chmod(stat.S_IMODE(part.stat().st_mode))
+        begun_path(self.folder).unlink(missing_ok=True)
         return done
 
-    def withdraw(self) -> None:
-        """Undo :meth:`begin` of a job of which no part was ever written, and erase the secret.
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Work on the job; an exception of any kind withdraws it if no part has ever appeared.
 
-        A job that has a part after all, because somebody else went on with it, stays.
+        While somebody else works on it, it stays: the last one withdraws it.
+
+        Raises
+        ------
+        InvalidValueError
+            If another run has just withdrawn the job.
         """
-        if any(self.folder.glob("part-*")):
-            return
+        with contextlib.ExitStack() as stack:
+            try:
+                last = stack.enter_context(presence(self.folder / STATE_FOLDER))
+                there = Job.read(self.folder)
+            except FileNotFoundError:
+                there = None
+            if there is None or there.name != self.name:
+                raise InvalidValueError(
+                    f"the job in {str(self.folder)!r} cannot go on: another run of it, which ended "
+                    "before its first part was there, has withdrawn it; begin again"
+                )
+            try:
+                yield
+            except BaseException:
+                if last():
+                    self._withdraw_quietly()
+                raise
+
+    def _withdraw_quietly(self) -> None:
+        try:
+            if self.withdraw():
+                _LOGGER.info("job %s: ended before its first part, and withdrawn", self.name)
+        except OSError as error:
+            _LOGGER.warning("job %s: its secret could not be erased: %s", self.name, error)
+
+    def withdraw(self) -> bool:
+        """Undo :meth:`begin` of a job no part of which ever appeared, and erase the secret.
+
+        Returns
+        -------
+        bool
+            Whether that was done. A job that has a part, or had one that was taken away, stays.
+        """
+        state = self.folder / STATE_FOLDER
+        if self.begun:
+            return False
+        # No part appears without the state's folder: what is not noted by now never will be.
+        aside = self.folder / f".{STATE_FOLDER}.{secrets.token_hex(8)}"
+        state.rename(aside)
+        if (aside / begun_path(self.folder).name).exists():
+            aside.rename(state)
+            return False
         self._tidy()
-        path = self.folder / STATE_FOLDER / _STATE
-        with path.open("r+b") as file:
-            _overwrite(file)
-        path.unlink()
-        path.parent.rmdir()
+        _erase(aside)
+        return True
 
     def _tidy(self) -> None:
         """Remove what was left behind by whoever was killed while it wrote a part.
@@ -248,6 +300,16 @@ def _without_data(answers: Mapping[str, Any]) -> dict[str, Any]:
 
 def _described(noise: JobNoise) -> dict[str, Any]:
     return {"seed": noise.seed} if noise.key is None else {"key": noise.key.hex()}
+
+
+def _erase(folder: Path) -> None:
+    """Remove the folder of a state, and write over the secret in it."""
+    path = folder / _STATE
+    with contextlib.suppress(FileNotFoundError):
+        with path.open("r+b") as file:
+            _overwrite(file)
+        path.unlink()
+    folder.rmdir()
 
 
 def _overwrite(file: BinaryIO) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._extras import require
+from turnout._files import synchronise_folder
 from turnout._secrets import HiddenBytes
 from turnout._types import Array, Bytes, Floats, Integers
 from turnout.collecting.groups.counting import tally_by_group
@@ -262,6 +263,9 @@ def _drawing(
     return taking_part, noise.block(block.index)
 
 
+#: The folder of a job's state, in that of its reports.
+STATE_FOLDER: Final = "_turnout"
+
 #: Blocks of a part: some eight million rows.
 PART_BLOCKS: Final = 8
 
@@ -275,6 +279,11 @@ def part_path(folder: Path, number: int) -> Path:
     'part-00007.parquet'
     """
     return folder / f"part-{number:05d}.parquet"
+
+
+def begun_path(folder: Path) -> Path:
+    """Tell which file says that a part of a job may have been seen, be it gone now."""
+    return folder / STATE_FOLDER / "begun"
 
 
 @dataclass(frozen=True)
@@ -376,7 +385,12 @@ class PartTask:
                 }
 
         with ReportWriter(
-            path, self.plan, group_types=kinds, pseudonyms=self.pseudonyms, replace=alone
+            path,
+            self.plan,
+            group_types=kinds,
+            pseudonyms=self.pseudonyms,
+            replace=alone,
+            before=None if alone else self._begun,
         ) as writer:
             # A block is written while the next one is read and randomized.
             for _ in in_flight(lambda columns: writer.add(**columns), made(), workers=1):
@@ -390,6 +404,13 @@ class PartTask:
                 part=part,
                 left_out=sums.totals.left_out,
             )
+
+    def _begun(self) -> None:
+        """Note that a part is about to appear: from now on the job cannot be withdrawn."""
+        path = begun_path(self.folder)
+        if not path.exists():
+            path.touch()
+            synchronise_folder(path.parent)
 
     def find(self, number: int) -> Header | None:
         """Read what the file of a part says; None if there is no file.

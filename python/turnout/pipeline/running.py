@@ -21,16 +21,17 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import file_format, write_reports
 from turnout.collecting.report_files.header import OWN_COLUMNS
 from turnout.collecting.reports import Reports
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.metrics import observe
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers
 from turnout.pipeline.columns import group_type
 from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.flight import Executor, Part
-from turnout.pipeline.job import STATE_FOLDER, Job
+from turnout.pipeline.job import Job
 from turnout.pipeline.processing import (
     PART_BLOCKS,
+    STATE_FOLDER,
     JobNoise,
     PartTask,
     Totals,
@@ -87,8 +88,9 @@ def randomize(
     appears whole or not at all. A job that was killed goes on with ``resume=True``: parts that are
     there are kept, and the others are drawn from the secret that the job began with, so that
     nobody is ever randomized twice. The secret stands in the folder, for its owner only, until the
-    job is complete; until then keep the folder as safe as the answers. A job whose answers are
-    refused before its first part is written leaves the folder free for another try.
+    job is complete; until then keep the folder as safe as the answers. A job that ends before
+    its first part is there, by an error or by Ctrl-C, is withdrawn: its secret is erased, and the
+    folder is free for another try.
 
     Parameters
     ----------
@@ -162,52 +164,46 @@ def run_job(
     resume: bool,
 ) -> ReportSet:
     """Do what :func:`randomize` does, wherever the work is done."""
-    new = not resume or Job.read(_folder(output)) is None
     job, task, answers = open_job(
         answers, oracle, output, participation=participation, seed=seed, resume=resume
     )
     if task is None:
         return open_reports(job.folder)
+    with job.at_work():
+        parts, total = _made(executor, job, task, answers)
+        job.finished(parts, total)
+    _LOGGER.info("job %s: complete, %d parts", job.name, parts)
+    return open_reports(job.folder)
+
+
+def _made(executor: Executor, job: Job, task: PartTask, answers: Answers) -> tuple[int, Totals]:
+    """Make all parts of a job; say how many there are, and what was done."""
     _LOGGER.info("job %s: randomizing %s into %s", job.name, answers.name, job.folder)
     assert job.noise is not None
     hidden = Secrets.of(job.noise, answers.pseudonym_key)
     # Other machines have other working folders.
     writing = _Writing(answers.with_key(None), replace(task, folder=job.folder.absolute()))
     parts, total = 0, Totals()
-    try:
-        answers.persons(progress=executor.progress)
-        work = executor.results(writing, _parts(answers, task), hidden)
-        with contextlib.closing(work) as each:
-            number = number_of_parts(answers, PART_BLOCKS)
-            for part, made in track(each, "randomizing", executor.progress, number):
-                executor.wait_for(part_path(task.folder, part.number))
-                if part.blocks is not None:
-                    observe_rows(made)
-                    observe("part_written", rows=made.rows, reports=made.reports)
-                _LOGGER.debug("part %d: %d reports", part.number, made.reports)
-                parts, total = parts + 1, total + made
-    except TurnoutError:
-        # Nobody was randomized: once the answers or options are right the same folder will do.
-        if new and executor.here and not writing.begun:
-            job.withdraw()
-            _LOGGER.info("job %s: refused before its first part, and withdrawn", job.name)
-        raise
-    job.finished(parts, total)
-    _LOGGER.info("job %s: complete, %d parts", job.name, parts)
-    return open_reports(job.folder)
+    answers.persons(progress=executor.progress)
+    work = executor.results(writing, _parts(answers, task), hidden)
+    with contextlib.closing(work) as each:
+        number = number_of_parts(answers, PART_BLOCKS)
+        for part, made in track(each, "randomizing", executor.progress, number):
+            executor.wait_for(part_path(task.folder, part.number))
+            if part.blocks is not None:
+                observe_rows(made)
+                observe("part_written", rows=made.rows, reports=made.reports)
+            _LOGGER.debug("part %d: %d reports", part.number, made.reports)
+            parts, total = parts + 1, total + made
+    return parts, total
 
 
 @dataclass(frozen=True, eq=False)
 class _Writing:
-    """How a part of a job is written.
-
-    ``begun`` gets the number of each part whose answers were all taken, and which may be there: of
-    those that are written in this process.
-    """
+    """How a part of a job is written."""
 
     answers: Answers
     task: PartTask
-    begun: list[int] = field(default_factory=list)
 
     def __call__(self, hidden: Secrets, part: Part) -> Totals:
         answers, task = hidden.unlocked(self.answers), self.task
@@ -222,16 +218,10 @@ class _Writing:
                 path = part_path(task.folder, part.number)
                 raise CorruptDataError(f"{path}: was there and is gone")
         else:
-            blocks = self._encoded(answers, part.number, part.blocks)
+            domain = task.plan.domain
+            blocks = (answers.encoded(block, domain) for block in part.blocks)
             header = task.write(part.number, blocks, hidden.noise)
         return Totals.of_header(header)
-
-    def _encoded(
-        self, answers: Answers, number: int, blocks: Iterable[Block]
-    ) -> Iterator[EncodedBlock]:
-        for block in blocks:
-            yield answers.encoded(block, self.task.plan.domain)
-        self.begun.append(number)
 
 
 def _parts(answers: Answers, task: PartTask) -> Iterator[Part]:
@@ -364,7 +354,7 @@ def open_job(
         job.begin()
     elif not resume:
         state = "is complete" if job.complete else "is unfinished: resume goes on with it"
-        empty = not job.complete and not any(folder.glob("part-*"))
+        empty = not (job.complete or job.begun)
         raise InvalidValueError(
             f"output: {str(folder)!r} holds a job, which {state}. To randomize the same persons "
             "again would cost each of them epsilon once more, unless all files of the first time "

@@ -157,7 +157,6 @@ class Cluster(Executor):
         If ``workers`` is not from 1 to 100,000.
     """
 
-    here = False
     most = 100_000
     #: Some four million rows.
     stretch = 4

@@ -7,6 +7,7 @@ import inspect
 import os
 import secrets
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal
@@ -151,6 +152,9 @@ class ReportWriter:
         Whether each report comes with a pseudonym.
     replace
         Whether a file at ``path`` is replaced; otherwise it stays, and is an error.
+    before
+        Is called when the file is whole, right before it appears. If it raises, the file does not
+        appear.
 
     Raises
     ------
@@ -185,6 +189,7 @@ class ReportWriter:
         group_types: dict[str, Any] | None = None,
         pseudonyms: bool = False,
         replace: bool = True,
+        before: Callable[[], object] | None = None,
     ) -> None:
         pa, parquet = require("pyarrow", "cli"), require("pyarrow.parquet", "cli")
         self._path, self._plan, self._pseudonyms = path, plan, pseudonyms
@@ -203,7 +208,9 @@ class ReportWriter:
         # writes: at a second Ctrl-C nothing is awaited.
         self._lock = threading.Lock()
         self._stack = contextlib.ExitStack()
-        self._temporary = self._stack.enter_context(atomic_write(path, replace=replace))
+        self._temporary = self._stack.enter_context(
+            atomic_write(path, replace=replace, before=before)
+        )
         try:
             # A page for each few rows, where Arrow has such a limit, makes files larger and slower
             # to read; a page is bounded by its bytes.
