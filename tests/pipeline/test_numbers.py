@@ -110,7 +110,7 @@ def test_groups_hold_the_numbers_of_their_own_nodes(tmp_path: Path) -> None:
     for key, mean in (("DE", 10.0), ("FR", 90.0)):
         assert estimate[key].interval(1 - 1e-6).contains(mean)
     table = estimate.to_arrow(simultaneous="sidak")
-    assert table.column_names[:5] == ["country", "nodes", "received", "coordinate", "mean"]
+    assert table.column_names[:5] == ["country", "nodes", "received", "left_out", "coordinate"]
     assert table["low"].to_pylist()[0] < 10.0 < table["high"].to_pylist()[0]
     axes = estimate.plot()
     assert [text.get_text() for text in axes.get_yticklabels()] == ["DE", "FR"]

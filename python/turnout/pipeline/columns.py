@@ -225,9 +225,7 @@ def groups_of(
     keys: list[tuple[Any, ...]] = [()] if table.num_rows else []
     for column, label in columns.items():
         place = f"{name}: column {column!r}"
-        values, index = _values(
-            table.column(column), place, missing_values, label, rows, trim=trim
-        )
+        values, index = _values(table.column(column), place, missing_values, label, rows, trim=trim)
         code = code * len(values) + index
         code, present = compact(code, len(keys) * len(values))
         if present.size > max_groups:
