@@ -516,7 +516,7 @@ DECODERS: dict[str, Decoder] = {
     ),
     "ledger": Decoder(canonical(LEDGER.to_dict()), in_ledger, ta.PrivacyLedger.from_json, in_text),
     "ledger file": Decoder(
-        canonical(LEDGER.to_dict()), in_ledger, through_a_file(ta.PrivacyLedger.load), in_text
+        canonical(LEDGER.to_dict()), in_ledger, through_a_file(ta.PrivacyLedger.read), in_text
     ),
     "job": Decoder(canonical(JOB), plain, through_a_file(read_job, "_turnout/job.json")),
     "done job": Decoder(canonical(DONE), plain, through_a_file(read_job, "_turnout/job.json")),

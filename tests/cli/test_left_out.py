@@ -62,6 +62,18 @@ def test_a_survey_says_how_many_it_lost_and_asks_none_of_the_rest(
     assert not stated.left_out
 
 
+@pytest.mark.parametrize("joint", [False, True])
+def test_the_tally_that_a_survey_writes_says_it_on_its_page(
+    survey_file: Path, tmp_path: Path, turnout: Run, joint: bool
+) -> None:
+    tally, page = tmp_path / "a.tally", tmp_path / "page.html"
+    together = ("--joint", "region") if joint else ()
+    shown = said(turnout("survey", survey_file, *OPTIONS, *together, "-o", tally))
+    assert "9,000 rows were read. Left out: 4,126 without an answer." in shown
+    said(turnout("report", tally, "-o", page))
+    assert "<dd>4,126 without an answer</dd>" in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("groups", [(), ("--group-by", "region")])
 @pytest.mark.parametrize("target", ["reports.parquet", "reports"])
 def test_what_a_job_drops_is_on_the_page(

@@ -300,7 +300,9 @@ def test_nodes_that_speak_for_several_people(grid_of: Make) -> None:
     tally = collect_frequencies(grid_of(nodes), PLAN, most_answers=60)
     assert tally.nodes == 101
     assert 0 < tally.received < 101
-    assert collect_frequencies(grid_of(nodes), PLAN, most_answers=59).nodes == 41
+    assert not tally.left_out
+    fewer = collect_frequencies(grid_of(nodes), PLAN, most_answers=59)
+    assert (fewer.nodes, fewer.left_out) == (41, tn.LeftOut(unanswered=1))
 
 
 def test_whatever_one_node_sends_the_collection_goes_on(grid_of: Make) -> None:
@@ -313,7 +315,8 @@ def test_whatever_one_node_sends_the_collection_goes_on(grid_of: Make) -> None:
         return answer
 
     nodes = [answering(1)] * 3 + [attacking(data) for data in HOSTILE]
-    assert collect_frequencies(grid_of(nodes), PLAN, most_answers=40).nodes == 3
+    tally = collect_frequencies(grid_of(nodes), PLAN, most_answers=40)
+    assert (tally.nodes, tally.left_out.unanswered) == (3, len(HOSTILE))
 
 
 def test_a_collection_without_replies_is_empty(grid_of: Make) -> None:
@@ -321,4 +324,4 @@ def test_a_collection_without_replies_is_empty(grid_of: Make) -> None:
         return Message(Error(5, "lost"), reply_to=message)
 
     tally = collect_frequencies(grid_of([failed]), PLAN)
-    assert (tally.nodes, tally.received) == (0, 0)
+    assert (tally.nodes, tally.received, tally.left_out.unanswered) == (0, 0, 1)

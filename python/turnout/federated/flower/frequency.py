@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from logging import INFO, WARNING
 from typing import Any
 
@@ -22,6 +23,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from turnout import Domain, FrequencyEstimate, Plan, Reports, Tally, _arguments, _seeds
 from turnout.accounting.values import positive
+from turnout.collecting.left_out import LeftOut
 from turnout.collecting.randomizer import tell_improbable
 from turnout.errors import (
     CorruptDataError,
@@ -151,8 +153,8 @@ def collect_frequencies(
     Returns
     -------
     turnout.Tally
-        Of the nodes that replied; those that failed or did not come in time are left out, as nodes
-        that were not there.
+        Of the nodes that replied; those that failed or did not come in time are in its ``left_out``
+        alone.
 
     Raises
     ------
@@ -179,13 +181,14 @@ def collect_frequencies(
         pieces[node] = _reports(plan, reply, most)
 
     records.taken(grid.send_and_receive(messages, timeout=limit), take)
+    left_out = LeftOut(unanswered=max(len(nodes) - len(pieces), 0))
     if not pieces:
         zeros = np.zeros(plan.domain.size, plan.oracle.support_dtype)
-        return Tally(plan, zeros, received=0, nodes=0)
+        return Tally(plan, zeros, received=0, nodes=0, left_out=left_out)
     reports = Reports.concatenate(pieces.values())
     tell_improbable(plan.oracle, reports.codes)
     tally: Tally = plan.oracle.tally(reports)
-    return tally
+    return replace(tally, left_out=left_out)
 
 
 def frequency_server_app(
