@@ -311,6 +311,17 @@ def test_several_columns_are_panels_of_one_picture() -> None:
         grouped.plot()
 
 
+def test_groups_that_aggregators_counted_are_panels_with_limits_that_hold_together() -> None:
+    result = tn.survey(table(2000), "vote", epsilon=1.0, by="region", trust="aggregators", seed=1)
+    figure = result.plot(simultaneous="bonferroni")
+    titles = [axes.get_title(loc="left").partition(":")[0] for axes in figure.axes]
+    assert titles == ["N", "S"]
+    # Six intervals hold at once: each is of a higher level.
+    words = [text.get_text() for text in figure.axes[0].get_legend().texts]
+    assert any("99.17 % intervals" in text for text in words)
+    pyplot.close(figure)
+
+
 def test_several_columns_are_named_by_column() -> None:
     data = table(200)
     for wrong, error, message in (

@@ -256,6 +256,59 @@ def test_a_joint_table_goes_from_the_columns_to_shares_of_one_among_another(
     assert expected.to_arrow().column_names[:2] == ["region", "vote"]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("-c", "vote", "--by", "region"),
+        ("-c", "age", "--bounds", "0:100"),
+        ("-c", "vote", "-c", "age", "--mean", "age=0:100", "--clip"),
+        ("-c", "vote", "--trust", "aggregators"),
+        ("-c", "region", "--joint", "vote"),
+    ],
+    ids="".join,
+)
+def test_a_survey_writes_its_page(
+    options: tuple[str, ...], working_folder: Path, turnout: Any
+) -> None:
+    table(3000).write_csv("in.csv")
+    start = ("survey", "in.csv", *options, "-e", 2, "--seed", 1)
+    plain = turnout(*start)
+    result = turnout(*start, "--report", "a.html", "--title", "A question?", "--interval", 0.9)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.endswith("The page: a.html\n")
+    page = Path("a.html").read_text(encoding="utf-8")
+    assert "<h1>A question?</h1>" in page
+    assert "To publish" in page
+    assert "90 % interval" in page
+    # Everything that the survey says of itself is on the page or in its own words there.
+    notes = page.partition("What else to know")[2]
+    assert "Made with a seed: fit for tests only" in notes
+    again = turnout(*start, "--report", "a.html")
+    assert again.exit_code == 1
+    assert "is there already" in again.stderr
+    assert turnout(*start, "--report", "a.html", "--overwrite").exit_code == 0
+    assert sorted(working_folder.iterdir()) == [
+        working_folder / "a.html",
+        working_folder / "in.csv",
+    ]
+    assert plain.exit_code == 0
+
+
+def test_the_tally_and_the_page_are_of_the_same_reports(working_folder: Path, turnout: Any) -> None:
+    table(3000).write_csv("in.csv")
+    both = ("-o", "vote.tally", "--report", "survey.html")
+    assert turnout("survey", "in.csv", "-c", "vote", "-e", 2, *both).exit_code == 0
+    assert (
+        turnout("report", "vote.tally", "-o", "tally.html", "--title", "A survey of vote").exit_code
+        == 0
+    )
+    sentences = [
+        Path(name).read_text(encoding="utf-8").partition("Estimated shares")[2].partition("</p>")[0]
+        for name in ("survey.html", "tally.html")
+    ]
+    assert sentences[0] == sentences[1] != ""
+
+
 def test_aggregators_count_combinations_of_answers(tmp_path: Path, turnout: Any) -> None:
     path = tmp_path / "a.csv"
     data = table(4000)
@@ -276,7 +329,10 @@ def test_aggregators_count_combinations_of_answers(tmp_path: Path, turnout: Any)
         (("-c", "age", "--joint", "region"), 2, "--joint: goes with one --column"),
         (("--joint", "age", "--mean", "0:100"), 2, "have no bounds or mean"),
         (("--trust", "aggregators", "-o", "a.tally"), 2, "--output: is for a tally of reports"),
-        (("--overwrite",), 2, "--overwrite: needs --output"),
+        (("--overwrite",), 2, "--overwrite: needs --output or --report"),
+        (("--title", "Vote?"), 2, "--title: needs --report"),
+        (("--report", "a.pdf"), 2, "a.pdf does not end in .html, .htm"),
+        (("--report", "nowhere/a.html"), 1, "nowhere: no such folder"),
         (("-o", "a.csv"), 2, "turnout estimate makes a table of it"),
         (("-o", "a.html"), 2, "turnout report a page"),
         (("-o", "nowhere/a.tally"), 1, "nowhere: no such folder"),

@@ -10,7 +10,9 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from turnout._extras import require
 from turnout._files import atomic_write
+from turnout._progress import doing
 from turnout.cli import options
 from turnout.cli.answers import by_column, files_of, scanned, settled, stated_labels
 from turnout.cli.numbers import read_bounds
@@ -19,6 +21,7 @@ from turnout.cli.showing.estimates import Wish
 from turnout.cli.showing.survey import print_survey, show_survey
 from turnout.cli.tables import TABLE_SUFFIXES
 from turnout.errors import InvalidValueError
+from turnout.reporting import report as write_report
 from turnout.surveying import SurveyResult, SurveyResults
 from turnout.surveying.asking import QUANTILES, survey_columns
 from turnout.surveying.local import question_of, together_of
@@ -68,6 +71,11 @@ def survey(
     clip: options.Clip = False,
     top: options.Top = str(_TOP),
     target: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT")] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="PAGE", callback=options.ending_in(".html", ".htm")),
+    ] = None,
+    title: str | None = None,
     overwrite: Annotated[bool, typer.Option("--overwrite")] = False,
     as_json: options.AsJson = False,
     seed: options.Seed = None,
@@ -82,7 +90,8 @@ def survey(
 
     --output writes the tally, which turnout estimate, report and tally read: so that nobody is
     randomized again for another table or page. Of several columns OUT is a folder with a tally of
-    each.
+    each. --report writes the page for people, as turnout report does of a tally, with the sentence
+    to publish.
 
     Without --labels the labels are those of the data, which are then taken to be public.
 
@@ -95,6 +104,8 @@ def survey(
         turnout survey answers.csv -c vote -c age -e 2 --bounds age=0:120
 
         turnout survey answers.csv -c sex --joint vote -e 2 -o joint.tally
+
+        turnout survey answers.csv -c vote -e 1 --report vote.html --title "Your vote?"
 
     Parameters
     ----------
@@ -124,8 +135,12 @@ def survey(
         Make the level hold for many intervals at once.
     target
         File for the tally; of several columns a folder.
+    page
+        The page, a file ending in .html.
+    title
+        The heading of the page: the question that was asked.
     overwrite
-        Replace a tally that is there already.
+        Replace what is there already.
     """
     columns = [*column, *(joint or ())]
     options.refuse_if(
@@ -140,13 +155,22 @@ def survey(
         (
             target is not None and trust == "aggregators",
             "--output",
-            "is for a tally of reports, and aggregators get none",
+            "is for a tally of reports, and aggregators get none; --report writes the page",
         ),
-        (overwrite and target is None, "--overwrite", "needs --output"),
+        (title is not None and page is None, "--title", "needs --report"),
+        (
+            overwrite and target is None and page is None,
+            "--overwrite",
+            "needs --output or --report",
+        ),
     )
     files = {} if target is None else _files(target, column)
     if target is not None:
         _refuse_unwritable(target, files, sources, overwrite=overwrite)
+    if page is not None:
+        _refuse_unwritable(page, {"": page}, sources, overwrite=overwrite, what="page")
+        # Before anybody is randomized for a page that cannot be drawn.
+        require("matplotlib", "cli")
     given: dict[str, dict[str, Any]] = {
         "--labels": stated_labels(labels, labels_file, columns),
         "--bounds": by_column("--bounds", bounds, column, read_bounds),
@@ -198,12 +222,16 @@ def survey(
     if clip:
         result = result.clip_intervals()
     _write_tallies(result, files)
+    if page is not None:
+        with doing("writing the page"):
+            write_report(result, page, title=title, level=level, simultaneous=simultaneous, top=top)
     if as_json:
         print_survey(result, wish)
         return
     show_survey(result, wish)
-    for file in files.values():
-        output().print(f"\nThe tally: {file}", markup=False, soft_wrap=True)
+    written = [*(("tally", file) for file in files.values()), *((("page", page),) if page else ())]
+    for what, file in written:
+        output().print(f"\nThe {what}: {file}", markup=False, soft_wrap=True)
 
 
 def _files(target: Path, columns: Sequence[str]) -> dict[str, Path]:
@@ -233,14 +261,19 @@ def _files(target: Path, columns: Sequence[str]) -> dict[str, Path]:
 
 
 def _refuse_unwritable(
-    target: Path, files: Mapping[str, Path], sources: Sequence[str], *, overwrite: bool
+    target: Path,
+    files: Mapping[str, Path],
+    sources: Sequence[str],
+    *,
+    overwrite: bool,
+    what: str = "tally",
 ) -> None:
     """Refuse what cannot be written before anybody is randomized."""
     folder = target.parent
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "no such folder", str(folder))
     if len(files) == 1 and target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "a folder; name a file for the tally", str(target))
+        raise IsADirectoryError(errno.EISDIR, f"a folder; name a file for the {what}", str(target))
     if len(files) > 1 and target.exists() and not target.is_dir():
         raise NotADirectoryError(
             errno.ENOTDIR, "no folder, and each column has a tally", str(target)
@@ -248,7 +281,7 @@ def _refuse_unwritable(
     for file in files.values():
         options.refuse_overwriting_inputs(file, files_of(sources))
         if not overwrite:
-            options.refuse_drawing_again(file, "tally")
+            options.refuse_drawing_again(file, what)
 
 
 def _write_tallies(result: SurveyResult | SurveyResults, files: Mapping[str, Path]) -> None:

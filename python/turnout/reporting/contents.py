@@ -7,11 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from turnout import _arguments
-from turnout.collecting.groups.series import Series
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import time_column
-from turnout.collecting.left_out import LeftOut
-from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.joint.chosen import (
@@ -21,8 +18,9 @@ from turnout.frequency.joint.chosen import (
     question_of,
 )
 from turnout.products import questions_of
+from turnout.reporting.collected import Collected, OfReports
 from turnout.reporting.frequencies import SharesGivenOthers, telling_shares
-from turnout.reporting.telling import PEOPLE, Telling, Told, View, groups_of, telling
+from turnout.reporting.telling import Telling, Told, View, groups_of, telling
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,53 +69,30 @@ class Contents:
     ----------
     view
         How estimates are looked at.
-    tally
-        The tally of all groups.
-    grouped
-        The grouped tally, if it is one.
+    collected
+        What was collected, and how.
     parts
         The estimates.
     reason
         Why there is none of all people, if there is none.
+    heading
+        What stands above the estimates, where there are several of these.
     """
 
     view: View
-    tally: BaseTally
-    grouped: GroupedTally[Any] | None
+    collected: Collected
     parts: Sequence[Part]
-    reason: str | None
-
-    @property
-    def plan(self) -> Plan:
-        """The oracle and the participation."""
-        return self.tally.plan
-
-    @property
-    def left_out(self) -> LeftOut:
-        """How many rows and messages do not count."""
-        return self.tally.left_out
-
-    @property
-    def series(self) -> Series[Any] | None:
-        """The estimates over time, if there are any."""
-        return next((part.estimate for part in self.parts if part.name == "series"), None)
-
-    @property
-    def asked(self) -> list[int]:
-        """How many people were asked at each time: once if there is no time.
-
-        Who was asked at two times is in both numbers, and nobody knows how many those are.
-        """
-        series = self.series
-        if series is None:
-            return [self.tally.nodes]
-        numbers = [tally.nodes for tally in series.estimate.tally.values() if tally.nodes]
-        return numbers or [0]
+    reason: str | None = None
+    heading: str = ""
 
     def told(self, part: Part) -> Told:
         """Tell a part; people who are counted twice are not called so."""
-        people = PEOPLE if len(self.asked) == 1 else "all questions to people"
-        return part.kind.told(part.estimate, self.view, people)
+        return part.kind.told(part.estimate, self.view, self.collected.people)
+
+    def finding(self) -> str | None:
+        """Say what was found of all people, or else of the groups; None if nothing was."""
+        shown = [part for part in self.parts if part.name in ("estimate", "groups")]
+        return shown[0].kind.finding(shown[0].estimate, self.view) if shown else None
 
     @classmethod
     def of(cls, tally: BaseTally | GroupedTally[Any], view: View) -> Contents:
@@ -139,22 +114,25 @@ class Contents:
         wanted = question_of(total.oracle, view.given, view.of) if view.given else None
         if view.consistent:
             check_consistent(total.oracle)
+        kind = telling(total.plan)
         parts: list[Part] = []
         reason = None
         try:
             estimate = total.estimate(method)
             estimate = estimate.consistent() if view.consistent else estimate
-            parts += _of_all(estimate, telling(total.plan), view, wanted)
+            parts += _of_all(estimate, kind, view, wanted)
         except EstimatorError as error:
             if total.received:
                 raise
             reason = str(error)
-        if isinstance(tally, GroupedTally):
-            parts += _of_groups(tally, view)
-            return cls(view, total, tally, parts, reason)
-        if view.time is not None:
+        grouped = tally if isinstance(tally, GroupedTally) else None
+        if grouped is not None:
+            parts += _of_groups(grouped, view)
+        elif view.time is not None:
             raise InvalidValueError("time must name a column of groups: the tally is not grouped")
-        return cls(view, total, None, parts, reason)
+        series = next((part.estimate for part in parts if part.name == "series"), None)
+        collected = OfReports(total, grouped, series, kind, total.domain, method)
+        return cls(view, collected, parts, reason)
 
 
 def _of_all(estimate: Any, kind: Telling, view: View, wanted: str | None) -> Iterator[Part]:

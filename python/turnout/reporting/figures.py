@@ -15,9 +15,9 @@ from typing import Any
 from turnout._drawing import answered
 from turnout._extras import require
 from turnout._files import atomic_write
-from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.tally import BaseTally
+from turnout.reporting.collected import OfReports
 from turnout.reporting.contents import Contents, Part
+from turnout.reporting.documents import Document
 from turnout.reporting.telling import View
 
 #: The formats of a set of pictures: for print, for the web, for everything else.
@@ -35,14 +35,15 @@ def data_uri(contents: Contents, part: Part) -> str:
 def _drawing(contents: Contents, part: Part) -> Any:
     """Draw a part."""
     if part.grouped:
-        return part.estimate.plot(**contents.view.scope_of(part.estimate)).figure
+        return part.kind.draw_groups(part.estimate, contents.view)
     return _of_all(part.kind.draw(part.estimate, contents.view), contents)
 
 
 def _of_all(figure: Any, contents: Contents) -> Any:
     """Call what was counted at several times questions: nobody knows how many people they are."""
-    if len(contents.asked) > 1:
-        axes, tally = figure.axes[0], contents.tally
+    collected = contents.collected
+    if isinstance(collected, OfReports) and len(collected.asked) > 1:
+        axes, tally = figure.axes[0], collected.tally
         people = answered(tally.received, tally.nodes)
         questions = people.replace("people answered", "questions were answered")
         axes._left_title.set_text(axes.get_title("left").replace(people, questions))
@@ -54,7 +55,7 @@ def _of_all(figure: Any, contents: Contents) -> Any:
 
 
 def save_pictures(
-    tally: BaseTally | GroupedTally[Any],
+    tally: Any,
     folder: str | os.PathLike[str],
     *,
     method: str | None = None,
@@ -73,7 +74,7 @@ def save_pictures(
     Parameters
     ----------
     tally
-        What was collected: a tally of shares or means, or a grouped one.
+        What was collected, as for :func:`report`.
     folder
         Where to write; made if it is not there. Files of the same names are replaced.
     method, level, simultaneous, over, time, clip, given, of, marginal, consistent
@@ -83,7 +84,8 @@ def save_pictures(
     -------
     list of pathlib.Path
         The files: ``estimate``, ``conditional`` and ``marginal`` where they are asked for, and of a
-        grouped tally ``groups`` and ``series``, each with ``.pdf``, ``.svg`` and ``.png``.
+        grouped tally ``groups`` and ``series``, each with ``.pdf``, ``.svg`` and ``.png``. Of
+        several columns of a survey each begins with the number of its column, ``1-estimate``.
 
     Raises
     ------
@@ -115,17 +117,19 @@ def save_pictures(
         marginal=marginal,
         time=time,
     )
-    contents = Contents.of(tally, view)
+    shown = Document.of(tally, view).contents
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     written = []
-    for part in filter(attrgetter("drawn"), contents.parts):
-        with drawn(contents, part) as figure:
-            for kind in FORMATS:
-                path = place / f"{part.name}.{kind}"
-                with atomic_write(path) as temporary:
-                    figure.savefig(temporary, format=kind, dpi=200, metadata=_metadata(kind))
-                written.append(path)
+    for number, contents in enumerate(shown, 1):
+        begin = f"{number}-" if len(shown) > 1 else ""
+        for part in filter(attrgetter("drawn"), contents.parts):
+            with drawn(contents, part) as figure:
+                for kind in FORMATS:
+                    path = place / f"{begin}{part.name}.{kind}"
+                    with atomic_write(path) as temporary:
+                        figure.savefig(temporary, format=kind, dpi=200, metadata=_metadata(kind))
+                    written.append(path)
     return written
 
 

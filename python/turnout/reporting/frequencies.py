@@ -32,6 +32,7 @@ class Shares(Telling):
     """Tells frequencies: see :class:`turnout.reporting.telling.Telling`."""
 
     what: ClassVar[str] = "The share of each answer"
+    noise: ClassVar[str] = "The noise of the reports is taken out of the shares"
     of_a_group: ClassVar[str] = "Shares are of"
     together: ClassVar[Mapping[str, str]] = {
         "labels": "all answers of a group at once",
@@ -50,13 +51,22 @@ class Shares(Telling):
 
     def cells(self, record: Mapping[str, Any], digits: int) -> list[str]:
         """Write the share of an answer."""
+        error = record["standard_error"]
         return [
             label_words(record["label"]),
             *([] if "group" in record else [f"{round(record['count']):,}"]),
             percent(record["frequency"], digits),
-            percent(record["standard_error"], digits),
+            percent(error, digits) if math.isfinite(error) else "unknown",
             share_limits(record["low"], record["high"], digits),
         ]
+
+    found: ClassVar[str] = "Estimated shares"
+
+    def said(self, record: Mapping[str, Any], digits: Any) -> tuple[str, str, str]:
+        """Write an answer, its share and the limits."""
+        low, high = record["low"], record["high"]
+        share = percent(record["frequency"], digits)
+        return f"“{label_words(record['label'])}”", share, share_limits(low, high, digits)
 
     def digits(self, domain: Any, records: Sequence[Mapping[str, Any]]) -> int:
         """Show the median standard error with two digits."""
@@ -111,9 +121,9 @@ class Shares(Telling):
             )
         cut = ", cut to 0 and 1" if view.clip else ""
         return (
-            "The noise of the reports is taken out of the shares, so that a rare answer can come "
-            f"out below zero. Of intervals made like these, {percent(view.level)} hold the true "
-            f"share, for {scope} (method: {method}{cut}).{missed}"
+            f"{self.noise}, so that a rare answer can come out below zero. Of intervals made like "
+            f"these, {percent(view.level)} hold the true share, for {scope} (method: "
+            f"{method}{cut}).{missed}"
         )
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
@@ -239,6 +249,11 @@ class SharesOfQuestions(Shares):
     def cells(self, record: Mapping[str, Any], digits: int) -> list[str]:
         """Write the question before the answer."""
         return [record["attribute"], *super().cells(record, digits)]
+
+    def said(self, record: Mapping[str, Any], digits: Any) -> tuple[str, str, str]:
+        """Write the question before the answer."""
+        name, share, interval = super().said(record, digits)
+        return f"{record['attribute']}: {name}", share, interval
 
     def scope(self, domain: Any, simultaneous: str | None) -> str:
         """Say which answers hold together."""

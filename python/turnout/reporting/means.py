@@ -56,6 +56,14 @@ class Means(Telling):
             limits(record["low"], record["high"], digits),
         ]
 
+    found: ClassVar[str] = "Estimated mean"
+
+    def said(self, record: Mapping[str, Any], digits: Any) -> tuple[str, str, str]:
+        """Write a mean and its limits."""
+        name = f"coordinate {record['coordinate']}" if "coordinate" in record else ""
+        low, high = record["low"], record["high"]
+        return name, rounded(record["mean"], digits), limits(low, high, digits)
+
     def digits(self, domain: Any, records: Sequence[Mapping[str, Any]]) -> int | None:
         """Show every standard error with two digits."""
         return decimals(record["standard_error"] for record in records)
@@ -197,6 +205,14 @@ class Distributions(Means):
         mean, lower, median, upper = record["summary"]
         numbers = [rounded(each["value"], digits) for each in (mean, lower, median, upper)]
         return [*numbers[:3], limits(median["low"], median["high"], digits), numbers[3]]
+
+    found: ClassVar[str] = "Estimated distribution"
+
+    def said(self, record: Mapping[str, Any], digits: Any) -> tuple[str, str, str]:
+        """Write a number and its limits; of a group the median."""
+        each = record["summary"][2] if "summary" in record else record
+        name = _name(0.5 if "summary" in record else each["probability"])
+        return name, rounded(each["value"], digits), limits(each["low"], each["high"], digits)
 
     def digits(self, domain: Any, records: Sequence[Mapping[str, Any]]) -> int | None:
         """Tell neighbouring bins apart."""

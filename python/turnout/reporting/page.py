@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import platform
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from turnout import _arguments
 from turnout._files import atomic_write
-from turnout._version import __version__
-from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.keys import shown_part
-from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidValueError
+from turnout.reporting.collected import Rows
 from turnout.reporting.contents import Contents, Part
+from turnout.reporting.documents import Document
 from turnout.reporting.figures import data_uri
 from turnout.reporting.markup import (
     Markup,
@@ -32,17 +26,8 @@ from turnout.reporting.markup import (
     tag,
     void,
 )
-from turnout.reporting.telling import Row, Told, View, telling
-from turnout.reporting.words import (
-    METHODS,
-    epsilon_together,
-    file_size,
-    guarantee,
-    number,
-    participation,
-    percent,
-    rounded_up,
-)
+from turnout.reporting.telling import PEOPLE, Row, Told, View
+from turnout.reporting.words import METHODS, percent
 
 #: So many rows of a table are on the page; tables of more than so many are folded away.
 _ROWS, _UNFOLDED = 1000, 200
@@ -58,62 +43,42 @@ _WORDS = {
 }
 
 
-def header(contents: Contents, title: str) -> Markup:
+def header(document: Document, title: str) -> Markup:
     """Say what was collected."""
-    tally, plan = contents.tally, contents.plan
-    ratio = tally.received / tally.nodes if tally.nodes else 0.0
-    epsilon = f"ε = {rounded_up(plan.oracle.epsilon, 4)}"
-    name, value = telling(plan).asked(plan.domain)
-    # What is shorter stands large.
-    asked = sorted((name, value), key=len)
-    if name == "domain":
-        asked = [f"{plan.domain.size:,}", "possible answers"]
-    elif name == "questions":
-        questions = list(plan.domain.columns)
-        asked = [f"{len(questions):,}", f"questions: {', '.join(questions)}"]
-    cards = [
-        (f"{tally.nodes:,}", "people (nodes)"),
-        (f"{tally.received:,}", f"reports, {percent(ratio, 1)} of the people"),
-        asked,
-        (epsilon, "privacy of one report"),
-    ]
-    times = len(contents.asked)
-    if times > 1:
-        together = f"ε = {rounded_up(epsilon_together(plan, times), 4)}"
-        cards = [
-            (f"{max(contents.asked):,}", f"people at most at one of the {times:,} times"),
-            (f"{tally.nodes:,}", "questions to people, at all times together"),
-            (f"{tally.received:,}", f"reports, for {percent(ratio, 1)} of the questions"),
-            asked,
-            (together, f"privacy of who reports at all times; {epsilon} of one report"),
-        ]
-    series = contents.series
-    lead = f"A collection with local differential privacy: {participation(plan)}."
-    if contents.left_out:
-        lead = f"{lead} Left out, and in no number below: {contents.left_out}."
-    if series is not None and series.times:
-        first, last = shown_part(series.times[0]), shown_part(series.times[-1])
-        span = first if first == last else f"{first} to {last}"
-        lead = f"{lead} {series.time.capitalize()}: {span}."
-    items = (tag("li", tag("strong", value), tag("span", words)) for value, words in cards)
+    collected = document.collected
+    items = (
+        tag("li", tag("strong", value), tag("span", words)) for value, words in collected.cards()
+    )
     return tag(
         "header",
         tag("h1", title),
-        paragraph(lead, class_="lead"),
+        paragraph(collected.lead(), class_="lead"),
         tag("ul", *items, class_="figures"),
     )
 
 
-def estimates(contents: Contents) -> Markup:
-    """Show all estimates, or say why there is none of all people."""
-    sections = [_section(contents, part) for part in contents.parts]
+def estimates(contents: Contents, number: int = 0) -> Markup:
+    """Show all estimates, or say why there is none of all people.
+
+    Those of one of several columns have its heading and ``number``.
+    """
+    sections = [_section(contents, part, number) for part in contents.parts]
     if contents.reason is not None:
         missing = paragraph(f"There is no estimate: {contents.reason}.")
-        sections.insert(0, section("Estimates", missing, name="estimate"))
+        title = _titled(contents, "Estimates")
+        sections.insert(0, section(title, missing, name=_name("estimate", number)))
     return join(sections)
 
 
-def _section(contents: Contents, part: Part) -> Markup:
+def _name(name: str, number: int) -> str:
+    return f"{name}-{number}" if number else name
+
+
+def _titled(contents: Contents, title: str) -> str:
+    return f"{contents.heading}: {title}" if contents.heading else title
+
+
+def _section(contents: Contents, part: Part, number: int) -> Markup:
     """Show an estimate: a picture, a table, and what is said of both."""
     told = contents.told(part)
     numbers = _table(contents, told)
@@ -123,12 +88,12 @@ def _section(contents: Contents, part: Part) -> Markup:
         numbers = tag("details", tag("summary", "The numbers"), numbers, open=unfolded)
     picture = void("img", src=data_uri(contents, part), alt=part.alt) if part.drawn else ""
     return section(
-        part.title,
+        _titled(contents, part.title),
         paragraph(told.lead) if told.lead else "",
         tag("figure", picture) if picture else "",
         numbers,
-        _scope_note(contents) if part.grouped else paragraph(told.words, class_="note"),
-        name=part.name,
+        _scope_note(contents, part) if part.grouped else paragraph(told.words, class_="note"),
+        name=_name(part.name, number),
     )
 
 
@@ -136,7 +101,8 @@ def _table(contents: Contents, told: Told) -> Markup:
     """Make a table of the first rows, and say how many there would be."""
     if not told.rows:
         return paragraph("There are no groups.")
-    words = {**_WORDS, "count": "times held"} if len(contents.asked) > 1 else _WORDS
+    once = contents.collected.people == PEOPLE
+    words = _WORDS if once else {**_WORDS, "count": "times held"}
     columns = [words.get(name, name) for name in told.head]
     if told.rows[0].received is not None:
         columns.insert(told.names, "reports")
@@ -165,92 +131,61 @@ def _cells(row: Row, names: int, columns: int) -> list[object]:
     return [*row.group, *row.cells[:names], *received, *numbers]
 
 
-def _scope_note(contents: Contents) -> Markup:
-    kind, view, scope = telling(contents.plan), contents.view, "each interval by itself"
+def _scope_note(contents: Contents, part: Part) -> Markup:
+    kind, view, scope = part.kind, contents.view, "each interval by itself"
     if view.simultaneous is not None:
         scope = f"{kind.together[view.over]} ({METHODS[view.simultaneous]})"
+    once = contents.collected.people == PEOPLE
+    people = "the people" if once else "the questions to people"
     return paragraph(
-        f"{kind.of_a_group} {_people(contents)} of a group. {percent(view.level)} intervals, for "
-        f"{scope}.",
+        f"{kind.of_a_group} {people} of a group. {percent(view.level)} intervals, for {scope}.",
         class_="note",
     )
 
 
-def _people(contents: Contents) -> str:
-    return "the people" if len(contents.asked) == 1 else "the questions to people"
+def publication(document: Document, question: str | None) -> Markup:
+    """Write the sentence to publish: what was found, with intervals, and what it rests on."""
+    said = []
+    for contents in document.contents:
+        found = contents.finding()
+        if found:
+            head = f"{contents.heading}. " if contents.heading else ""
+            said.append(paragraph(f"{head}{found} {contents.collected.basis()}"))
+    if not said:
+        return Markup("")
+    if len(document.contents) > 1:
+        said.append(paragraph(document.collected.basis()))
+    if question is not None:
+        said.insert(0, paragraph(f"“{question}”"))
+    quoted = tag("blockquote", *said)
+    return section("To publish", quoted, name="publish")
 
 
-def promise(contents: Contents) -> Markup:
+def promise(document: Document) -> Markup:
     """Show the guarantee in plain words."""
-    names = contents.grouped.names if contents.grouped is not None else ()
-    words = guarantee(contents.plan, names, len(contents.asked))
-    statements = (tag("li", sentence) for sentence in words)
+    statements = (tag("li", sentence) for sentence in document.collected.statements())
     inside = tag("ul", *statements, class_="statements")
     return section("What protects the people", inside, name="guarantee")
 
 
-def facts_section(contents: Contents) -> Markup:
-    """Show who took part, and who was left out."""
-    tally, asked, left_out = contents.tally, contents.asked, contents.left_out
-    counted = "people who count" if len(asked) == 1 else "questions to people, at all times"
-    rows: list[tuple[object, object]] = [
-        (f"{counted} (nodes)", f"{tally.nodes:,}"),
-        ("left out, and in no other number", str(left_out)),
-    ]
-    if len(asked) > 1:
-        rows.append(("times", f"{len(asked):,}"))
-        rows.append(("people at one time, at most", f"{max(asked):,}"))
-    rows += [
-        ("participation", participation(contents.plan)),
-        ("reports received", f"{tally.received:,}"),
-        (
-            "people who did not report" if len(asked) == 1 else "questions without a report",
-            f"{tally.nodes - tally.received:,}",
-        ),
-    ]
-    if contents.grouped is not None:
-        empty = sum(1 for group in contents.grouped.values() if not group.received)
-        columns = ", ".join(contents.grouped.names)
-        rows.append((f"groups by {columns}", f"{len(contents.grouped):,}"))
-        if empty:
-            rows.append(("groups without a report", f"{empty:,}"))
-    return section("Who took part", definitions(rows), name="people")
+def notes_section(document: Document) -> Markup:
+    """Show what a reader should know besides."""
+    if not document.notes:
+        return Markup("")
+    inside = tag("ul", *(tag("li", note) for note in document.notes), class_="statements")
+    return section("What else to know", inside, name="notes")
 
 
-def cost(contents: Contents) -> Markup:
-    """Show what the reports cost."""
-    oracle, tally = contents.plan.oracle, contents.tally
-    bits = oracle.report_bits
-    rows = [
-        ("reports paid for", f"{tally.received:,}"),
-        ("size of a report", f"{bits:,} bits"),
-        ("size of all reports", file_size(tally.received * bits / 8)),
+def _definitions(title: str, rows: Rows, name: str) -> Markup:
+    """Show names and values; what is called a plan is a digest."""
+    shown = [
+        (what, tag("code", value) if "SHA-256" in str(what) else value) for what, value in rows
     ]
-    return section("What it cost", definitions(rows), name="cost")
-
-
-def making(contents: Contents) -> Markup:
-    """Show how the numbers were made, for those who check them."""
-    plan = contents.plan
-    rows: list[tuple[object, object]] = [
-        ("oracle", plan.oracle.name.replace("_", " ")),
-        (
-            "epsilon",
-            f"{number(plan.oracle.epsilon)} asked, {number(plan.oracle.realized_epsilon)} realised",
-        ),
-        *telling(plan).making(plan),
-        ("estimator", str(contents.view.method).replace("_", " ")),
-    ]
-    # Labels that no file can hold, such as dates, have no fingerprint.
-    with contextlib.suppress(InvalidTypeError):
-        rows.append(("plan (SHA-256)", tag("code", plan.fingerprint)))
-    versions = f"turnout {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
-    rows.append(("versions", versions))
-    return section("How it was made", definitions(rows), name="making")
+    return section(title, definitions(shown), name=name)
 
 
 def report(
-    tally: BaseTally | GroupedTally[Any],
+    tally: Any,
     path: str | os.PathLike[str],
     *,
     title: str | None = None,
@@ -276,13 +211,16 @@ def report(
     Parameters
     ----------
     tally
-        What was collected: a tally of shares or means, or a grouped one.
+        What was collected: a tally of shares or means, or a grouped one; the result of
+        :func:`turnout.survey`, of one column or of several; or that of a round of parties that add
+        up, :class:`turnout.distributed.RoundResult`.
     path
         Where to write: a file that ends in ``.html``. Its folder must exist.
     title
-        The heading: the question that was asked.
+        The heading: the question that was asked. It stands in what the page writes for a
+        publication too.
     method
-        The estimator, as in :meth:`turnout.Tally.estimate`.
+        The estimator, as in :meth:`turnout.Tally.estimate`; of a survey that of its result.
     level, simultaneous, over
         Of the intervals, as in :meth:`turnout.frequency.groups.GroupedEstimate.interval`.
     time
@@ -334,35 +272,41 @@ def report(
     view = View(
         method, level, simultaneous, over, order, top, clip, consistent, given, of, marginal, time
     )
-    contents = Contents.of(tally, view)
-    text = page(contents, title or "Report of a collection")
+    text = page(Document.of(tally, view), title)
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def page(contents: Contents, title: str) -> str:
+def page(document: Document, title: str | None) -> str:
     """Put the page together."""
     # What a browser may load: nothing but what is inside.
     style = files("turnout.reporting").joinpath("style.css").read_text("utf-8")
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    heading = title or document.title
     head = join(
         [
             void("meta", charset="utf-8"),
             void("meta", name_="viewport", content="width=device-width, initial-scale=1"),
             void("meta", http_equiv="Content-Security-Policy", content=policy),
-            tag("title", title),
+            tag("title", heading),
             tag("style", Markup(style)),
         ],
         "\n",
     )
+    collected, several = document.collected, len(document.contents) > 1
     main = tag(
         "main",
-        estimates(contents),
-        promise(contents),
-        facts_section(contents),
-        cost(contents),
-        making(contents),
+        *(
+            estimates(contents, place if several else 0)
+            for place, contents in enumerate(document.contents, 1)
+        ),
+        publication(document, title),
+        promise(document),
+        notes_section(document),
+        _definitions("Who took part", collected.took_part(), "people"),
+        _definitions("What it cost", collected.cost(), "cost"),
+        _definitions("How it was made", collected.making(), "making"),
     )
     foot = tag("footer", "Made by turnout: private statistics when only some people take part.")
-    body = tag("body", header(contents, title), main, foot)
+    body = tag("body", header(document, heading), main, foot)
     return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n{body}\n</html>\n'

@@ -15,6 +15,10 @@ from turnout.collecting.keys import shown_part, to_json
 from turnout.collecting.plan import Plan
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.answer import ORDERS
+from turnout.reporting.words import percent
+
+#: So many answers, and so many groups, are in a sentence for a publication.
+_SAID: Final = 5
 
 #: How those are called whom an estimate is of.
 PEOPLE: Final = "all people who count"
@@ -288,6 +292,48 @@ class Telling(ABC):
         method: str = estimate.interval(**view.scope).method
         return method
 
+    #: What is found, as the sentence for a publication begins.
+    found: ClassVar[str] = "Estimated"
+
+    def finding(self, estimate: Any, view: View) -> str:
+        """Say what was found, with intervals, in a sentence for a publication."""
+        view = replace(view, top=min(view.top or _SAID, _SAID))
+        records = self.records(estimate, view)
+        digits, said = self.digits(self.domain_of(estimate), records), list[str]()
+        groups = [
+            (group, [each for each in rows if each.get("reason") is None])
+            for group, rows in itertools.groupby(records, lambda each: each.get("group", {}))
+        ]
+        for group, rows in groups[:_SAID]:
+            # Only the first of all says of which level the intervals are.
+            within = [
+                self._said(each, digits, view, first=not (said or place))
+                for place, each in enumerate(rows)
+            ]
+            names = f"{', '.join(map(shown_part, group.values()))}: " if group else ""
+            said += [f"{names}{', '.join(within)}"] if within else []
+        more = len(groups) - _SAID
+        if groups_of(estimate):
+            rest = f"; and {more:,} more groups" if more > 0 else ""
+        else:
+            more = self.entries(self.domain_of(estimate)) - len(records)
+            rest = f", and {more:,} more" if more > 0 else ""
+        return f"{self.found}: {'; '.join(said)}{rest}." if said else ""
+
+    def _said(self, record: Mapping[str, Any], digits: Any, view: View, *, first: bool) -> str:
+        """Say one number with its interval; the first says of which level it is."""
+        name, value, interval = self.said(record, digits)
+        if interval == "none":
+            return f"{name} {value}".strip()
+        level = f"{percent(view.level)} interval " if first else ""
+        if first and view.simultaneous is not None:
+            level = f"{percent(view.level)} interval for all at once "
+        return f"{name} {value} ({level}{interval.replace(' – ', ' to ')})".strip()
+
+    @abstractmethod
+    def said(self, record: Mapping[str, Any], digits: Any) -> tuple[str, str, str]:
+        """Write a record for a sentence: a name, perhaps empty, a value and its limits."""
+
     def entries(self, domain: Any) -> int:
         """Say how many rows a table has of all people, or of a group, if none is left out."""
         size: int = domain.size
@@ -314,6 +360,10 @@ class Telling(ABC):
     def draws_groups(self, domain: Any) -> bool:
         """Whether there is a picture of groups."""
         return True
+
+    def draw_groups(self, estimate: Any, view: View) -> Any:
+        """Draw the estimates of groups, or a series."""
+        return estimate.plot(**view.scope_of(estimate)).figure
 
     def draw(self, estimate: Any, view: View) -> Any:
         """Draw the estimates of all people."""

@@ -106,7 +106,7 @@ def aggregated(
         "round among machines that do not.",
     )
     without = tuple(statement_of_left_out(answers, found.groups.size, found.left_out))
-    return together(results, without, statement, notes_of_all)
+    return together(results, without, statement, notes_of_all, epsilon)
 
 
 def _guarantees(mechanisms: Mapping[str, Any]) -> list[str]:

@@ -259,7 +259,9 @@ def survey(
         seed=seed,
     )
     if isinstance(result, SurveyResult) and not (isinstance(column, str) or joint):
-        return SurveyResults({columns[0]: result}, result.statement, left_out=result.left_out)
+        return SurveyResults(
+            {columns[0]: result}, result.statement, epsilon, left_out=result.left_out
+        )
     return result
 
 
@@ -366,6 +368,7 @@ def _local(
         tuple(statement_of_left_out(answers, nodes, left_out)),
         statement_of_all(list(questions), nodes, received, scheme, ratios),
         (*about_seed(seed), *about_left_out(left_out)),
+        epsilon,
     )
 
 

@@ -301,6 +301,7 @@ class NumberGroups(EstimatesOfGroups[NumberEstimate]):
                 reasons[key] = "the group has too few reports"
         if not estimates:
             raise EstimatorError("no group has enough reports: nothing can be estimated")
+        self.grid, self.probabilities = grid, probabilities
         unknown = [{**dict.fromkeys(NumberEstimate._columns), "statistic": "mean"}]
         super().__init__(tally.names, tally, estimates, unknown, reasons=reasons)
 

@@ -6,13 +6,14 @@ import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 from turnout import _arguments
-from turnout._drawing import panels
+from turnout._drawing import largest, panels
 from turnout._tables import WithGroups
 from turnout.collecting.groups.apart import EstimatesOfGroups
-from turnout.collecting.keys import Key
+from turnout.collecting.intervals import each_level
+from turnout.collecting.keys import Key, shown_key
 from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
@@ -21,6 +22,10 @@ from turnout.products import questions_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+#: So many groups are drawn, the largest of more.
+_PANELS: Final = 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,6 +176,8 @@ class SurveyResults(Mapping[str, SurveyResult]):
         One :class:`SurveyResult` for each column.
     statement
         What was done, and what epsilon means: a line each. It holds for all columns together.
+    epsilon
+        The privacy of all that is known of a person from the columns together.
     notes
         What a reader should know of the whole.
     left_out
@@ -179,6 +186,7 @@ class SurveyResults(Mapping[str, SurveyResult]):
 
     results: Mapping[str, SurveyResult]
     statement: tuple[str, ...]
+    epsilon: float
     notes: tuple[str, ...] = field(default=())
     left_out: LeftOut = field(default=NOTHING)
 
@@ -257,6 +265,7 @@ def together(
     without: tuple[str, ...],
     statement: tuple[str, ...],
     notes: tuple[str, ...],
+    epsilon: float,
 ) -> SurveyResult | SurveyResults:
     """Put the results of columns together, and what is said of all; one column is a result.
 
@@ -264,7 +273,7 @@ def together(
     """
     [first, *_] = results.values()
     if len(results) > 1:
-        return SurveyResults(results, (*without, *statement), notes, first.left_out)
+        return SurveyResults(results, (*without, *statement), epsilon, notes, first.left_out)
     statement, notes = (*without, *first.statement), (*notes, *first.notes)
     return replace(first, statement=statement, notes=notes)
 
@@ -299,14 +308,31 @@ class ShareGroups(EstimatesOfGroups[FrequencyEstimate]):
         """Cut the intervals of all groups to [0, 1]."""
         return ShareGroups(self.names, {key: each.clip_intervals() for key, each in self.items()})
 
-    def plot(self, **options: Any) -> NoReturn:
-        """Refuse: each group has a picture of its own.
+    def plot(
+        self, *, level: float = 0.95, simultaneous: str | None = None, over: str = "all"
+    ) -> Figure:
+        """Draw a panel for each group, or for each of the largest of more than a dozen.
+
+        Parameters
+        ----------
+        level, simultaneous, over
+            As for :meth:`turnout.frequency.groups.GroupedEstimate.interval`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The picture.
 
         Raises
         ------
-        InvalidValueError
-            Always.
+        MissingExtraError
+            If matplotlib is not installed.
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type, or none of the allowed values.
         """
-        raise InvalidValueError(
-            "groups that were counted by themselves are drawn each: [key].plot()"
+        each = each_level(level, simultaneous, over, len(self._unknown), len(self))
+        keys = list(self)
+        drawn = largest([one.nodes for one in self.values()], _PANELS)
+        return panels(
+            {shown_key(keys[place]): partial(self[keys[place]].plot, level=each) for place in drawn}
         )

@@ -9,10 +9,9 @@ from typing import Any
 from turnout.cli.running import output
 from turnout.cli.showing.estimates import Shown, Wish, print_told, show, show_estimate
 from turnout.cli.tables import print_json, printable
-from turnout.collecting.keys import shown_part
 from turnout.reporting.frequencies import telling_shares
-from turnout.reporting.telling import Row, Told, json_group, json_record
-from turnout.reporting.words import decimals, limits, percent, rounded
+from turnout.reporting.numbers import Numbers
+from turnout.reporting.telling import json_group, json_record
 from turnout.surveying import (
     NumberEstimate,
     NumberGroups,
@@ -63,11 +62,13 @@ def _shown(result: Any, wish: Wish) -> Shown:
             lambda: _numbers(result, wish),
             result.to_arrow,
             [],
-            [lambda console: print_told(console, _told(result, wish.level), wish)],
+            [lambda console: print_told(console, Numbers().told(estimate, wish), wish)],
             result.plot,
         )
     if result.mechanism is None:
-        return show(result.tally, wish)
+        # A mean beside shares has no intervals that could be cut.
+        cut = wish.clip and hasattr(estimate, "clip_intervals")
+        return show(result.tally, replace(wish, clip=cut))
     kind = telling_shares(estimate.domain)
     if isinstance(estimate, ShareGroups):
         return Shown(
@@ -93,23 +94,6 @@ def _numbers(result: Any, wish: Wish) -> dict[str, Any]:
         "plan": tally.plan.to_dict(),
         "estimates": [json_record(each) for each in result.to_records(wish.level)],
     }
-
-
-def _told(result: Any, level: float) -> Told:
-    """Tell mean and quantiles."""
-    records = result.to_records(level)
-    digits = decimals(each["standard_error"] for each in records if each["standard_error"])
-    rows = []
-    for each in records:
-        value, error = (
-            "" if each[name] is None else rounded(each[name], digits)
-            for name in ("value", "standard_error")
-        )
-        cells = [each["statistic"], value, error, limits(each["low"], each["high"], digits)]
-        group = tuple(map(shown_part, each.get("group", {}).values()))
-        rows.append(Row(cells, group, each.get("received"), each.get("reason")))
-    head = ["statistic", "value", "std. error", f"{percent(level)} interval"]
-    return Told("Mean and quantiles", head, rows, 1, result.by)
 
 
 def _share_groups(result: Any, wish: Wish) -> dict[str, Any]:

@@ -1,0 +1,223 @@
+"""What a page says of counts that parties added up, which see no answer."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from turnout.collecting.keys import Key
+from turnout.collecting.left_out import NOTHING, LeftOut
+from turnout.distributed.results import Costs, RoundResult
+from turnout.reporting.collected import Card, Collected, Rows, asked_card, versions, without
+from turnout.reporting.frequencies import Shares, SharesTogether, telling_shares
+from turnout.reporting.telling import Telling
+from turnout.reporting.words import file_size, number, percent, rounded_up
+
+#: At which delta epsilon is said of a mechanism whose noise was given by itself.
+_DELTA = 1e-6
+
+
+def _tiny(delta: float) -> str:
+    """Write a small probability with three digits, never smaller than it is.
+
+    Examples
+    --------
+    >>> _tiny(1e-6), _tiny(0.00012345)
+    ('1e-6', '1.24e-4')
+    """
+    rounded = decimal.Context(prec=3, rounding=decimal.ROUND_CEILING).create_decimal(repr(delta))
+    return f"{rounded.normalize():e}"
+
+
+class _OfSums(Shares):
+    """Tells shares that come from sums with noise."""
+
+    noise: ClassVar[str] = "The noise of the sums is in the shares"
+
+
+class _TogetherOfSums(SharesTogether, _OfSums):
+    """Tells the shares of combinations of answers that come from sums with noise."""
+
+
+def telling_sums(domain: Any) -> Telling:
+    """Find how shares of the answers in a domain are told that come from sums with noise."""
+    return _TogetherOfSums() if isinstance(telling_shares(domain), SharesTogether) else _OfSums()
+
+
+@dataclass(frozen=True, eq=False)
+class OfRounds(Collected):
+    """Rounds of parties that add up: one, or one for each group.
+
+    Attributes
+    ----------
+    rounds
+        What each gave: under the empty key if there is one.
+    names
+        The columns of the groups.
+    without
+        How many rows do not count.
+    """
+
+    rounds: Mapping[Key, RoundResult]
+    names: tuple[str, ...] = ()
+    without: LeftOut = NOTHING
+
+    @property
+    def _mechanisms(self) -> list[Any]:
+        return [one.estimate.plan for one in self.rounds.values()]
+
+    @property
+    def _first(self) -> Any:
+        return self._mechanisms[0]
+
+    @property
+    def _users(self) -> int:
+        return sum(one.estimate.nodes for one in self.rounds.values())
+
+    @property
+    def left_out(self) -> LeftOut:
+        """How many rows do not count."""
+        return self.without
+
+    def _promise(self) -> tuple[float, float]:
+        """Give the weakest epsilon and delta of what is published of a person."""
+        found = []
+        for mechanism in self._mechanisms:
+            delta = _DELTA if mechanism.delta is None else mechanism.delta
+            epsilon = mechanism.epsilon
+            if epsilon is None:
+                epsilon = mechanism.accounting.epsilon(delta, mechanism.adjacency)
+            found.append((float(epsilon), float(delta)))
+        return max(epsilon for epsilon, _ in found), max(delta for _, delta in found)
+
+    def _privacy(self) -> str:
+        epsilon, delta = self._promise()
+        said = f"ε = {rounded_up(epsilon, 4) if math.isfinite(epsilon) else '∞'}"
+        return said if not delta else f"{said}, δ = {_tiny(delta)}"
+
+    @property
+    def _trusted(self) -> bool:
+        """Whether a server sees all answers."""
+        return not self._first.has_messages
+
+    def _parties(self) -> str:
+        """Say who adds up."""
+        mechanism = self._first
+        if self._trusted:
+            return "a trusted server"
+        if getattr(mechanism, "users_are_parties", False):
+            return "all users"
+        number_of = getattr(mechanism, "number_of_parties", None)
+        return "elected users" if number_of is None else f"{number_of:,} parties"
+
+    def _adding(self) -> str:
+        """Say what they do."""
+        return "counted the answers, which it saw" if self._trusted else "added up secret shares"
+
+    def cards(self) -> list[Card]:
+        """Say how many people were counted, by whom, and which epsilon."""
+        domain = self._first.domain
+        return [
+            (f"{self._users:,}", "people, all of whom are counted"),
+            asked_card(telling_shares(domain), domain),
+            (self._parties(), self._adding()),
+            (self._privacy(), "privacy of what is published of a person"),
+        ]
+
+    def lead(self) -> str:
+        """Say how answers were counted."""
+        rounds = "" if len(self.rounds) == 1 else f", in {len(self.rounds):,} rounds"
+        how = "by a trusted server" if self._trusted else "from secret shares"
+        return self._with_left_out(f"Counts with differential privacy, made {how}{rounds}.")
+
+    def statements(self) -> list[str]:
+        """Say what the noise protects, and what that rests on."""
+        epsilon, delta = self._promise()
+        change = "gave another answer"
+        if self._first.adjacency != "replace":
+            change = "had not taken part"
+        # Never less than it is: a float of exp() may be.
+        ratio = math.exp(epsilon) * (1 + 1e-12) if epsilon < 700 else math.inf
+        odds = rounded_up(ratio, 4) if math.isfinite(ratio) else "any number of"
+        times = f"no more than {odds} times as likely as if a person {change}"
+        but = "" if not delta else f", but for a probability of δ = {_tiny(delta)}"
+        found = [f"What is published is {times} ({self._privacy()}){but}."]
+        if not delta and math.isfinite(ratio):
+            wins = rounded_up(100 * ratio / (1 + ratio), 3)
+            found.append(
+                "As a bet: take two answers that a person may have given, and somebody who thinks "
+                "both equally likely. A bet that was won 50 times in 100 before the numbers were "
+                f"published is then won at most {wins} times in 100."
+            )
+        rests = dict.fromkeys(
+            sentence
+            for mechanism in self._mechanisms
+            for sentence in mechanism.guarantee.assumptions
+        )
+        found += [f"It rests on this: {sentence}." for sentence in rests]
+        if self.names:
+            found.append(
+                f"The columns of the groups ({', '.join(self.names)}) are not protected: how many "
+                "people each has is published exactly."
+            )
+        found.append(
+            "The guarantee is that of one round. A person who is counted again, in this collection "
+            "or in another, is protected by the sum of the ε of these rounds."
+        )
+        return found
+
+    def took_part(self) -> Rows:
+        """Say how many people were counted."""
+        rows: Rows = [
+            ("people who count (users)", f"{self._users:,}"),
+            ("left out, and in no other number", str(self.left_out)),
+            ("added up by", self._parties()),
+        ]
+        if self.names:
+            rows.append((f"groups by {', '.join(self.names)}", f"{len(self.rounds):,}"))
+        return rows
+
+    def cost(self) -> Rows:
+        """Say what one party of each role sends."""
+        rows: Rows = []
+        for role in next(iter(self.rounds.values())).costs.totals:
+            total, parties = Costs(), 0
+            for one in self.rounds.values():
+                if role in one.costs.totals:
+                    total, parties = (
+                        total + one.costs.totals[role],
+                        parties + one.costs.parties[role],
+                    )
+            if total.messages:
+                sent = (
+                    f"{total.messages / parties:,.4g} messages, {file_size(total.bytes / parties)}"
+                )
+                rows.append((f"sent by each {role} (of {parties:,})", sent))
+        return rows or [("messages", "none")]
+
+    def making(self) -> Rows:
+        """Say which mechanism, and what its noise is."""
+        several = {repr(each.accounting) for each in self._mechanisms}
+        errors = [each.expected_error() for each in self._mechanisms]
+        rows: Rows = [
+            ("mechanism", self._first.name.replace("_", " ")),
+            ("privacy", self._privacy()),
+            ("accounting", "; ".join(sorted(several)[:3]) + ("; …" if len(several) > 3 else "")),
+            ("neighbouring data", self._first.adjacency.replace("_", " ")),
+            ("error of a share, expected", f"{percent(max(errors), 3)} at most"),
+            ("field", number(float(self._first.field.modulus))),
+        ]
+        if len(self.rounds) == 1:
+            rows.append(("plan (SHA-256)", self._first.fingerprint))
+        return [*rows, versions()]
+
+    def basis(self) -> str:
+        """Say how many people were counted, by whom, and the epsilon."""
+        return (
+            f"The estimates are about {self._users:,} people, all of whom were counted"
+            f"{without(self.left_out)}. {self._parties().capitalize()} {self._adding()}, and what "
+            f"is published has differential privacy ({self._privacy()})."
+        )

@@ -1,0 +1,161 @@
+"""What goes on a page: of a tally, of what parties added up, or of a survey."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from turnout import _arguments
+from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.tally import BaseTally
+from turnout.distributed.results import RoundResult
+from turnout.errors import InvalidValueError
+from turnout.reporting.aggregates import OfRounds, telling_sums
+from turnout.reporting.collected import Collected, OfReports, OfSeveral
+from turnout.reporting.contents import Contents, Part
+from turnout.reporting.numbers import Numbers
+from turnout.reporting.telling import View
+from turnout.surveying.numbers import NumberEstimate, NumberGroups
+from turnout.surveying.results import SurveyResult, SurveyResults
+
+#: What options are of that say nothing about counts without reports, and about numbers.
+_OF_TALLIES = {
+    "given": "questions that were asked together, with local reports",
+    "marginal": "questions that were asked together, with local reports",
+    "consistent": "tables of two questions",
+    "time": "tallies by group",
+}
+_OF_SHARES = {**_OF_TALLIES, "simultaneous": "shares and means alone", "clip": "shares"}
+
+
+@dataclass(frozen=True)
+class Document:
+    """What goes on a page.
+
+    Attributes
+    ----------
+    title
+        The heading where none is given.
+    contents
+        The estimates: of one collection, or of each column of a survey.
+    collected
+        What was collected, of all of them.
+    notes
+        What a reader should know besides.
+    """
+
+    title: str
+    contents: Sequence[Contents]
+    collected: Collected
+    notes: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, collection: Any, view: View) -> Document:
+        """Estimate what goes on the page of a collection.
+
+        Raises
+        ------
+        InvalidTypeError
+            If it is none.
+        InvalidValueError
+            If an argument is none of the allowed values, or says nothing about it.
+        EstimatorError
+            If the method does not apply to the participation.
+        """
+        if isinstance(collection, SurveyResults):
+            each = {name: _of_survey(one, _fitting(one, view)) for name, one in collection.items()}
+            contents = [replace(one, heading=name) for name, one in each.items()]
+            of_each = {name: one.collected for name, one in each.items()}
+            notes = [f"{name}: {note}" for name, one in collection.items() for note in one.notes]
+            collected = OfSeveral(
+                of_each, collection.statement, collection.epsilon, collection.left_out
+            )
+            title = f"A survey of {', '.join(collection)}"
+            return cls(title, contents, collected, (*collection.notes, *notes))
+        if isinstance(collection, SurveyResult):
+            found = _of_survey(collection, view)
+            title = f"A survey of {collection.column}"
+            return cls(title, [found], found.collected, collection.notes)
+        if isinstance(collection, RoundResult):
+            found = _of_rounds({(): collection}, collection.estimate, view)
+            return cls("Counts of a round", [found], found.collected)
+        _arguments.instance(
+            "tally",
+            collection,
+            (BaseTally, GroupedTally),
+            "a tally, a GroupedTally, the result of a survey or of a round",
+        )
+        found = Contents.of(collection, view)
+        return cls("Report of a collection", [found], found.collected)
+
+
+def _of_survey(result: SurveyResult, view: View) -> Contents:
+    """Show a column of a survey, with the estimates that it has."""
+    estimate = result.estimate
+    if result.mechanism is not None:
+        rounds = result.tally if result.by else {(): result.tally}
+        return _of_rounds(rounds, estimate, view, result)
+    if isinstance(estimate, (NumberEstimate, NumberGroups)):
+        return _of_numbers(result, view)
+    clip = view.clip or _clipped(estimate)
+    method = view.method or estimate.method
+    return Contents.of(result.tally, replace(view, method=method, clip=clip))
+
+
+def _fitting(result: SurveyResult, view: View) -> View:
+    """Leave out what says nothing about a column, and something about others beside it."""
+    estimate = result.estimate
+    if isinstance(estimate, (NumberEstimate, NumberGroups)):
+        view = replace(view, simultaneous=None)
+    return view if hasattr(estimate, "clip_intervals") else replace(view, clip=False)
+
+
+def _of_numbers(result: SurveyResult, view: View) -> Contents:
+    """Show mean and quantiles, of all or of groups."""
+    _refuse(view, _OF_SHARES, f"numbers, which {result.column!r} has")
+    estimate, kind = result.estimate, Numbers()
+    grouped = result.tally if isinstance(result.tally, GroupedTally) else None
+    whole: BaseTally = result.tally if grouped is None else grouped.total
+    collected = OfReports(whole, grouped, None, kind, estimate, "hajek")
+    return Contents(view, collected, [_part(estimate, kind, result.by)])
+
+
+def _of_rounds(
+    rounds: Mapping[Any, RoundResult],
+    estimate: Any,
+    view: View,
+    result: SurveyResult | None = None,
+) -> Contents:
+    """Show what parties added up, in one round or in one for each group."""
+    if view.method is not None:
+        raise InvalidValueError(f"method is of local reports, got {view.method!r} for a round")
+    _refuse(view, _OF_TALLIES, "counts that parties added up")
+    by = () if result is None else result.by
+    left_out = estimate.left_out if result is None else result.left_out
+    view = replace(view, method="hajek", clip=view.clip or _clipped(estimate))
+    kind = telling_sums(estimate.domain)
+    part = _part(view.cut(estimate), kind, by)
+    return Contents(view, OfRounds(rounds, by, left_out), [part])
+
+
+def _part(estimate: Any, kind: Any, by: Sequence[str]) -> Part:
+    if not by:
+        words = "with its interval; the numbers are in the table"
+        return Part("estimate", "Estimates", kind, estimate, words)
+    names = ", ".join(by)
+    words = f"by {names}, with intervals; the numbers are in the table"
+    return Part("groups", f"By {names}", kind, estimate, words)
+
+
+def _clipped(estimate: Any) -> bool:
+    """Whether the intervals of an estimate are cut to [0, 1] already."""
+    each = list(estimate.values()) if isinstance(estimate, Mapping) else [estimate]
+    return any(getattr(one, "clipped", False) for one in (estimate, *each))
+
+
+def _refuse(view: View, options: Mapping[str, str], what: str) -> None:
+    """Refuse options that say nothing about what is shown."""
+    for name, of in options.items():
+        if getattr(view, name):
+            raise InvalidValueError(f"{name} is of {of}, and these are {what}")
