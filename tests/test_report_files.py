@@ -210,7 +210,7 @@ CODES = np.zeros(40, np.uint8)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"columns": {"report": CODES + 3}}, r"codes\[0\] = 3 is not a code"),
+        ({"columns": {"report": CODES + 3}}, r"codes\[0\] is not a code"),
         ({"columns": {"report": CODES.astype(np.int64)}}, "column 'report' has type int64"),
         ({"columns": {"report": CODES.astype(np.uint64)}}, "column 'report' has type uint64"),
         ({"columns": {"report": CODES.astype(float)}}, "column 'report' has type double"),

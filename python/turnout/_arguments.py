@@ -19,6 +19,30 @@ _MANY = 5
 _LONG = 200
 
 
+class Private:
+    """A value that is a person's, as messages show it: its type and shape, not what it holds.
+
+    Examples
+    --------
+    >>> mistyped("values must be numbers", Private("yes"))
+    InvalidTypeError('values must be numbers, got a value of type str')
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        value = self._value
+        # Nothing is no answer.
+        if value is None or (isinstance(value, float) and value != value):  # noqa: PLR0124
+            return repr(value)
+        if isinstance(value, np.ndarray):
+            return f"an array of {value.dtype} of shape {value.shape}"
+        return f"a value of type {type(value).__name__}"
+
+
 def shown(value: object) -> str:
     """Show any value in a message: at most 200 characters, and never an error of its own."""
     try:
@@ -134,16 +158,23 @@ def choice(argument: str, value: T, allowed: Collection[T]) -> T:
 
 
 def instance(
-    argument: str, value: T, kind: type[object] | tuple[type[object], ...], expected: str
+    argument: str,
+    value: T,
+    kind: type[object] | tuple[type[object], ...],
+    expected: str,
+    *,
+    private: bool = False,
 ) -> T:
-    """Return a value of a given class, or of one of several."""
+    """Return a value of a given class, or of one of several; one that is secret is not shown."""
     if not isinstance(value, kind):
-        raise mistyped(f"{argument} must be {expected}", value)
+        raise mistyped(f"{argument} must be {expected}", Private(value) if private else value)
     return value
 
 
 def refuse_booleans(argument: str, value: Any) -> None:
     """Refuse truth values among numbers, which NumPy would take for 0 and 1.
+
+    The message does not say which: it may be a person's answer.
 
     Raises
     ------
@@ -155,14 +186,23 @@ def refuse_booleans(argument: str, value: Any) -> None:
     kinds = set(map(type, value))
     if kinds & {bool, np.bool_} and kinds - {bool, np.bool_}:
         position = next(n for n, entry in enumerate(value) if isinstance(entry, (bool, np.bool_)))
-        raise mistyped(f"{argument}[{position}] must be a number", value[position])
+        raise mistyped(f"{argument}[{position}] must be a number", Private(value[position]))
     if kinds & {list, tuple}:
         for position, entry in enumerate(value):
             refuse_booleans(f"{argument}[{position}]", entry)
 
 
-def as_array(argument: str, value: Any, expected: str) -> Array:
+def as_array(argument: str, value: Any, expected: str, *, private: bool = False) -> Array:
     """Return whatever NumPy makes an array of, of any shape and type.
+
+    Parameters
+    ----------
+    argument, value
+        What is converted.
+    expected
+        What was expected, for the message.
+    private
+        Whether it is a person's: then the message does not show it.
 
     Raises
     ------
@@ -178,11 +218,20 @@ def as_array(argument: str, value: Any, expected: str) -> Array:
         return np.asarray(value)
     except Exception as error:
         # Anything can go wrong in the conversion of foreign objects.
-        raise mistyped(f"{argument} must be {expected}", value) from error
+        cause = error
+    # Here, where nothing is being handled: NumPy's text shows entries.
+    refusal = mistyped(f"{argument} must be {expected}", Private(value) if private else value)
+    raise refusal from (None if private else cause)
 
 
 def vector(
-    argument: str, value: Any, expected: str, holds: str = "real numbers", kinds: str = "iuf"
+    argument: str,
+    value: Any,
+    expected: str,
+    holds: str = "real numbers",
+    kinds: str = "iuf",
+    *,
+    private: bool = False,
 ) -> Array:
     """Return a one-dimensional array of numbers, whatever it is made of.
 
@@ -194,13 +243,15 @@ def vector(
         What was expected of the whole and of its entries, for the message.
     kinds
         The NumPy kinds of numbers that are taken.
+    private
+        Whether the numbers are persons': then no message shows one.
     """
     refuse_booleans(argument, value)
-    array = as_array(argument, value, expected)
+    array = as_array(argument, value, expected, private=private)
     if array.ndim != 1:
+        given_as = "a value" if private else shown(value)
         raise InvalidTypeError(
-            f"{argument} must be one-dimensional: {expected}, got {shown(value)} of shape "
-            f"{array.shape}"
+            f"{argument} must be one-dimensional: {expected}, got {given_as} of shape {array.shape}"
         )
     if array.dtype.kind == "f" and not hasattr(value, "dtype"):
         # Integers around 2^63 in a list would become floats and lose their last digits.
@@ -210,14 +261,16 @@ def vector(
     if array.dtype.kind == "O":
         entries = array.tolist()
         for position, entry in enumerate(entries):
+            got = Private(entry) if private else entry
             if isinstance(entry, bool) or not isinstance(entry, (int, float, np.number)):
                 raise InvalidTypeError(
-                    f"{argument}[{position}] must be a number, got {shown(entry)}: {argument} "
+                    f"{argument}[{position}] must be a number, got {shown(got)}: {argument} "
                     f"must hold {holds}"
                 )
-        kept = [_narrow(argument, *pair) for pair in enumerate(entries)]
-        whole = all(isinstance(entry, int) and entry >= 0 for entry in kept)
-        array = np.array(kept, dtype=np.uint64 if whole else None)
+            if isinstance(entry, int) and not -(2**63) <= entry < 2**64:
+                raise invalid(f"{argument}[{position}] must be a number of at most 64 bits", got)
+        whole = all(isinstance(entry, int) and entry >= 0 for entry in entries)
+        array = np.array(entries, dtype=np.uint64 if whole else None)
     if array.size == 0:
         return np.empty(0, np.int64)
     if array.dtype.kind not in kinds:
@@ -225,12 +278,6 @@ def vector(
             f"{argument} must hold {holds}, got dtype {array.dtype}: expected {expected}"
         )
     return array.astype(np.float64) if array.dtype.kind == "f" else array
-
-
-def _narrow(argument: str, position: int, entry: Any) -> Any:
-    if isinstance(entry, int) and not -(2**63) <= entry < 2**64:
-        raise invalid(f"{argument}[{position}] must be a number of at most 64 bits", entry)
-    return entry
 
 
 def _for_each_code(
@@ -281,22 +328,23 @@ def refuse_entries(
     wrong: Truths,
     expected: str,
     error: type[InvalidValueError] = InvalidValueError,
+    *,
+    private: bool = False,
 ) -> None:
-    """Refuse an array with wrong entries, by the first of them."""
+    """Refuse an array with wrong entries, by the first of them; a person's entry is not shown."""
     if wrong.any():
         place = tuple(np.argwhere(wrong)[0].tolist())
-        raise error(
-            f"{argument}[{', '.join(map(str, place))}] must be {expected}, got {array[place]}"
-        )
+        got = "" if private else f", got {array[place]}"
+        raise error(f"{argument}[{', '.join(map(str, place))}] must be {expected}{got}")
 
 
-def items(argument: str, value: Any, expected: str) -> list[Any]:
-    """Return the entries of an iterable that is no text."""
+def items(argument: str, value: Any, expected: str, *, private: bool = False) -> list[Any]:
+    """Return the entries of an iterable that is no text; one that is a person's is not shown."""
     if not isinstance(value, (str, bytes)):
         with contextlib.suppress(Exception):
             # Anything can go wrong while a foreign object is iterated over.
             return list(value)
-    raise mistyped(f"{argument} must be {expected}", value)
+    raise mistyped(f"{argument} must be {expected}", Private(value) if private else value)
 
 
 def names(argument: str, given: Any, what: str) -> tuple[str, ...]:

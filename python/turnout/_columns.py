@@ -30,6 +30,10 @@ _READ_AS: dict[np.dtype[Any], np.dtype[Any]] = {
 }
 
 
+#: A value that is no answer is shown if so many have it: then it is nobody's alone.
+FEWEST_SHOWN = 10
+
+
 class _NotANumber:
     """Stands for every NaN as a key."""
 
@@ -70,19 +74,52 @@ def label_codes(
     """
     pieces = []
     unknown: dict[Any, int] = {}
+    length = first = 0
     for factors in factorize(values):
         table = np.array([_look_up(codes, value) for value in factors.distinct], dtype=np.int64)
-        for position in np.flatnonzero(table < 0):
+        wrong = np.flatnonzero(table < 0)
+        if wrong.size and not unknown:
+            first = length + int(np.flatnonzero(table[factors.index] < 0)[0])
+        for position in wrong:
             value = key(factors.distinct[position])
             unknown[value] = unknown.get(value, 0) + int(factors.counts[position])
         if not unknown:
             pieces.append(table.astype(dtype)[factors.index])
+        length += len(factors.index)
     if unknown:
         raise UnknownLabelError(
-            f"values has {sum(unknown.values())} value(s) that are not labels of the domain: "
-            f"{_arguments.listed(unknown)}; expected one of {_arguments.listed(list(codes))}"
+            f"values has {sum(unknown.values())} value(s) that are not labels of the domain"
+            f"{offenders(unknown, f', the first at values[{first}]')}; expected one of "
+            f"{_arguments.listed(list(codes))}"
         )
     return np.concatenate(pieces) if pieces else np.empty(0, dtype)
+
+
+def offenders(counts: Mapping[Any, int], place: str) -> str:
+    """Say of values that are no answers which they are, or only where they stand.
+
+    They may be answers that somebody misspelt. So a value is shown only if
+    :data:`FEWEST_SHOWN` have it, or if it is none at all, and not where it stands; rarer ones are
+    not shown.
+
+    Parameters
+    ----------
+    counts
+        For each such value how many have it.
+    place
+        Where they stand, in words that can follow the message.
+
+    Examples
+    --------
+    >>> offenders({"Yes": 200, "yess": 1}, " (row 7)"), offenders({"yess": 1}, " (row 7)")
+    (", among them 'Yes'", ' (row 7)')
+    """
+    known = [
+        value
+        for value, count in counts.items()
+        if count >= FEWEST_SHOWN or value is None or value is _NAN
+    ]
+    return f", among them {_arguments.listed(known)}" if known else place
 
 
 def integer_codes(values: Any, size: int) -> Array:
@@ -105,19 +142,19 @@ def integer_codes(values: Any, size: int) -> Array:
     _arguments.refuse_booleans("values", values)
     pieces: list[Array] = []
     wrong: list[tuple[int, Any]] = []
-    offenders = length = 0
+    found = length = 0
     for factors in factorize(values):
         taken = [whole_number(value, size) for value in factors.distinct]
         bad = np.array([code is None for code in taken], dtype=bool)
         if bad.any():
-            offenders += int(factors.counts[bad].sum())
+            found += int(factors.counts[bad].sum())
             first = int(np.flatnonzero(bad[factors.index])[0])
             wrong.append((length + first, factors.distinct[factors.index[first]]))
         codes = np.array([code or 0 for code in taken], dtype=np.int64)
         pieces.append(codes[factors.index])
         length += len(factors.index)
     if wrong:
-        _refuse(*wrong[0], offenders, size)
+        _refuse(*wrong[0], found, size)
     return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
 
 
@@ -128,11 +165,13 @@ def whole_number(value: Any, size: int) -> int | None:
     return int(value) if value == int(value) else None
 
 
-def _refuse(position: int, value: Any, offenders: int, size: int) -> NoReturn:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    raise (CodeOutsideDomainError if number else InvalidTypeError)(
-        f"values[{position}] = {_arguments.shown(value)} is not a code of the domain: expected a "
-        f"whole number, an integer from 0 to {size - 1} ({offenders} such value(s) in all)"
+def _refuse(position: int, value: Any, number: int, size: int) -> NoReturn:
+    numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
+    missing = isinstance(value, float) and math.isnan(value)
+    got = f", got {_arguments.Private(value)!r}" if missing or not numeric else ""
+    raise (CodeOutsideDomainError if numeric else InvalidTypeError)(
+        f"values[{position}] is not a code of the domain: expected a whole number, an integer from "
+        f"0 to {size - 1}{got} ({number} such value(s) in all)"
     )
 
 
@@ -173,10 +212,14 @@ def key(value: Any) -> Any:
 def _look_up(codes: Mapping[Hashable, int], value: Any) -> int:
     try:
         return codes.get(value, -1)
-    except TypeError as error:
-        raise InvalidTypeError(
-            f"values has an entry that is not hashable: {_arguments.shown(value)}"
-        ) from error
+    except TypeError:
+        raise _unhashable("values", value) from None
+
+
+def _unhashable(where: str, value: Any) -> InvalidTypeError:
+    return _arguments.mistyped(
+        f"{where} must be an answer that can be hashed", _arguments.Private(value)
+    )
 
 
 def _loaded(library: str, kind: str, value: Any) -> bool:
@@ -244,18 +287,17 @@ def _from_numpy(values: Array) -> _Factors:
 def _from_sequence(values: Any) -> _Factors:
     try:
         entries = list(values)
-    except Exception as error:
+    except Exception:
+        # Not what it says, which may show values.
         raise InvalidTypeError(
             f"values must be a list, a one-dimensional array or a column, got "
-            f"{type(values).__name__}: {error}"
-        ) from error
+            f"{type(values).__name__}, which could not be read"
+        ) from None
     try:
         position = {value: index for index, value in enumerate(dict.fromkeys(entries))}
-    except TypeError as error:
+    except TypeError:
         first = next(index for index, value in enumerate(entries) if not _hashable(value))
-        raise InvalidTypeError(
-            f"values[{first}] = {_arguments.shown(entries[first])} is not hashable"
-        ) from error
+        raise _unhashable(f"values[{first}]", entries[first]) from None
     index = np.fromiter(map(position.__getitem__, entries), np.int64, len(entries))
     plain = [value.item() if isinstance(value, np.generic) else value for value in position]
     return _Factors(plain, index)
@@ -302,15 +344,20 @@ def _from_arrow(values: Any) -> Iterator[_Factors]:
         stream = hasattr(values, "__arrow_c_stream__")
         try:
             column = pa.chunked_array(values) if stream else pa.array(values)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise InvalidTypeError(f"values must be one Arrow column: {error}") from error
+        except (pa.ArrowException, TypeError, ValueError):
+            # Not what it says, which may show values.
+            raise InvalidTypeError(
+                f"values must be one Arrow column, got {type(values).__name__}"
+            ) from None
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         try:
             encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        except pa.ArrowException as error:
+        except pa.ArrowException:
+            # Not with the names of the parts: of dictionaries they may be answers.
+            kind = str(chunk.type).partition("<")[0]
             raise InvalidTypeError(
-                f"values must be one column of single values, got an Arrow column of {chunk.type}"
-            ) from error
+                f"values must be one column of single values, got an Arrow column of {kind}"
+            ) from None
         if not pa.types.is_dictionary(encoded.type):
             yield _Factors([None], np.zeros(len(chunk), np.int64))
             continue

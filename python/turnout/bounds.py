@@ -142,8 +142,8 @@ class Bounds:
         if wrong.any():
             place = tuple(int(index) for index in np.argwhere(wrong)[0])
             raise InvalidValueError(
-                f"values[{', '.join(map(str, place))}] = {array[place]} is not within the bounds "
-                f"({self.low}, {self.high}) ({int(wrong.sum())} such value(s) in all)"
+                f"values[{', '.join(map(str, place))}] is not within the bounds ({self.low}, "
+                f"{self.high}) ({int(wrong.sum())} such value(s) in all)"
             )
         return array
 
@@ -161,7 +161,7 @@ class Bounds:
                 f"values{list(place)} must be a real number, got a masked value"
             )
         _arguments.refuse_booleans("values", values)
-        array = _arguments.as_array("values", values, expected)
+        array = _arguments.as_array("values", values, expected, private=True)
         if array.dtype.kind not in "iuf" and array.size:
             raise InvalidTypeError(
                 f"values must be real numbers, {expected}, got dtype {array.dtype}"
@@ -173,10 +173,7 @@ class Bounds:
         wrong = rounded(array if array.dtype.kind in "iu" else values, array)
         if wrong.any():
             place = tuple(int(index) for index in np.argwhere(wrong)[0])
-            held = array if array.dtype.kind in "iu" else np.array(values, dtype=object)
-            raise InvalidValueError(
-                f"values[{', '.join(map(str, place))}] = {held[place]}: {ROUNDED}"
-            )
+            raise InvalidValueError(f"values[{', '.join(map(str, place))}]: {ROUNDED}")
         return np.ascontiguousarray(array, dtype=np.float64)
 
     def to_dict(self) -> dict[str, Any]:

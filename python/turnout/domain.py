@@ -19,6 +19,7 @@ from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
     InvalidValueError,
+    UnknownLabelError,
 )
 
 _LARGEST = 2**32 - 1
@@ -237,9 +238,10 @@ class Domain:
         Raises
         ------
         UnknownLabelError
-            If a value is no label: names the first offenders and how many there are.
+            If a value is no label: says how many are none, and where the first stands. Values that
+            at least ten have are shown instead of that; rarer ones are not shown.
         CodeOutsideDomainError
-            The same, for a domain of integers.
+            The same, for a domain of integers, of which no value is shown.
         InvalidTypeError
             If ``values`` is not a one-dimensional column.
 
@@ -284,8 +286,8 @@ class Domain:
         outside = (codes < 0) | (codes >= self.size)
         position = int(np.flatnonzero(outside)[0])
         raise CodeOutsideDomainError(
-            f"{argument}[{position}] = {codes[position]} is not a code of the domain: expected an "
-            f"integer from 0 to {self.size - 1} ({int(outside.sum())} such value(s) in all)"
+            f"{argument}[{position}] is not a code of the domain: expected an integer from 0 to "
+            f"{self.size - 1} ({int(outside.sum())} such value(s) in all)"
         )
 
     def decode(self, codes: Any) -> list[Hashable]:
@@ -313,7 +315,9 @@ class Domain:
         >>> Domain(["no", "yes"]).decode([1, 0])
         ['yes', 'no']
         """
-        array = _arguments.vector("codes", codes, "an array of integers", "integers", "iu")
+        array = _arguments.vector(
+            "codes", codes, "an array of integers", "integers", "iu", private=True
+        )
         self.check_codes("codes", array)
         labels = self._labels
         return [labels[code] for code in array.tolist()]
@@ -416,6 +420,27 @@ def domain_of(argument: str, value: Any, least: int = 2) -> Domain:
             f"{argument} must be a Domain, a list of labels, or a number of codes", value
         )
     return Domain.from_integers(_arguments.integer(argument, value, least=least, most=_LARGEST))
+
+
+def code_of(argument: str, domain: Any, label: Hashable) -> int:
+    """Give the code of a label that is asked for by name: it is no person's, and may be shown.
+
+    Raises
+    ------
+    UnknownLabelError
+        If it is none of the domain.
+
+    Examples
+    --------
+    >>> code_of("low", Domain(["no", "yes"]), "yes")
+    1
+    """
+    try:
+        return int(domain.encode([label])[0])
+    except (InvalidTypeError, InvalidValueError):
+        raise UnknownLabelError(
+            f"{argument} must be a label of the domain, got {_arguments.shown(label)}"
+        ) from None
 
 
 def one_domain(domain_size: Any, domain: Any) -> Domain:

@@ -356,16 +356,18 @@ def encoded(table: Any, domains: Mapping[str, Domain]) -> dict[str, Array]:
 
 def _column(table: Any, name: str) -> Any:
     if _are_rows(table):
-        without = [row for row in table if name not in row]
-        if without:
-            raise _arguments.invalid(
-                f"values must have an answer to {name!r} in each entry", without[0]
-            )
+        for position, row in enumerate(table):
+            if name not in row:
+                raise InvalidValueError(
+                    f"values must have an answer to {name!r} in each entry, and values[{position}] "
+                    "has none"
+                )
         return [row[name] for row in table]
     unnamed = isinstance(table, np.ndarray) and table.dtype.names is None
     if unnamed or isinstance(table, (str, bytes, list, tuple)) or not hasattr(table, "__getitem__"):
         raise _arguments.mistyped(
-            "table must be a mapping from names to columns or a data frame", table
+            "table must be a mapping from names to columns or a data frame",
+            _arguments.Private(table),
         )
     try:
         return table[name]

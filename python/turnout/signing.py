@@ -202,9 +202,10 @@ def public_key_bytes(argument: str, value: object) -> bytes:
     """Return the 32 bytes of a public key in hexadecimal."""
     expected = "a public key of 64 hexadecimal digits"
     if not isinstance(value, str):
-        raise _arguments.mistyped(f"{argument} must be {expected}", value)
+        # Who mixes up the keys gives the secret one.
+        raise _arguments.mistyped(f"{argument} must be {expected}", _arguments.Private(value))
     if not _KEY.fullmatch(value.lower()):
-        raise _arguments.invalid(f"{argument} must be {expected}", value)
+        raise InvalidValueError(f"{argument} must be {expected}, got {len(value)} characters")
     return bytes.fromhex(value)
 
 

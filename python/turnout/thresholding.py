@@ -366,7 +366,7 @@ def _items(values: Any) -> list[Any] | Array:
         return values
     # The scalars of Arrow know their column; a list has plain values.
     given = values.to_pylist() if hasattr(values, "to_pylist") else values
-    items = _arguments.items("values", given, "one item for each person")
+    items = _arguments.items("values", given, "one item for each person", private=True)
     for position, item in enumerate(items):
         _check_label(item, f"values[{position}]")
     return items
@@ -376,10 +376,10 @@ def _check_label(label: Any, argument: str = "label") -> None:
     """Refuse what can be no item."""
     try:
         hash(label)
-    except TypeError as error:
+    except TypeError:
         raise _arguments.mistyped(
-            f"{argument} must be an item that can be hashed", label
-        ) from error
+            f"{argument} must be an item that can be hashed", _arguments.Private(label)
+        ) from None
     if label is None or (isinstance(label, (float, np.floating)) and math.isnan(label)):
         raise _arguments.invalid(f"{argument} must be an item", label)
 

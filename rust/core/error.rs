@@ -2,8 +2,9 @@
 
 /// What the core refuses, and why.
 ///
-/// Each variant carries the offending value, so that a caller can say what was expected without
-/// parsing a message.
+/// Each variant carries what was expected and where, so that a caller need not parse a message. Of
+/// parameters it carries the refused value too; of what may be a person's (codes, values, gradients,
+/// shares, coins) the position alone, since messages end up in logs.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -71,16 +72,14 @@ pub enum Error {
 
     /// Codes outside the domain.
     #[error(
-        "{argument}[{index}] = {value} is not a code of the domain: expected an integer from 0 to \
-         {} ({offenders} such value(s) in all)", .domain_size - 1
+        "{argument}[{index}] is not a code of the domain: expected an integer from 0 to {} \
+         ({offenders} such value(s) in all)", .domain_size - 1
     )]
     CodeOutsideDomain {
         /// The name of the argument.
         argument: &'static str,
         /// The position of the first offender.
         index: usize,
-        /// The first offending code.
-        value: i64,
         /// The size of the domain.
         domain_size: u64,
         /// How many codes are outside.
@@ -122,16 +121,14 @@ pub enum Error {
 
     /// A number is not an element of the field.
     #[error(
-        "{argument}[{index}] = {value} is not an element of the field: expected an integer from 0 \
-         to {}", .modulus - 1
+        "{argument}[{index}] is not an element of the field: expected an integer from 0 to {}",
+        .modulus - 1
     )]
     OutsideField {
         /// The name of the argument.
         argument: &'static str,
         /// The position of the first offender.
         index: usize,
-        /// The first offender.
-        value: u64,
         /// The modulus of the field.
         modulus: u64,
     },
@@ -197,14 +194,12 @@ pub enum Error {
     },
 
     /// An entry of an array of integers is not what the other arguments allow.
-    #[error("{argument}[{index}] must be {expected}, got {value}")]
+    #[error("{argument}[{index}] must be {expected}")]
     Entry {
         /// The name of the argument.
         argument: &'static str,
         /// The position of the first refused entry.
         index: usize,
-        /// The refused entry.
-        value: u64,
         /// What is accepted.
         expected: &'static str,
     },
@@ -241,8 +236,8 @@ pub enum Error {
 
     /// Values outside their bounds.
     #[error(
-        "values[{}] = {value:?} is not within the bounds ({low:?}, {high:?}) ({offenders} such \
-         value(s) in all)", place(*.node, *.coordinate, *.dimensions)
+        "values[{}] is not within the bounds ({low:?}, {high:?}) ({offenders} such value(s) in \
+         all)", place(*.node, *.coordinate, *.dimensions)
     )]
     OutsideBounds {
         /// The node of the first offender.
@@ -251,8 +246,6 @@ pub enum Error {
         coordinate: usize,
         /// How many coordinates there are.
         dimensions: usize,
-        /// The first offending value.
-        value: f64,
         /// The lower bound.
         low: f64,
         /// The upper bound.
@@ -262,14 +255,12 @@ pub enum Error {
     },
 
     /// An example has an entry that is no finite number.
-    #[error("{argument} of example {example} must be finite numbers, got {value}")]
+    #[error("{argument} of example {example} must be finite numbers")]
     NotFinite {
         /// The name of the argument.
         argument: &'static str,
         /// The position of the first such example.
         example: usize,
-        /// Its first such entry.
-        value: f64,
     },
 
     /// The operating system gave no entropy.

@@ -167,7 +167,7 @@ fn personal_probabilities_select_at_their_own_rates_and_weigh_by_the_inverse() -
 
 #[test]
 fn a_code_outside_the_domain_is_refused_even_if_its_node_does_not_report() -> Result<(), Error> {
-    fn refused<C: Code>(answers: &[C], expected: i64) -> Result<(), Error> {
+    fn refused<C: Code>(answers: &[C]) -> Result<(), Error> {
         let oracle = oracle(1.0, 3)?;
         let streams = AesStreams::from_seed(1);
         let rare = Selection::bernoulli(Probability::new(1e-6)?);
@@ -180,16 +180,15 @@ fn a_code_outside_the_domain_is_refused_even_if_its_node_does_not_report() -> Re
             oracle.tally(answers, None).err(),
         ];
         for error in errors {
-            let Some(Error::CodeOutsideDomain { index: 1, value, offenders: 2, .. }) = error else {
+            let Some(Error::CodeOutsideDomain { index: 1, offenders: 2, .. }) = error else {
                 return Err(error.unwrap_or(Error::CountOverflow { argument: "nothing refused" }));
             };
-            assert_eq!(value, expected);
         }
         Ok(())
     }
-    refused(&[0_u8, 3, 200, 1], 3)?;
-    refused(&[0_u16, 70, 3, 1], 70)?;
-    refused(&[0_u32, u32::MAX, 3, 1], i64::from(u32::MAX))?;
-    refused(&[0_i64, -1, i64::MAX, 1], -1)?;
-    refused(&[0_i64, i64::MIN, 3, 1], i64::MIN)
+    refused(&[0_u8, 3, 200, 1])?;
+    refused(&[0_u16, 70, 3, 1])?;
+    refused(&[0_u32, u32::MAX, 3, 1])?;
+    refused(&[0_i64, -1, i64::MAX, 1])?;
+    refused(&[0_i64, i64::MIN, 3, 1])
 }

@@ -308,7 +308,7 @@ def test_pictures(visits: Path, tmp_path: Path, turnout: Run, columns: str, suff
         (("-c", "x,kind"), "column 'kind' holds text such as 'a', but column 'x' holds numbers"),
         (("-c", "kind", "--bounds", "kind=0:1"), "--bounds are for numbers"),
         (("-c", "kind", "--method", "density"), "--method density is for numbers"),
-        (("-c", "x", "--bounds", "x=0.3:1"), "values are not within the bounds (0.3, 1.0): "),
+        (("-c", "x", "--bounds", "x=0.3:1"), "values are not within the bounds (0.3, 1.0) (rows "),
         (("-c", "none"), "no column 'none'"),
         (("-c", "x", "--rows-are", "none"), "no column 'none'"),
         (("-c", "kind", "--labels", "a,b"), "not among the 2 labels"),

@@ -114,7 +114,7 @@ def test_malformed_bytes_are_refused() -> None:
             field.unpack(malformed, 3)
     with pytest.raises(InvalidValueError, match="must end in zero bits"):
         field.unpack(data[:-1] + bytes([data[-1] | 0x40]), 3)
-    with pytest.raises(InvalidValueError, match=r"data\[0\] = 1023 is not an element"):
+    with pytest.raises(InvalidValueError, match=r"data\[0\] is not an element"):
         field.unpack(b"\xff\xff\xff\x0f", 3)
     with pytest.raises(InvalidTypeError, match="data must be bytes"):
         field.unpack(bytearray(data), 3)  # type: ignore[arg-type]
@@ -220,13 +220,13 @@ def test_a_share_that_is_refused_leaves_the_sum_as_it_was() -> None:
     field = _core.PrimeField(1009)
     total = _core.ShareSum(field, 3)
     total.add(elements(field, [1, 2, 3]))
-    with pytest.raises(InvalidValueError, match=r"values\[1\] = 1009 is not an element"):
+    with pytest.raises(InvalidValueError, match=r"values\[1\] is not an element"):
         total.add(np.array([5, 1009, 5], dtype=np.uint32))
     with pytest.raises(InvalidValueError, match=r"values and the sum must have the same length"):
         total.add(elements(field, [1, 2]))
     with pytest.raises(InvalidValueError, match="data must have 4 bytes for 3 elements"):
         total.add_packed(b"123")
-    with pytest.raises(InvalidValueError, match=r"data\[0\] = 1023"):
+    with pytest.raises(InvalidValueError, match=r"data\[0\] is not"):
         total.add_packed(b"\xff\xff\xff\x0f")
     with pytest.raises(InvalidValueError, match="seed must have 32 bytes, got 5"):
         total.add_seed(b"short")
@@ -315,7 +315,7 @@ def test_bad_input_is_named() -> None:
         _core.PrimeField.larger_than(2**61 - 1)
     with pytest.raises(InvalidValueError, match="left and right must have the same length"):
         field.add(ones, ones[:2])
-    with pytest.raises(InvalidValueError, match=r"right\[3\] = 11 is not .* from 0 to 10"):
+    with pytest.raises(InvalidValueError, match=r"right\[3\] is not .* from 0 to 10"):
         field.subtract(ones, np.array([1, 1, 1, 11], dtype=np.uint32))
     with pytest.raises(InvalidTypeError, match=r"left must be .* uint64, got dtype uint32"):
         wide.add(ones, ones)
@@ -344,7 +344,7 @@ def test_bad_input_is_named() -> None:
 def test_bad_rounds_are_named() -> None:
     field = _core.PrimeField(11)
     codes = np.array([0, 3, 1], dtype=np.uint32)
-    with pytest.raises(CodeOutsideDomainError, match=r"codes\[1\] = 3 is not a code"):
+    with pytest.raises(CodeOutsideDomainError, match=r"codes\[1\] is not a code"):
         field.share_one_hot(codes, 0.5, 3, 2, False)
     with pytest.raises(InvalidTypeError, match=r"codes must be .* uint32"):
         field.share_one_hot(codes.astype(np.int64), 0.5, 4, 2, False)  # type: ignore[arg-type]

@@ -188,7 +188,7 @@ def test_bad_parameters_are_named(arguments: Any, match: str) -> None:
 
 def test_bad_arrays_are_named() -> None:
     sampler = _core.SetSampler(4, 2, 3.0)
-    with pytest.raises(CodeOutsideDomainError, match=r"\[2\] = 4"):
+    with pytest.raises(CodeOutsideDomainError, match=r"\[2\] is not"):
         sampler.draw(np.array([0, 1, 4], np.uint32), 0.5)
     for wrong in (np.array([0, 1]), np.zeros((2, 2), np.uint32), [0, 1]):
         with pytest.raises(InvalidTypeError, match=r"codes must be .* uint32"):
@@ -213,14 +213,14 @@ def changed(position: int, value: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("position", "value", "error", "match"),
     [
-        (0, (2, 3), InvalidValueError, r"codes\[2\] must be an item of the domain, got 3"),
-        (1, (0, 2), InvalidValueError, r"coins\[0\] must be 0 or 1, got 2"),
-        (2, (1, 3), InvalidValueError, r"sets\[1\] must be an item of the domain, got 3"),
-        (2, (1, 0), InvalidValueError, r"sets\[1\] must be above the item before it, got 0"),
-        (3, (0, 1), InvalidValueError, r"offsets\[0\] must be 0, got 1"),
+        (0, (2, 3), InvalidValueError, r"codes\[2\] must be an item of the domain"),
+        (1, (0, 2), InvalidValueError, r"coins\[0\] must be 0 or 1"),
+        (2, (1, 3), InvalidValueError, r"sets\[1\] must be an item of the domain"),
+        (2, (1, 0), InvalidValueError, r"sets\[1\] must be above the item before it"),
+        (3, (0, 1), InvalidValueError, r"offsets\[0\] must be 0"),
         (3, (1, 99), InvalidValueError, r"offsets\[1\] must be at least the one before"),
         (3, (3, 99), InvalidValueError, r"offsets\[3\] must be the number of elected users"),
-        (4, (0, 8), InvalidValueError, r"elected\[0\] must be the index of a user, got 8"),
+        (4, (0, 8), InvalidValueError, r"elected\[0\] must be the index of a user"),
         (5, 1, InvalidValueError, "modulus must be an integer from 2"),
         (5, 2**62, InvalidValueError, "modulus must be an integer from 2"),
         (0, np.zeros(8), InvalidTypeError, "codes must be"),

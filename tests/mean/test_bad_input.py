@@ -55,9 +55,9 @@ def test_parameters(mechanism: Any, arguments: dict[str, Any], message: str) -> 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([0.0, 1.5, 2.0], r"values\[1\] = 1.5 is not within the bounds \(-1.0, 1.0\) \(2 such"),
-        ([0.0, float("nan")], r"values\[1\] = (NaN|nan) is not within"),
-        ([float("-inf")], r"values\[0\] = -inf is not within"),
+        ([0.0, 1.5, 2.0], r"values\[1\] is not within the bounds \(-1.0, 1.0\) \(2 such"),
+        ([0.0, float("nan")], r"values\[1\] is not within"),
+        ([float("-inf")], r"values\[0\] is not within"),
         ([[0.0, 1.0]], "values must be one number for each node, got shape"),
         (0.5, "values must be one number"),
         (["0.5"], "values must be real numbers"),
@@ -75,9 +75,9 @@ def test_values(mechanism: Any, call: str, values: Any, message: str) -> None:
 def test_values_of_several_coordinates(mechanism: Any) -> None:
     made = mechanism(1.0, (0.0, 1.0), 3)
     rare = tn.Bernoulli(1e-9)
-    with pytest.raises(InvalidValueError, match=r"values\[1, 2\] = 7.0 is not within the bounds"):
+    with pytest.raises(InvalidValueError, match=r"values\[1, 2\] is not within the bounds"):
         made.collect([[0.0, 0.5, 1.0], [0.5, 0.5, 7.0]], participation=rare)
-    with pytest.raises(InvalidValueError, match=r"values\[1, 2\] = 7.0"):
+    with pytest.raises(InvalidValueError, match=r"values\[1, 2\] is not"):
         made.variance([[0.0, 0.5, 1.0], [0.5, 0.5, 7.0]])
     for values in ([0.0, 0.5, 1.0], [[0.0, 0.5]], np.zeros((2, 3, 1))):
         with pytest.raises(InvalidValueError, match="3 numbers for each node: shape"):
@@ -137,7 +137,7 @@ def test_reports() -> None:
     some = tn.Bernoulli(0.5)
     with pytest.raises(CodeOutsideDomainError, match=r"codes\[1\] must be a cell from 0 to 1"):
         tn.Reports(bit, some, [0, 2], 5)
-    with pytest.raises(InvalidValueError, match=r"codes\[0\] = -1 is out of range"):
+    with pytest.raises(InvalidValueError, match=r"codes\[0\] is out of range"):
         tn.Reports(bit, some, [-1], 5)
     with pytest.raises(InvalidTypeError, match="codes must hold integers"):
         tn.Reports(bit, some, [0.5], 5)
@@ -226,9 +226,11 @@ def test_truth_values_among_numbers_are_refused() -> None:
     for values in ([5.0, True], (5, np.True_)):
         with pytest.raises(InvalidTypeError, match=r"values\[1\] must be a number, got"):
             one.collect(values)
-    with pytest.raises(InvalidTypeError, match=r"values\[1\]\[0\] must be a number, got True"):
+    with pytest.raises(InvalidTypeError, match=r"values\[1\]\[0\] must be a number, got a .* bool"):
         two.collect([[1.0, 2.0], [True, 3.0]])
-    with pytest.raises(InvalidTypeError, match=r"values\[1\] must be a number, got True"):
+    with pytest.raises(InvalidTypeError, match=r"values\[1\] must be a number, got a .* bool"):
         tn.DirectEncoding(1.0, 3).collect([1, True])
-    with pytest.raises(InvalidTypeError, match=r"probabilities\[0\] must be a number, got True"):
+    with pytest.raises(
+        InvalidTypeError, match=r"probabilities\[0\] must be a number, got a .* bool"
+    ):
         tn.Personalized([True, 0.5])

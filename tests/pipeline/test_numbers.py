@@ -56,10 +56,10 @@ def test_texts_of_a_file_are_numbers(tmp_path: Path) -> None:
     [
         ([1.0, None, 2.0], r"1 of 3 answers are missing \(row 2\): empty 1 time. missing"),
         ([1.0, float("nan")], r"1 of 2 answers are missing \(row 2\)"),
-        ([1.0, 101.0, -1.0], r"2 values are not within the bounds \(0.0, 100.0\): 101.0, -1.0"),
+        ([1.0, 101.0, -1.0], r"2 values are not within the bounds \(0.0, 100.0\) \(rows 2, 3\)"),
         ([float("inf")], r"1 values are not within the bounds"),
-        (["1", "x", "1_0"], r"2 values are no numbers: 'x', '1_0' \(rows 2, 3\)"),
-        (["1", "\uff11\uff12"], r"1 values are no numbers: .* \(row 2\)"),
+        (["1", "x", "1_0"], r"2 values are no numbers \(rows 2, 3\)"),
+        (["1", "\uff11\uff12"], r"1 values are no numbers \(row 2\)"),
     ],
 )
 def test_what_is_no_number_within_the_bounds_is_refused(values: Any, message: str) -> None:
@@ -138,9 +138,9 @@ def test_integers_that_floats_do_not_hold_are_refused(tmp_path: Path, low: int) 
     path = tmp_path / "numbers.csv"
     for make in (np.array, list):
         assert inside.to_codes(make(held)).tolist() == [float(each) for each in held]
-        with pytest.raises(InvalidValueError, match=rf"values\[1\] = {wrong[1]}: float64"):
+        with pytest.raises(InvalidValueError, match=r"values\[1\]: float64"):
             inside.to_codes(make(wrong))
-    with pytest.raises(InvalidValueError, match=r"values\[0\] = "):
+    with pytest.raises(InvalidValueError, match=r"values\[0\]: float64"):
         inside.to_codes([wrong[1], float(low)])
     for values in (held, wrong):
         path.write_text("\n".join(["age", *map(str, values), "NA"]), encoding="utf-8")
@@ -151,7 +151,7 @@ def test_integers_that_floats_do_not_hold_are_refused(tmp_path: Path, low: int) 
             if values is held:
                 oracle.collect(answers, seed=1)
                 continue
-            with pytest.raises(InvalidValueError, match=rf"{wrong[1]}.*\(row 2\): float64"):
+            with pytest.raises(InvalidValueError, match=r"a value \(row 2\): float64"):
                 oracle.collect(answers, seed=1)
     sentinel = pa.table({"age": pa.array([5, 2**63 - 1, 2**63 - 1], pa.int64())})
     assert len(read(sentinel["age"], missing=7, missing_values=[str(2**63 - 1)])) == 3

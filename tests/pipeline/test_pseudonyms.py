@@ -283,7 +283,7 @@ def test_what_is_no_probability(values: Any) -> None:
 
 def test_no_probability_in_a_csv_file(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,p\nno,often\n")
-    with pytest.raises(InvalidValueError, match=r"'p': 1 values are no numbers: 'often' \(row 1\)"):
+    with pytest.raises(InvalidValueError, match=r"'p': 1 values are no numbers \(row 1\)"):
         only(scan(tmp_path / "a.csv", "a", probability_column="p"))
 
 
@@ -294,9 +294,9 @@ def test_unknown_and_missing_answers_are_named_with_their_rows() -> None:
     answers = scan(open_source(pa.table({"a": values}), block_rows=10), "a")
     blocks = list(answers.blocks())
     assert answers.encoded(blocks[0], DOMAIN).codes.tolist() == [0] * 10
-    with pytest.raises(UnknownLabelError, match=r"1 values .* 2 labels .*: 'maybe' \(row 12\)"):
+    with pytest.raises(UnknownLabelError, match=r"1 values .* 2 labels of the domain \(row 12\)"):
         answers.encoded(blocks[1], DOMAIN)
-    with pytest.raises(UnknownLabelError, match=r"2 values .*: 'maybe', 'never' \(rows 23, 26\)"):
+    with pytest.raises(UnknownLabelError, match=r"2 values .* domain \(rows 23, 26\)"):
         answers.encoded(blocks[2], DOMAIN)
     answers = scan(pa.table({"a": ["no", None, "?"]}), "a", missing_values=["?"])
     with pytest.raises(InvalidValueError, match=r"2 of 3 answers are missing \(rows 2, 3\)"):

@@ -200,7 +200,9 @@ def test_bad_answers_are_the_plain_errors(ray: Any, tmp_path: Path, given: str) 
     pq.write_table(pa.table({"answer": answers}), path)
     data = str(path) if given == "paths" else ray.data.read_parquet(str(path))
     name = "bad.parquet" if given == "paths" else "the Ray data set"
-    with pytest.raises(UnknownLabelError, match=rf"{name}.*'perhaps' \(row 4,322\)") as caught:
+    with pytest.raises(
+        UnknownLabelError, match=rf"{name}.*labels of the domain \(row 4,322\)"
+    ) as caught:
         on_ray(tn.ray.collect, data)
     assert type(caught.value) is UnknownLabelError
     with pytest.raises(UnknownLabelError, match=r"row 4,322"):

@@ -105,8 +105,8 @@ def test_epsilons_at_the_ends_and_of_other_types(make: Any, epsilon: Any) -> Non
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([[0.0], [math.nan]], r"X\[1, 0\] must be finite, not NaN or infinity, got nan"),
-        ([[0.0, -math.inf]], r"X\[0, 1\] must be finite.*got -inf"),
+        ([[0.0], [math.nan]], r"X\[1, 0\] must be finite, not NaN or infinity$"),
+        ([[0.0, -math.inf]], r"X\[0, 1\] must be finite"),
         ([0.0, 1.0], r"X must be a 2-D array, one record a row, got shape \(2,\)"),
         (3.0, r"X must be a 2-D array.*got shape \(\)"),
         ([[[0.0]]], r"X must be a 2-D array.*got shape \(1, 1, 1\)"),
@@ -366,7 +366,7 @@ def test_records_beyond_the_reference_are_refused(
             sampler.fit(records)
         text = str(error.value)
         assert text.startswith("X must be within the support of the reference, ")
-        assert f": 3 of 5 records are outside, the first X[1] = [{outside}]" in text
+        assert ": 3 of 5 records are outside, the first is X[1]." in text
         # No draw of what was fitted before.
         with pytest.raises(NotFittedError):
             sampler.sample(1)

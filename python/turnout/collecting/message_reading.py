@@ -248,13 +248,17 @@ class Reader:
             If they are not an iterable of bytes or text.
         """
         if isinstance(messages, (str, bytes)):
-            raise _arguments.mistyped("messages must be an iterable of messages", messages)
-        given = _arguments.items("messages", messages, "an iterable of messages")
+            raise _arguments.mistyped(
+                "messages must be an iterable of messages", _arguments.Private(messages)
+            )
+        given = _arguments.items("messages", messages, "an iterable of messages", private=True)
         batch = Batch(self._layouts)
         batch.size = len(given)
         for position, message in enumerate(given):
             if not isinstance(message, (str, bytes, bytearray)):
-                raise _arguments.mistyped(f"messages[{position}] must be bytes or text", message)
+                raise _arguments.mistyped(
+                    f"messages[{position}] must be bytes or text", _arguments.Private(message)
+                )
             try:
                 batch.add(position, self._parsed(message))
             except RefusedError as refusal:
@@ -291,8 +295,7 @@ class Reader:
         if not (isinstance(nonce, str) and _NONCE.fullmatch(nonce)):
             raise RefusedError(
                 "malformed",
-                f"must have a nonce of {2 * NONCE_BYTES} hexadecimal digits, got "
-                f"{_arguments.shown(nonce)}",
+                f"must have a nonce of {2 * NONCE_BYTES} hexadecimal digits",
             )
         layout = self._layouts[number]
         if len(members) != len(layout.members):
@@ -352,9 +355,7 @@ class _Layout:
                 if data.hex() == report:
                     return data
             expected = f"{self._digits} hexadecimal digits"
-        raise RefusedError(
-            "malformed", f"must have a report of {expected}, got {_arguments.shown(report)}"
-        )
+        raise RefusedError("malformed", f"must have a report of {expected}")
 
     def array(self, reports: list[Any]) -> Array:
         """Put reports into an array."""
@@ -377,5 +378,7 @@ class _Layout:
         return first + self.impossible(codes[middle:], start + middle)
 
 
-def _malformed(message: object) -> RefusedError:
-    return RefusedError("malformed", f"is no message of turnout: {_arguments.shown(message)}")
+def _malformed(message: str | bytes | bytearray) -> RefusedError:
+    # Nothing of it is shown: it may be a report, or somebody's answer.
+    unit = "characters" if isinstance(message, str) else "bytes"
+    return RefusedError("malformed", f"is no message of turnout, got {len(message)} {unit}")

@@ -352,7 +352,7 @@ class PartedKind(Kind[PartedTally]):
             if wrong.size:
                 raise CodeOutsideDomainError(
                     f"codes[{wrong[0]}, 0] must be the number of a part from 0 to "
-                    f"{len(self.parts) - 1}, got {reports[wrong[0], 0]}"
+                    f"{len(self.parts) - 1}"
                 )
         for number, rows, own in self.reports_of_parts(reports):
             given = reports if rows is None else reports[rows]
@@ -366,7 +366,7 @@ class PartedKind(Kind[PartedTally]):
                 place = int(np.flatnonzero(wrong)[0])
                 raise CodeOutsideDomainError(
                     f"codes[{place if rows is None else rows[place]}] must be a report of "
-                    f"{self.parts[number]!r} and zeros, got {given[place].tolist()}"
+                    f"{self.parts[number]!r} and zeros"
                 )
             try:
                 self.parts[number].check_reports(own)

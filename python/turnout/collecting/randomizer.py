@@ -335,8 +335,8 @@ class Randomizer(ABC):
         outside = (reports < limits.min) | (reports > limits.max)
         position = tuple(int(index) for index in np.argwhere(outside)[0])
         raise InvalidValueError(
-            f"codes[{', '.join(map(str, position))}] = {reports[position]} is out of range: "
-            f"expected an integer from {limits.min} to {limits.max}"
+            f"codes[{', '.join(map(str, position))}] is out of range: expected an integer from "
+            f"{limits.min} to {limits.max}"
         )
 
     def parameters(self) -> dict[str, Any]:

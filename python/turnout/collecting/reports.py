@@ -228,10 +228,12 @@ def _checked(oracle: Randomizer, codes: npt.ArrayLike) -> npt.NDArray[np.integer
         if array.ndim != 2 or array.shape[1:] != shape or array.dtype.kind not in "iu":
             raise InvalidTypeError(
                 f"codes must be an array of integers with rows of {shape[0]}, got "
-                f"{_arguments.shown(codes)} of shape {array.shape}"
+                f"{_arguments.Private(array)!r}"
             )
     else:
-        array = _arguments.vector("codes", codes, "an array of integers", "integers", "iu")
+        array = _arguments.vector(
+            "codes", codes, "an array of integers", "integers", "iu", private=True
+        )
     if array.size and not np.can_cast(array.dtype, dtype):
         limits = np.iinfo(dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:

@@ -114,16 +114,15 @@ class PrimeField:
         InvalidValueError
             If one is out of range.
         """
-        array = np.asarray(values)
+        expected = f"whole numbers from 0 to {self.modulus - 1}"
+        array = _arguments.as_array(argument, values, expected, private=True)
         if array.size == 0:
             array = array.astype(np.int64)
         if array.dtype.kind not in "iu":
-            raise InvalidTypeError(
-                f"{argument} must hold whole numbers from 0 to {self.modulus - 1}, got dtype "
-                f"{array.dtype}"
-            )
+            raise InvalidTypeError(f"{argument} must hold {expected}, got dtype {array.dtype}")
         wrong = (array < 0) | (array >= self.modulus)
-        _arguments.refuse_entries(argument, array, wrong, f"from 0 to {self.modulus - 1}")
+        within = f"from 0 to {self.modulus - 1}"
+        _arguments.refuse_entries(argument, array, wrong, within, private=True)
         return np.ascontiguousarray(array, self.dtype)
 
     def reduce(self, values: npt.ArrayLike) -> Array:
@@ -144,7 +143,9 @@ class PrimeField:
         InvalidTypeError
             If they are no whole numbers.
         """
-        array = _arguments.vector("values", values, "whole numbers", "whole numbers", "iu")
+        array = _arguments.vector(
+            "values", values, "whole numbers", "whole numbers", "iu", private=True
+        )
         return self.core.reduce(np.ascontiguousarray(array, np.int64))
 
     def lift(self, values: npt.ArrayLike) -> Integers:
@@ -291,7 +292,7 @@ class PrimeField:
             If the seed is not 32 bytes.
         """
         if not isinstance(seed, (bytes, bytearray)) or len(seed) != SEED_BYTES:
-            raise _arguments.invalid(f"seed must be {SEED_BYTES} bytes", seed)
+            raise _arguments.invalid(f"seed must be {SEED_BYTES} bytes", _arguments.Private(seed))
         return self.core.expand(bytes(seed), _length(length))
 
     def reconstruct(self, shares: npt.ArrayLike | Sequence[Array]) -> Array:
@@ -362,7 +363,8 @@ class PrimeField:
         InvalidTypeError, InvalidValueError
             If the bytes are too few or too many, or hold something that is no element.
         """
-        _arguments.instance("data", data, (bytes, bytearray, memoryview), "bytes")
+        kinds = (bytes, bytearray, memoryview)
+        _arguments.instance("data", data, kinds, "bytes", private=True)
         return self.core.unpack(bytes(data), _length(length))
 
     def packed_size(self, length: int) -> int:
@@ -390,10 +392,7 @@ class PrimeField:
         return array
 
     def _rows(self, argument: str, values: Any) -> Array:
-        try:
-            stacked = np.asarray(values)
-        except ValueError as error:
-            raise InvalidValueError(f"{argument} must be vectors of one length: {error}") from error
+        stacked = _arguments.as_array(argument, values, "vectors of one length", private=True)
         array = self.elements(stacked, argument)
         if array.ndim != 2:
             raise InvalidTypeError(

@@ -168,10 +168,17 @@ class Message:
         _arguments.instance("kind", self.kind, Kind, "a Kind")
         for name in ("sender", "recipient"):
             _arguments.instance(name, getattr(self, name), Party, "a Party")
-        for name in ("round_id", "payload"):
-            _arguments.instance(name, getattr(self, name), bytes, "bytes")
+        _arguments.instance("round_id", self.round_id, bytes, "bytes")
+        _arguments.instance("payload", self.payload, bytes, "bytes", private=True)
         if len(self.round_id) != 16:
             raise InvalidValueError(f"round_id must be 16 bytes, got {len(self.round_id)}")
+
+    def __repr__(self) -> str:
+        """Show who sends what kind of message to whom, not what it says: that may be a share."""
+        return (
+            f"<Message: {self.kind.name.lower().replace('_', ' ')} from {self.sender} to "
+            f"{self.recipient}, {len(self.payload)} bytes>"
+        )
 
     def __len__(self) -> int:
         """Count the bytes of :meth:`to_bytes`."""
@@ -222,7 +229,7 @@ class Message:
         MalformedMessageError
             If it is truncated, altered, or no message.
         """
-        _arguments.instance("data", data, (bytes, bytearray, memoryview), "bytes")
+        _arguments.instance("data", data, (bytes, bytearray, memoryview), "bytes", private=True)
         data = bytes(data)
         if len(data) < MESSAGE_OVERHEAD or data[:4] != MAGIC:
             raise MalformedMessageError(

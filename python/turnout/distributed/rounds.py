@@ -279,7 +279,7 @@ def exchange(round_: Round, values: Any) -> RoundResult:
     {'user': 6, 'server': 1}
     """
     mechanism = round_.mechanism
-    items = _arguments.items("values", values, "one item for each user")
+    items = _arguments.items("values", values, "one item for each user", private=True)
     check_users(mechanism, items)
     server = round_.server()
     users = [round_.user(index) for index in range(mechanism.users)]

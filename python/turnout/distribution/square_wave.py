@@ -264,7 +264,12 @@ class SquareWave(KernelKind[DistributionTally]):
         """
         expected = f"a cell from 0 to {self.cells - 1}"
         _arguments.refuse_entries(
-            "codes", reports, reports >= self.cells, expected, CodeOutsideDomainError
+            "codes",
+            reports,
+            reports >= self.cells,
+            expected,
+            CodeOutsideDomainError,
+            private=True,
         )
 
     @classmethod

@@ -62,7 +62,8 @@ class Update:
             or values.dtype not in (np.dtype(np.int64), np.dtype(np.float64))
         ):
             raise _arguments.mistyped(
-                "values must be a one-dimensional NumPy array of dtype int64 or float64", values
+                "values must be a one-dimensional NumPy array of dtype int64 or float64",
+                _arguments.Private(values),
             )
         _arguments.instance("plan", self.plan, str, "the fingerprint of a plan, text")
 

@@ -109,7 +109,7 @@ class Round:
         ProtocolError, PlanMismatchError, InvalidTypeError, InvalidValueError
             See :meth:`turnout.federated.Server.add`. Nothing has changed.
         """
-        _arguments.instance("update", update, Update, "an Update or None")
+        _arguments.instance("update", update, Update, "an Update or None", private=True)
         if update.round != self._number:
             raise ProtocolError(f"update must be for round {self._number}, got {update!r}")
         if update.plan != self._plan.fingerprint:

@@ -224,7 +224,7 @@ def flatten(tree: Tree, name: str = "parameters") -> tuple[list[Array], Structur
 
     structure = Structure(_mapped(tree, name, leaf))
     if not leaves:
-        raise _arguments.invalid(f"{name} must hold at least one array", tree)
+        raise _arguments.invalid(f"{name} must hold at least one array", _arguments.Private(tree))
     return leaves, structure
 
 
@@ -368,12 +368,16 @@ def _read(name: str, value: Any) -> Array:
     try:
         return np.asarray(value)
     except Exception as error:
-        # A dtype that NumPy lacks, a graph of automatic differentiation, another device.
-        kind = getattr(value, "dtype", type(value).__name__)
-        raise InvalidTypeError(
-            f"{name} must be an array of float32 or float64 in the memory of the CPU, got "
-            f"{_arguments.shown(kind)}, which NumPy cannot read: {_arguments.shown(error)}"
-        ) from error
+        # A dtype that NumPy lacks, a graph of automatic differentiation, another device. Other
+        # libraries say in their own error what to do; of plain entries NumPy's shows what they are.
+        plain = isinstance(value, (list, tuple, str, bytes, np.generic))
+        why = "" if plain else f": {_arguments.shown(error)}"
+        cause = None if plain else error
+    kind = getattr(value, "dtype", type(value).__name__)
+    raise InvalidTypeError(
+        f"{name} must be an array of float32 or float64 in the memory of the CPU, got "
+        f"{_arguments.shown(kind)}, which NumPy cannot read{why}"
+    ) from cause
 
 
 def _mapped(

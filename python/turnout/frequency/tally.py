@@ -22,6 +22,7 @@ from turnout._extras import require
 from turnout._types import Array
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import CountedTally
+from turnout.domain import code_of
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 
@@ -156,7 +157,7 @@ def tally_from_counts(plan: Plan, counts: Any, nodes: int, received: int | None,
         size = int(getattr(oracle, "report_count", most))
     found, said = _pairs(counts, size)
     if by == "label":
-        found = [(int(oracle.domain.encode([label])[0]), count) for label, count in found]
+        found = [(code_of("counts", oracle.domain, label), count) for label, count in found]
     signed = oracle.counted_by == "scores"
     known = _checked(found, size, signed=signed)
     total = _received(oracle, known, said if received is None else received, said)

@@ -90,7 +90,9 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
         ):
             wrong = among & (reports >= size)
             expected = f"a {what} from 0 to {size - 1}"
-            _arguments.refuse_entries("codes", reports, wrong, expected, CodeOutsideDomainError)
+            _arguments.refuse_entries(
+                "codes", reports, wrong, expected, CodeOutsideDomainError, private=True
+            )
         coordinates, _ = self._parts(reports)
         if coordinates is not None:
             unsorted = (np.diff(coordinates.astype(np.int64), axis=1) <= 0).any(axis=1)

@@ -6,6 +6,7 @@ rows are mapped through an index.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
@@ -251,10 +252,12 @@ class Labels:
             if floating:
                 wrong |= values != np.floor(values)
             positions = np.flatnonzero(wrong)
-            shown = list(dict.fromkeys(values[positions[:1000]].tolist()))
+            different, counts = np.unique(values[positions], return_counts=True)
+            known = dict(zip(different.tolist(), counts.tolist(), strict=True))
             raise CodeOutsideDomainError(
                 f"{self.name}: {positions.size:,} values are not codes of the domain, whole "
-                f"numbers from 0 to {size - 1}: {_arguments.listed(shown)} ({rows.text(positions)})"
+                f"numbers from 0 to {size - 1}"
+                f"{_columns.offenders(known, f' ({rows.text(positions)})')}"
             )
         if values.dtype not in _columns.NATIVE:
             values = values.astype(np.int64)
@@ -263,7 +266,7 @@ class Labels:
     def _through_dictionaries(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
         """Look distinct values up and map each row's index."""
         tables: list[tuple[Array, Array]] = []
-        unknown: dict[Any, None] = {}
+        unknown: Counter[Any] = Counter()
         wrong: list[Array] = []
         start, gaps = 0, False
         previous: list[Any] = []
@@ -274,10 +277,12 @@ class Labels:
                 table = np.fromiter(map(self.code, distinct), np.int64, len(distinct))
                 previous = distinct
             if (table[:-1] < 0).any() or (index == len(distinct) - 1).any():
-                used = np.bincount(index, minlength=len(distinct)) > 0
+                counts = np.bincount(index, minlength=len(distinct))
+                used = counts > 0
                 bad = used & (table == UNKNOWN)
                 if bad.any():
-                    unknown.update((_columns.key(distinct[i]), None) for i in np.flatnonzero(bad))
+                    for place in np.flatnonzero(bad):
+                        unknown[_columns.key(distinct[place])] += int(counts[place])
                     wrong.append(np.flatnonzero(bad[index]) + start)
                 gaps = gaps or bool((used & (table == MISSING)).any())
             tables.append((table, index))
@@ -285,8 +290,8 @@ class Labels:
         if wrong:
             found = np.concatenate(wrong)
             raise UnknownLabelError(
-                f"{self.name}: {found.size:,} values are not among {self.domain.words}: "
-                f"{_arguments.listed(unknown)} ({rows.text(found)}){self._hint(unknown)}"
+                f"{self.name}: {found.size:,} values are not among {self.domain.words}"
+                f"{_columns.offenders(unknown, f' ({rows.text(found)})')}{self._hint(unknown)}"
             )
         codes = [(np.maximum(table, 0).astype(dtype), index) for table, index in tables]
         missing = [(table == MISSING, index) for table, index in tables]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable
 from typing import Any, Final
 
 import numpy as np
 
 from turnout import _arguments
+from turnout._columns import offenders
 from turnout._extras import require
 from turnout._label_texts import missing_texts
 from turnout._types import Array, Floats, Truths
@@ -86,10 +88,9 @@ class Numbers:
         )
         if wrong.any():
             found = np.flatnonzero(wrong)
-            shown = list(dict.fromkeys(values[found[:1000]].tolist()))
             raise InvalidValueError(
-                f"{self.name}: {found.size:,} values are not within the bounds ({low}, {high}): "
-                f"{_arguments.listed(shown)} ({rows.text(found)})"
+                f"{self.name}: {found.size:,} values are not within the bounds ({low}, {high}) "
+                f"({rows.text(found)})"
             )
         return answered
 
@@ -140,11 +141,9 @@ def read_numbers(column: Any, rows: Rows, missing_values: frozenset[str], name: 
         _refuse_rounded(texts, values, rows, name)
         return values
     found = np.flatnonzero(wrong)
-    shown = list(dict.fromkeys(texts.take(pa.array(found[:1000])).to_pylist()))
-    raise InvalidValueError(
-        f"{name}: {found.size:,} values are no numbers: {_arguments.listed(shown)} "
-        f"({rows.text(found)})"
-    )
+    counts = Counter(texts.take(pa.array(found)).to_pylist())
+    which = offenders(counts, f" ({rows.text(found)})")
+    raise InvalidValueError(f"{name}: {found.size:,} values are no numbers{which}")
 
 
 def _refuse_rounded(column: Any, values: Array, rows: Rows, name: str) -> None:
@@ -161,9 +160,7 @@ def _refuse_rounded(column: Any, values: Array, rows: Rows, name: str) -> None:
     ]
     found = np.flatnonzero(rounded(given, values[beyond]))
     if found.size:
-        raise InvalidValueError(
-            f"{name}: {entries[found[0]]} ({rows.text(beyond[found])}): {ROUNDED}"
-        )
+        raise InvalidValueError(f"{name}: a value ({rows.text(beyond[found[:1]])}): {ROUNDED}")
 
 
 def _numeric(texts: frozenset[str]) -> list[float]:

@@ -416,7 +416,7 @@ def training_points(X: Any) -> Floats:
     """Return a person's records as points that may be written into, none too large to square."""
     records = points("X", X)
     wrong = np.abs(records) > LARGEST_NUMBER
-    _arguments.refuse_entries("X", records, wrong, "between -1e100 and 1e100")
+    _arguments.refuse_entries("X", records, wrong, "between -1e100 and 1e100", private=True)
     return records.copy()
 
 
@@ -446,7 +446,8 @@ def points(argument: str, value: Any, *, least: int = 1, columns: int | None = N
         )
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InvalidValueError(f"{argument} must have no masked entries")
-    array = _arguments.as_array(argument, value, "an array of real numbers of shape (n, d)")
+    expected = "an array of real numbers of shape (n, d)"
+    array = _arguments.as_array(argument, value, expected, private=True)
     if array.dtype.kind == "c":
         raise InvalidValueError(
             f"Complex data not supported: {argument} must hold real numbers, got {array.dtype}"
@@ -454,11 +455,12 @@ def points(argument: str, value: Any, *, least: int = 1, columns: int | None = N
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError):
+            # The second sentence is what scikit-learn's checks look for; NumPy's shows the entry.
             raise InvalidTypeError(
-                f"{argument} must hold real numbers, and one entry is none: {error}. An "
-                "argument must be a string or a number"
-            ) from error
+                f"{argument} must hold real numbers, and one entry is none. An argument must be a "
+                "string or a number"
+            ) from None
     if array.dtype.kind not in "iuf":
         raise InvalidTypeError(f"{argument} must hold real numbers, got dtype {array.dtype}")
     if array.ndim != 2:
@@ -480,7 +482,7 @@ def points(argument: str, value: Any, *, least: int = 1, columns: int | None = N
         raise InvalidValueError(f"{argument} must have {columns} column(s), got {array.shape[1]}")
     result = np.ascontiguousarray(array, dtype=np.float64)
     wrong = ~np.isfinite(result)
-    _arguments.refuse_entries(argument, result, wrong, "finite, not NaN or infinity")
+    _arguments.refuse_entries(argument, result, wrong, "finite, not NaN or infinity", private=True)
     return result
 
 

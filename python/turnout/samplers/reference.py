@@ -321,9 +321,9 @@ def check_support(name: str, records: Floats, reference: Reference) -> None:
         first = int(outside[0])
         raise InvalidValueError(
             f"{name} must be within the support of the reference, {_arguments.shown(reference)}: "
-            f"{outside.size:,} of {len(records):,} records are outside, the first {name}[{first}] "
-            f"= {_arguments.shown(records[first].tolist())}. Take a reference that covers all that "
-            "a record can be, whatever the data"
+            f"{outside.size:,} of {len(records):,} records are outside, the first is "
+            f"{name}[{first}]. Take a reference that covers all that a record can be, whatever the "
+            "data"
         )
 
 

@@ -10,9 +10,6 @@ pub trait Code: Copy + Send + Sync + 'static {
     /// The code as an unsigned number; negative codes become huge.
     fn index(self) -> u64;
 
-    /// The code as it was given, for error messages.
-    fn signed(self) -> i64;
-
     /// A slice of this type.
     fn codes(codes: &[Self]) -> Codes<'_>;
 
@@ -119,10 +116,6 @@ macro_rules! unsigned_code {
                 u64::from(self)
             }
 
-            fn signed(self) -> i64 {
-                i64::from(self)
-            }
-
             #[inline]
             fn all_below(codes: &[Self], size: u64) -> bool {
                 u64::from(codes.iter().fold(0, |most, &code| most.max(code))) < size
@@ -154,10 +147,6 @@ impl Code for i64 {
         self as u64
     }
 
-    fn signed(self) -> i64 {
-        self
-    }
-
     #[inline]
     fn all_below(codes: &[Self], size: u64) -> bool {
         // The sign of one of the two is set exactly if the code is outside.
@@ -179,7 +168,6 @@ pub(crate) fn outside<C: Code>(argument: &'static str, codes: &[C], domain: Doma
     Error::CodeOutsideDomain {
         argument,
         index,
-        value: codes.get(index).map_or(0, |code| code.signed()),
         domain_size: domain.get(),
         offenders: codes.iter().filter(|code| !inside(code)).count(),
     }

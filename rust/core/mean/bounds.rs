@@ -109,7 +109,6 @@ impl Bounds {
             node: place / dimensions.len(),
             coordinate: place % dimensions.len(),
             dimensions: dimensions.len(),
-            value: values.get(place).copied().unwrap_or(f64::NAN),
             low: self.low,
             high: self.high,
             offenders: values.iter().filter(|value| outside(value)).count(),

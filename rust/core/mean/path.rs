@@ -244,12 +244,12 @@ fn check_reports<M: Mechanism + ?Sized, O: ReportCode>(
     }
     check_codes("cells", cells, mechanism.cells())?;
     check_codes("coordinates", places, d as u64)?;
-    for report in places.chunks(k) {
-        if let Some(pair) = report.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return Err(Error::Accounting {
+    for (report, own) in places.chunks(k).enumerate() {
+        if let Some(first) = own.windows(2).position(|pair| pair[0] >= pair[1]) {
+            return Err(Error::Entry {
                 argument: "coordinates",
-                value: pair[1].into(),
-                expected: "ascending in each report",
+                index: report * k + first + 1,
+                expected: "above the one before it in its report",
             });
         }
     }
@@ -263,7 +263,6 @@ fn check_codes<O: ReportCode>(argument: &'static str, codes: &[O], size: u64) ->
         Some(index) => Err(Error::CodeOutsideDomain {
             argument,
             index,
-            value: codes[index].signed(),
             domain_size: size,
             offenders: codes.iter().filter(|code| outside(code)).count(),
         }),

@@ -86,8 +86,7 @@ pub fn two_stage_sums<S: Streams>(
 
 /// The users elected for each item.
 fn elections<'a>(offsets: &[u64], elected: &'a [u32], users: usize) -> Result<Vec<&'a [u32]>> {
-    let entry =
-        |index, value, expected| Err(Error::Entry { argument: "offsets", index, value, expected });
+    let entry = |index, expected| Err(Error::Entry { argument: "offsets", index, expected });
     let &[first, .., last] = offsets else {
         return Err(Error::Accounting {
             argument: "the length of offsets",
@@ -96,17 +95,17 @@ fn elections<'a>(offsets: &[u64], elected: &'a [u32], users: usize) -> Result<Ve
         });
     };
     if first != 0 {
-        return entry(0, first, "0");
+        return entry(0, "0");
     }
     if last != elected.len() as u64 {
-        return entry(offsets.len() - 1, last, "the number of elected users");
+        return entry(offsets.len() - 1, "the number of elected users");
     }
     let mut elections = Vec::with_capacity(offsets.len() - 1);
     let mut rest = elected;
     for (index, pair) in (1..).zip(offsets.windows(2)) {
         let length = pair[1].checked_sub(pair[0]).and_then(|length| usize::try_from(length).ok());
         let Some((now, later)) = length.and_then(|length| rest.split_at_checked(length)) else {
-            return entry(index, pair[1], "at least the one before and at most the last");
+            return entry(index, "at least the one before and at most the last");
         };
         elections.push(now);
         rest = later;
@@ -124,7 +123,7 @@ fn elections<'a>(offsets: &[u64], elected: &'a [u32], users: usize) -> Result<Ve
                 continue;
             }
         };
-        return Err(Error::Entry { argument: "elected", index, value: user.into(), expected });
+        return Err(Error::Entry { argument: "elected", index, expected });
     }
     Ok(elections)
 }
@@ -155,23 +154,21 @@ impl Reports {
                 right_length: sets.len(),
             });
         }
-        let refuse = |argument, index, value, expected| {
-            Err(Error::Entry { argument, index, value, expected })
-        };
+        let refuse = |argument, index, expected| Err(Error::Entry { argument, index, expected });
         if let Some(index) = codes.iter().position(|&code| code as usize >= items) {
-            return refuse("codes", index, codes[index].into(), "an item of the domain");
+            return refuse("codes", index, "an item of the domain");
         }
         if let Some(index) = coins.iter().position(|&coin| coin > 1) {
-            return refuse("coins", index, coins[index].into(), "0 or 1");
+            return refuse("coins", index, "0 or 1");
         }
         let mut offsets = vec![0; items + 1];
         for (index, &item) in sets.iter().enumerate() {
             if index % reported > 0 && sets[index - 1] >= item {
-                return refuse("sets", index, item.into(), "above the item before it");
+                return refuse("sets", index, "above the item before it");
             }
             match offsets.get_mut(item as usize + 1) {
                 Some(count) => *count += 1,
-                None => return refuse("sets", index, item.into(), "an item of the domain"),
+                None => return refuse("sets", index, "an item of the domain"),
             }
         }
         for item in 0..items {

@@ -292,7 +292,6 @@ mod tests {
                         Err(Error::OutsideField {
                             argument: "data",
                             index: last,
-                            value,
                             modulus: field.modulus(),
                         })
                     );

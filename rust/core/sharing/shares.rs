@@ -240,7 +240,7 @@ mod tests {
                 assert!(matches!(error, Some(Error::Integer { argument: "parties", .. })));
             }
         }
-        let outside = Error::OutsideField { argument: "vector", index: 1, value: 11, modulus: 11 };
+        let outside = Error::OutsideField { argument: "vector", index: 1, modulus: 11 };
         assert_eq!(field.share(&[0_u32, 11], 2, &mut stream), Err(outside.clone()));
         assert_eq!(field.share_compressed(&[0_u32, 11], 2, &mut stream), Err(outside));
         assert!(field.share(&[0_u64], 2, &mut stream).is_err());

@@ -22,8 +22,8 @@ const MESSAGE: Document = Document {
     optional: &["group"],
 };
 
-/// Why a message is not taken. What stands in it is shown as it stands there, cut if it is long: a
-/// report may be shown, as it says no more than its sender wanted to say.
+/// Why a message is not taken. Its version, plan and group are shown as they stand there, cut if they
+/// are long. What stands where a report should is not: a broken device may send the answer itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -40,18 +40,16 @@ pub enum Refusal {
     Plan(String),
 
     /// Its nonce is not one.
-    #[error("must have a nonce of 32 hexadecimal digits, got {0}")]
-    Nonce(String),
+    #[error("must have a nonce of 32 hexadecimal digits")]
+    Nonce,
 
     /// Its group is none of its plan.
     #[error("must have a group of its plan, got {0}")]
     Group(String),
 
     /// Its report is not of the layout of the plan.
-    #[error("must have a report of {}, got {found}", expected(*.layout))]
+    #[error("must have a report of {}", expected(*.layout))]
     Report {
-        /// What stands there.
-        found: String,
         /// What reports look like.
         layout: Layout,
     },
@@ -76,7 +74,7 @@ impl Refusal {
         match self {
             Self::Version(_) => RefusalKind::OtherVersion,
             Self::Plan(_) => RefusalKind::OtherPlan,
-            Self::NoMessage | Self::Nonce(_) | Self::Group(_) | Self::Report { .. } => {
+            Self::NoMessage | Self::Nonce | Self::Group(_) | Self::Report { .. } => {
                 RefusalKind::Malformed
             }
         }
@@ -176,7 +174,7 @@ impl MessageReader {
             .and_then(|fingerprint| self.plans.get(&fingerprint).copied());
         let number = number.ok_or_else(|| Refusal::Plan(shown(plan.raw())))?;
         let digits = nonce.text().and_then(|digits| hex::read(&digits));
-        let digits = digits.ok_or_else(|| Refusal::Nonce(shown(nonce.raw())))?;
+        let digits = digits.ok_or(Refusal::Nonce)?;
         let groups = self.groups.get(number).filter(|groups| !groups.is_empty());
         match (groups, json.member("group")) {
             (None, None) => {}
@@ -192,7 +190,7 @@ impl MessageReader {
         if self.write_report(found, report) {
             Ok(Envelope { plan: number, nonce: digits })
         } else {
-            Err(Refusal::Report { found: shown(found.raw()), layout: self.layout })
+            Err(Refusal::Report { layout: self.layout })
         }
     }
 

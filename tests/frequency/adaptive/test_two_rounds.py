@@ -191,7 +191,7 @@ def test_labels_give_what_their_codes_give(labels: list[object]) -> None:
 @pytest.mark.parametrize("outside", [4, -1])
 def test_answers_outside_of_the_domain_are_refused(outside: int) -> None:
     second = collection().simulate(COUNTS, seed=1).second.round
-    with pytest.raises(CodeOutsideDomainError, match=rf"values\[1\] = {outside}"):
+    with pytest.raises(CodeOutsideDomainError, match=r"values\[1\] is not"):
         second.collect(np.array([0, outside]))
 
 

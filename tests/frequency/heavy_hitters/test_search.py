@@ -300,7 +300,7 @@ def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> No
 @pytest.mark.parametrize(
     ("options", "values", "message"),
     [
-        ({"bits": 8}, [256], r"values\[0\] must be an integer from 0 to 2\^8 - 1, got 256"),
+        ({"bits": 8}, [256], r"values\[0\] must be an integer from 0 to 2\^8 - 1$"),
         ({"bits": 8}, [3, -1], r"values\[1\]"),
         ({"bits": 8}, [1.5], "integers"),
         ({"bits": 8}, ["a"], "integers"),
@@ -309,7 +309,7 @@ def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> No
         ({"length": 2}, ["ü€"], r"values\[0\] must have at most 2 bytes"),
         ({"length": 2}, ["a\0"], "character 0"),
         ({"length": 2}, ["\ud800"], "cannot be written as UTF-8"),
-        ({"length": 2}, ["a", 3], r"values\[1\] must be text, got 3"),
+        ({"length": 2}, ["a", 3], r"values\[1\] must be text, got a value of type int"),
         ({"length": 2}, ["a", None], r"values\[1\] must be text, got None"),
         ({"length": 2, "alphabet": "ab"}, ["abc"], "characters of the alphabet"),
         ({"length": 2, "alphabet": "ab"}, ["aba"], "at most 2 characters"),

@@ -235,7 +235,7 @@ def test_reports_that_cannot_be_are_refused(make: Maker) -> None:
         oracle.check_reports(wrong)
     with pytest.raises(InvalidTypeError, match="dtype"):
         oracle.check_reports(wrong.astype(np.float64))
-    with pytest.raises(CodeOutsideDomainError, match=r"values\[1\] = 20"):
+    with pytest.raises(CodeOutsideDomainError, match=r"values\[1\] is not"):
         oracle.randomize([0, 20])
 
 

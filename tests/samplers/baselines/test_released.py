@@ -210,9 +210,9 @@ def test_bad_parameters_are_named(
 
 def test_bad_records_are_named(kind: Any) -> None:
     sampler = kind(bounds=(0.0, 1.0))
-    with pytest.raises(InvalidValueError, match=r"X\[2, 0\] must be within .*\[0, 1\], got 1.25"):
+    with pytest.raises(InvalidValueError, match=r"X\[2, 0\] must be within .*\[0, 1\]$"):
         sampler.fit([[0.1], [0.2], [1.25]])
-    with pytest.raises(InvalidValueError, match=r"X\[0, 1\] must be within .*\[2, 3\], got 1.5"):
+    with pytest.raises(InvalidValueError, match=r"X\[0, 1\] must be within .*\[2, 3\]$"):
         sampler.set_params(bounds=[(0.0, 1.0), (2.0, 3.0)]).fit([[0.1, 1.5], [0.2, 2.5]])
     sampler.set_params(bounds=(0.0, 1.0))
     with pytest.raises(InvalidValueError):

@@ -380,7 +380,7 @@ def test_rows_beyond_the_reference_are_refused_before_the_first_fit() -> None:
     with pytest.raises(
         InvalidValueError,
         match=r"^data must be within the support of the reference, Uniform\(\[0\.0, 0\.0\], "
-        r"\[1\.0, 2\.0\]\): 2 of 50 records are outside, the first data\[7\] = \[0\.5, 2\.5\]\.",
+        r"\[1\.0, 2\.0\]\): 2 of 50 records are outside, the first is data\[7\]\.",
     ):
         sample_population(sampler, data, np.arange(50))
     assert not Mean.calls

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from flwr.app import ConfigRecord, Context
 
-from turnout import Plan, _arguments
+from turnout import Plan
 from turnout._documents import document
 from turnout._files import atomic_write, read_bytes, turn
 from turnout.accounting import PrivacyLedger
@@ -163,7 +163,8 @@ class Answer:
                 **rest,
             } if not rest:
                 return cls(plan, epsilon, nodes, reports)
-        raise CorruptDataError(f"no answer of a collection: {_arguments.shown(description)}")
+        # Nothing of it is shown: it holds reports.
+        raise CorruptDataError("no answer of a collection")
 
 
 @contextlib.contextmanager
@@ -233,4 +234,4 @@ def _decoded(text: str | bytes) -> dict[str, Answer]:
             not rest
         ):
             return {name: Answer.from_dict(answer) for name, answer in answers.items()}
-    raise CorruptDataError(f"no answers of turnout: {_arguments.shown(description)}")
+    raise CorruptDataError("no answers of turnout")

@@ -13,6 +13,7 @@ from turnout._extras import require
 from turnout._types import Axes, Figure, Floats
 from turnout.collecting.groups.series_pictures import Lines, made_from
 from turnout.collecting.keys import shown_key
+from turnout.domain import code_of
 from turnout.errors import EstimatorError, InvalidValueError
 
 #: So many panels are drawn, so many of them in a row; of more groups, those with the most reports.
@@ -35,8 +36,7 @@ def chosen_labels(estimate: Any, labels: Any, most: int) -> list[int]:
         wanted = _arguments.items("labels", labels, "labels of the domain")
         if not wanted:
             raise InvalidValueError("labels must name at least one answer, got none")
-        codes: list[int] = estimate.domain.encode(wanted).tolist()
-        return codes
+        return [code_of("labels", estimate.domain, label) for label in wanted]
     if size <= most:
         return list(range(size))
     shares = estimate.frequencies

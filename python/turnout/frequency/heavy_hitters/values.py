@@ -65,12 +65,14 @@ class IntegerValues:
         InvalidValueError
             If one is negative or has too many bits.
         """
-        array = _arguments.vector("values", values, "an array of integers", "integers", "iu")
+        array = _arguments.vector(
+            "values", values, "an array of integers", "integers", "iu", private=True
+        )
         wrong = array < 0
         if self.size < 64:
             wrong |= array >= 2**self.size
         expected = f"an integer from 0 to 2^{self.size} - 1"
-        _arguments.refuse_entries("values", array, wrong, expected)
+        _arguments.refuse_entries("values", array, wrong, expected, private=True)
         shifted = array.astype(np.uint64) << np.uint64(64 - self.size)
         width = (self.size + 7) // 8
         return np.ascontiguousarray(shifted.astype(">u8").view(np.uint8).reshape(-1, 8)[:, :width])
@@ -83,9 +85,13 @@ class IntegerValues:
         InvalidTypeError, InvalidValueError
             If it is none, or has too many bits.
         """
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        return _arguments.integer("value", value, least=0, most=2**self.size - 1)
+        plain = value.item() if isinstance(value, np.generic) else value
+        found = _columns.whole_number(plain, 2**self.size)
+        if found is None:
+            raise _arguments.invalid(
+                f"value must be an integer from 0 to 2^{self.size} - 1", _arguments.Private(value)
+            )
+        return found
 
     def written(self, text: str) -> Any:
         """Read digits as a number; another text is none."""
@@ -212,25 +218,24 @@ class TextValues:
 
     def _symbols(self, value: Any) -> list[int]:
         if not isinstance(value, str):
-            raise _arguments.mistyped("must be text", value)
+            raise _arguments.mistyped("must be text", _arguments.Private(value))
         if self.alphabet is None:
             unit = "bytes of UTF-8"
             try:
                 codes = list(value.encode())
-            except UnicodeEncodeError as error:
-                raise InvalidValueError(f"cannot be written as UTF-8: {error}") from None
+            except UnicodeEncodeError:
+                raise InvalidValueError("cannot be written as UTF-8") from None
         else:
             unit = "characters"
             codes = [self.alphabet.find(character) + 1 for character in value]
             if 0 in codes:
-                raise _arguments.invalid(
-                    f"must have characters of the alphabet {_arguments.shown(self.alphabet)} alone",
-                    value,
+                raise InvalidValueError(
+                    f"must have characters of the alphabet {_arguments.shown(self.alphabet)} alone"
                 )
         if len(codes) > self.length:
-            raise _arguments.invalid(f"must have at most {self.length} {unit}", value)
+            raise InvalidValueError(f"must have at most {self.length} {unit}")
         if 0 in codes:
-            raise _arguments.invalid("must not have the character 0, which marks the end", value)
+            raise InvalidValueError("must not have the character 0, which marks the end")
         return codes
 
     def _codes(self, rows: Rows, bits: int) -> Integers:

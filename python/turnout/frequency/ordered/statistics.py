@@ -13,8 +13,8 @@ import numpy as np
 from turnout import _arguments
 from turnout._types import Floats
 from turnout.collecting.intervals import critical_value
-from turnout.domain import Domain
-from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
+from turnout.domain import Domain, code_of
+from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.covariance import covariance_of
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.projection import summing_to_one
@@ -190,7 +190,8 @@ class OrderedStatistics(ABC):
         >>> low < 0.7 < high
         True
         """
-        first, last = self._code("low", low), self._code("high", high)
+        first = code_of("low", self.domain, low)
+        last = code_of("high", self.domain, high)
         if last < first:
             raise InvalidValueError(
                 f"high must not come before low in the domain, got {_arguments.shown(low)} and "
@@ -285,14 +286,6 @@ class OrderedStatistics(ABC):
         codes[1], codes[2] = min(codes[0], codes[1]), max(codes[0], codes[2])
         label, lower, upper = self.domain.decode([min(code, last) for code in codes])
         return Quantile(probability, label, lower, upper, level)
-
-    def _code(self, argument: str, label: Hashable) -> int:
-        try:
-            return int(self.domain.encode([label])[0])
-        except (InvalidValueError, InvalidTypeError) as error:
-            raise UnknownLabelError(
-                f"{argument} must be a label of the domain, got {_arguments.shown(label)}"
-            ) from error
 
 
 class OrderedEstimate(OrderedStatistics):

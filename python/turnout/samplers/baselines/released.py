@@ -62,7 +62,7 @@ class Box(Uniform):
             row, column = (int(place) for place in np.argwhere(outside)[0])
             raise InvalidValueError(
                 f"X[{row}, {column}] must be within the public bounds [{self.low[column]:g}, "
-                f"{self.high[column]:g}], got {records[row, column]}"
+                f"{self.high[column]:g}]"
             )
 
     def to_unit(self, points: Floats) -> Floats:

@@ -214,11 +214,11 @@ def _rows(data: Any) -> Array:
         plain = isinstance(data, (list, tuple)) and not isinstance(data[0], (list, tuple))
         mixed = plain and len({type(entry) for entry in data}) > 1
         rows = np.array(data, dtype=object) if mixed else np.asarray(data)
-    except Exception as error:
-        # Anything can go wrong in the conversion of foreign objects.
+    except Exception:
+        # Anything can go wrong in the conversion of foreign objects; what it says shows entries.
         raise _arguments.mistyped(
-            "data must be an array with one row for each record", data
-        ) from error
+            "data must be an array with one row for each record", _arguments.Private(data)
+        ) from None
     if rows.ndim not in (1, 2):
         raise InvalidValueError(
             f"data must be of shape (n_rows, n_features) or (n_rows,), got shape {rows.shape}"
@@ -228,7 +228,7 @@ def _rows(data: Any) -> Array:
 
 def _grouped(users: Any, rows: int) -> tuple[Array, list[npt.NDArray[np.intp]]]:
     """Find the different users, sorted, and the rows of each."""
-    given = _arguments.items("users", users, "one hashable value for each row")
+    given = _arguments.items("users", users, "one hashable value for each row", private=True)
     if len(given) != rows:
         raise InvalidValueError(
             f"users must have one entry for each of the {rows} rows of data, got {len(given)}"
@@ -242,7 +242,9 @@ def _grouped(users: Any, rows: int) -> tuple[Array, list[npt.NDArray[np.intp]]]:
         try:
             found.setdefault(user, []).append(row)
         except TypeError as error:
-            raise _arguments.mistyped(f"users[{row}] must be hashable", user) from error
+            raise _arguments.mistyped(
+                f"users[{row}] must be hashable", _arguments.Private(user)
+            ) from error
     found = {user: found[user] for user in _sorted(found)}
     if isinstance(users, np.ndarray):
         names = users[[places[0] for places in found.values()]]

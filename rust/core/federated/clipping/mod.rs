@@ -163,12 +163,6 @@ impl<'a> Gradients<'a> {
         }
         row
     }
-
-    /// The error for a row that is not finite.
-    fn not_finite(&self, example: usize) -> Error {
-        let value = self.row(example).into_iter().find(|value| !value.is_finite());
-        Error::NotFinite { argument: "gradients", example, value: value.unwrap_or(f64::NAN) }
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use core::ops::Range;
 use super::kernel::{GROUP, Instructions, Number, Scale, Strip, WIDTH, add_integers};
 use super::rule::Rule;
 use super::{Gradients, Part, power};
-use crate::Result;
 use crate::parallel::{self, chunk};
+use crate::{Error, Result};
 
 /// Up to so many numbers are added up on the calling thread.
 const FEW: usize = 1 << 15;
@@ -127,7 +127,7 @@ fn accumulate(
         for (row, example) in next.enumerate() {
             let squares = columns.iter().fold(0.0, |sum, columns| sum + columns.squares[row]);
             let scale = rule.scale(squares, || gradients.row(example));
-            scales.push(scale.ok_or_else(|| gradients.not_finite(example))?);
+            scales.push(scale.ok_or(Error::NotFinite { argument: "gradients", example })?);
         }
     }
     each(&mut columns, together, Columns::carry);

@@ -277,11 +277,10 @@ fn the_first_example_that_is_not_finite_is_named() {
                         gradients.clip_and_sum(1.0).unwrap_err(),
                         gradients.clip_to_grid(1.0, 1e-6).unwrap_err(),
                     ] {
-                        let Error::NotFinite { example, value, .. } = error else {
+                        let Error::NotFinite { example, .. } = error else {
                             panic!("{error}");
                         };
                         assert_eq!(example, first);
-                        assert_eq!(value.to_string(), bad.to_string());
                     }
                 }
             }

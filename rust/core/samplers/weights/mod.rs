@@ -102,7 +102,7 @@ impl Entries {
         let total = reference.iter().fold(0, |sum: u64, &one| sum.saturating_add(one));
         if let Some(index) = reference.iter().position(|&one| one == 0) {
             let expected = "an integer of at least 1";
-            return Err(Error::Entry { argument: "reference", index, value: 0, expected });
+            return Err(Error::Entry { argument: "reference", index, expected });
         }
         if total == 0 || total > LARGEST_TOTAL {
             return Err(Error::Integer {

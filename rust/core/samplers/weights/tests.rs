@@ -253,10 +253,7 @@ fn tiny_references_leave_no_room_and_keep_the_total() -> Result<()> {
 fn what_is_out_of_range_is_refused() -> Result<()> {
     let band = Band::mollifier(1.0)?;
     assert!(matches!(weights(&[0.0], &[1, 1], &band), Err(Error::LengthMismatch { .. })));
-    assert!(matches!(
-        weights(&[0.0; 3], &[1, 0, 0], &band),
-        Err(Error::Entry { index: 1, value: 0, .. })
-    ));
+    assert!(matches!(weights(&[0.0; 3], &[1, 0, 0], &band), Err(Error::Entry { index: 1, .. })));
     assert!(matches!(weights(&[], &[], &band), Err(Error::Integer { value: 0, .. })));
     for reference in [[1 << 62, 1], [u64::MAX, u64::MAX]] {
         assert!(matches!(weights(&[0.0; 2], &reference, &band), Err(Error::Integer { .. })));
