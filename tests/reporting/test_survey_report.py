@@ -187,7 +187,20 @@ def test_a_round_has_a_page_of_its_own(adjacency: str, tmp_path: Path) -> None:
     assert f"as if a person {change}" in text
     assert "but for a probability of δ = 1e-6." in text
     assert "every item is held by at least 500 users" in text
-    assert result.estimate.plan == mechanism
+    assert "sent by each user (of 2,000)" in text
+    # The server of a round among machines has the estimate alone.
+    of_server = mechanism.estimate(result.sums)
+    assert published(written(of_server, tmp_path)) == published(text)
+
+
+def test_users_whose_shares_did_not_come_are_told(tmp_path: Path) -> None:
+    mechanism = tn.distributed.NoisyAggregation(
+        ["no", "yes"], 2000, noise="discrete_laplace", epsilon=1.0, delta=0.0, max_missing_users=50
+    )
+    text = written(mechanism.estimate([1180, 800], received=1980), tmp_path)
+    assert "1,980 people, all of whom are counted" in text
+    assert "users whose shares did not come 20" in text
+    assert "sent by each user" in text
 
 
 def test_a_trusted_server_is_not_said_to_see_nothing(tmp_path: Path) -> None:

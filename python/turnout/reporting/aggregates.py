@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from turnout.collecting.keys import Key
 from turnout.collecting.left_out import NOTHING, LeftOut
-from turnout.distributed.results import Costs, RoundResult
+from turnout.distributed.results import CostLedger, Costs
+from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.reporting.collected import Card, Collected, Rows, asked_card, versions, without
 from turnout.reporting.frequencies import Shares, SharesTogether, telling_shares
 from turnout.reporting.telling import Telling
-from turnout.reporting.words import file_size, number, percent, rounded_up
+from turnout.reporting.words import file_size, percent, rounded_up
 
 #: At which delta epsilon is said of a mechanism whose noise was given by itself.
 _DELTA = 1e-6
@@ -53,21 +54,24 @@ class OfRounds(Collected):
 
     Attributes
     ----------
-    rounds
+    estimates
         What each gave: under the empty key if there is one.
+    costs
+        What each role did in each, where that is known.
     names
         The columns of the groups.
     without
         How many rows do not count.
     """
 
-    rounds: Mapping[Key, RoundResult]
+    estimates: Mapping[Key, FrequencyEstimate]
+    costs: Sequence[CostLedger] = ()
     names: tuple[str, ...] = ()
     without: LeftOut = NOTHING
 
     @property
     def _mechanisms(self) -> list[Any]:
-        return [one.estimate.plan for one in self.rounds.values()]
+        return [one.plan for one in self.estimates.values()]
 
     @property
     def _first(self) -> Any:
@@ -75,7 +79,7 @@ class OfRounds(Collected):
 
     @property
     def _users(self) -> int:
-        return sum(one.estimate.nodes for one in self.rounds.values())
+        return sum(one.nodes for one in self.estimates.values())
 
     @property
     def left_out(self) -> LeftOut:
@@ -129,7 +133,7 @@ class OfRounds(Collected):
 
     def lead(self) -> str:
         """Say how answers were counted."""
-        rounds = "" if len(self.rounds) == 1 else f", in {len(self.rounds):,} rounds"
+        rounds = "" if len(self.estimates) == 1 else f", in {len(self.estimates):,} rounds"
         how = "by a trusted server" if self._trusted else "from secret shares"
         return self._with_left_out(f"Counts with differential privacy, made {how}{rounds}.")
 
@@ -176,27 +180,29 @@ class OfRounds(Collected):
             ("left out, and in no other number", str(self.left_out)),
             ("added up by", self._parties()),
         ]
+        missing = sum(each.users for each in self._mechanisms) - self._users
+        if missing:
+            rows.insert(1, ("users whose shares did not come", f"{missing:,}"))
         if self.names:
-            rows.append((f"groups by {', '.join(self.names)}", f"{len(self.rounds):,}"))
+            rows.append((f"groups by {', '.join(self.names)}", f"{len(self.estimates):,}"))
         return rows
 
     def cost(self) -> Rows:
-        """Say what one party of each role sends."""
+        """Say what one party of each role sends, or a user where no more is known."""
+        roles = dict.fromkeys(role for ledger in self.costs for role in ledger.totals)
         rows: Rows = []
-        for role in next(iter(self.rounds.values())).costs.totals:
-            total, parties = Costs(), 0
-            for one in self.rounds.values():
-                if role in one.costs.totals:
-                    total, parties = (
-                        total + one.costs.totals[role],
-                        parties + one.costs.parties[role],
-                    )
+        for role in roles:
+            ledgers = [ledger for ledger in self.costs if role in ledger.totals]
+            total = sum((ledger.totals[role] for ledger in ledgers), Costs())
+            parties = sum(ledger.parties[role] for ledger in ledgers)
             if total.messages:
-                sent = (
-                    f"{total.messages / parties:,.4g} messages, {file_size(total.bytes / parties)}"
-                )
+                each = f"{total.messages / parties:,.4g} messages"
+                sent = f"{each}, {file_size(total.bytes / parties)}"
                 rows.append((f"sent by each {role} (of {parties:,})", sent))
-        return rows or [("messages", "none")]
+        if not rows:
+            size = self._first.share_bytes
+            rows = [("sent by each user", "varies" if size is None else file_size(size))]
+        return rows
 
     def making(self) -> Rows:
         """Say which mechanism, and what its noise is."""
@@ -208,9 +214,9 @@ class OfRounds(Collected):
             ("accounting", "; ".join(sorted(several)[:3]) + ("; …" if len(several) > 3 else "")),
             ("neighbouring data", self._first.adjacency.replace("_", " ")),
             ("error of a share, expected", f"{percent(max(errors), 3)} at most"),
-            ("field", number(float(self._first.field.modulus))),
+            ("field", f"{self._first.field.modulus:,} elements"),
         ]
-        if len(self.rounds) == 1:
+        if len(self.estimates) == 1:
             rows.append(("plan (SHA-256)", self._first.fingerprint))
         return [*rows, versions()]
 

@@ -9,8 +9,10 @@ from typing import Any
 from turnout import _arguments
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.tally import BaseTally
-from turnout.distributed.results import RoundResult
+from turnout.distributed.aggregation import AggregationMechanism
+from turnout.distributed.results import CostLedger, RoundResult
 from turnout.errors import InvalidValueError
+from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.reporting.aggregates import OfRounds, telling_sums
 from turnout.reporting.collected import Collected, OfReports, OfSeveral
 from turnout.reporting.contents import Contents, Part
@@ -78,7 +80,10 @@ class Document:
             title = f"A survey of {collection.column}"
             return cls(title, [found], found.collected, collection.notes)
         if isinstance(collection, RoundResult):
-            found = _of_rounds({(): collection}, collection.estimate, view)
+            found = _of_rounds(collection.estimate, view, costs=[collection.costs])
+            return cls("Counts of a round", [found], found.collected)
+        if _is_of_a_round(collection):
+            found = _of_rounds(collection, view)
             return cls("Counts of a round", [found], found.collected)
         _arguments.instance(
             "tally",
@@ -94,8 +99,8 @@ def _of_survey(result: SurveyResult, view: View) -> Contents:
     """Show a column of a survey, with the estimates that it has."""
     estimate = result.estimate
     if result.mechanism is not None:
-        rounds = result.tally if result.by else {(): result.tally}
-        return _of_rounds(rounds, estimate, view, result)
+        rounds = result.tally.values() if result.by else [result.tally]
+        return _of_rounds(estimate, view, result, costs=[one.costs for one in rounds])
     if isinstance(estimate, (NumberEstimate, NumberGroups)):
         return _of_numbers(result, view)
     clip = view.clip or _clipped(estimate)
@@ -121,11 +126,19 @@ def _of_numbers(result: SurveyResult, view: View) -> Contents:
     return Contents(view, collected, [_part(estimate, kind, result.by)])
 
 
+def _is_of_a_round(estimate: Any) -> bool:
+    """Whether it is what a server estimated from the sums of a round."""
+    return isinstance(estimate, FrequencyEstimate) and isinstance(
+        estimate.plan, AggregationMechanism
+    )
+
+
 def _of_rounds(
-    rounds: Mapping[Any, RoundResult],
     estimate: Any,
     view: View,
     result: SurveyResult | None = None,
+    *,
+    costs: Sequence[CostLedger] = (),
 ) -> Contents:
     """Show what parties added up, in one round or in one for each group."""
     if view.method is not None:
@@ -136,7 +149,8 @@ def _of_rounds(
     view = replace(view, method="hajek", clip=view.clip or _clipped(estimate))
     kind = telling_sums(estimate.domain)
     part = _part(view.cut(estimate), kind, by)
-    return Contents(view, OfRounds(rounds, by, left_out), [part])
+    each = estimate if by else {(): estimate}
+    return Contents(view, OfRounds(each, costs, by, left_out), [part])
 
 
 def _part(estimate: Any, kind: Any, by: Sequence[str]) -> Part:

@@ -213,7 +213,7 @@ def report(
     tally
         What was collected: a tally of shares or means, or a grouped one; the result of
         :func:`turnout.survey`, of one column or of several; or that of a round of parties that add
-        up, :class:`turnout.distributed.RoundResult`.
+        up, :class:`turnout.distributed.RoundResult` or what the server's ``estimate()`` gave.
     path
         Where to write: a file that ends in ``.html``. Its folder must exist.
     title
