@@ -16,7 +16,8 @@ import pytest
 import turnout as tn
 from turnout._files import atomic_write
 from turnout._secrets import write_secret_file
-from turnout.collecting.report_files import ReportWriter, write_reports
+from turnout.collecting.report_files import write_reports
+from turnout.collecting.report_files.writing import ReportWriter
 from turnout.pipeline.identity import RepeatFinder
 
 

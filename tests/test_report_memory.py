@@ -21,15 +21,10 @@ from pyarrow import ipc
 import turnout as tn
 from turnout import _seal
 from turnout._seal import new_placeholder, seal_file, verify_seal
-from turnout.collecting.report_files import (
-    MAX_MEMORY,
-    Groups,
-    ReportFile,
-    ReportWriter,
-    read_reports,
-    write_reports,
-)
+from turnout.collecting.report_files import MAX_MEMORY, ReportFile, read_reports, write_reports
 from turnout.collecting.report_files.containers import message_bytes, open_container
+from turnout.collecting.report_files.header import Groups
+from turnout.collecting.report_files.writing import ReportWriter
 from turnout.errors import CorruptDataError, InvalidValueError, MemoryLimitError
 from turnout.pipeline import open_reports
 

@@ -12,7 +12,8 @@ from turnout.accounting import LocalSampling, PrivacyLedger, SampleAndThreshold
 from turnout.distributed import recommend
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.heavy_hitters import HeavyHitters
-from turnout.planning import choose_oracle, optimal_participation
+from turnout.planning.choice import choose_oracle
+from turnout.planning.participation import optimal_participation
 from turnout.thresholding import ThresholdedCounts
 
 VOTE = tn.DirectEncoding(2.0, ["no", "yes"])

@@ -9,7 +9,9 @@ import matplotlib as mpl
 import numpy as np
 
 from turnout.frequency.choice import registered
-from turnout.planning import choose_oracle, optimal_participation, plan
+from turnout.planning.choice import choose_oracle
+from turnout.planning.participation import optimal_participation
+from turnout.planning.planner import plan
 from turnout_reproduce.studies import compare_shuffled
 
 mpl.use("Agg")

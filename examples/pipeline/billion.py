@@ -33,7 +33,7 @@ from rich.progress import track
 from rich.table import Table
 
 import turnout as tn
-from turnout.collecting.report_files import ReportWriter
+from turnout.collecting.report_files.writing import ReportWriter
 
 ANSWERS = 100
 FILE_REPORTS = 2**23

@@ -12,6 +12,7 @@ import pytest
 import turnout as tn
 from turnout.collecting.report_files import read_reports
 from turnout.frequency.joint import ProductDomain
+from turnout.pipeline.sources import open_source
 
 Run = Callable[..., Any]
 ROWS = [("f", "no"), ("f", "yes"), ("m", "no"), ("m", "yes"), ("m", "yes")]
@@ -67,7 +68,7 @@ def test_what_is_missing_differs_by_column_in_a_joint_table_too(
 ) -> None:
     path, target = tmp_path / "people.csv", tmp_path / "joint.parquet"
     path.write_text("sex,vote,year\n" + 50 * "f,,1\nm,no,2\n,yes,1\nf,yes,\n")
-    data = tn.pipeline.open_source(path)
+    data = open_source(path)
     options = ("-c", "sex", "--joint", "vote", "--joint", "year", "-e", 3, "--seed", 5)
     rules = {"sex": "drop", "vote": "none", "year": 0}
     texts = [option for name, rule in rules.items() for option in ("--missing", f"{name}={rule}")]

@@ -14,6 +14,7 @@ import pytest
 import turnout as tn
 from turnout.collecting.report_files import ReportFile, read_reports
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.pipeline.sources import open_source
 
 Run = Callable[..., Any]
 
@@ -141,7 +142,7 @@ def test_every_road_from_rows_to_a_tally_counts_the_same(tmp_path: Path, grouped
         options["group_by"] = "g"
     else:
         expected = tn.LeftOut(unanswered=100, duplicates=200)
-    answers = tn.pipeline.scan(tn.pipeline.open_source(table, block_rows=64), "vote", **options)
+    answers = tn.pipeline.scan(open_source(table, block_rows=64), "vote", **options)
     reports = tn.pipeline.randomize(answers, oracle, tmp_path / "job", participation=0.5, seed=1)
     assert reports.totals is not None
     assert (reports.totals.left_out, reports.totals.rows) == (expected, 1000)

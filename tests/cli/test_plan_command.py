@@ -15,8 +15,8 @@ from pyarrow import csv as arrow_csv
 import turnout as tn
 from turnout.collecting.report_files import read_reports
 from turnout.frequency.choice import registered
-from turnout.planning import choose_oracle
-from turnout.planning import plan as make_plan
+from turnout.planning.choice import choose_oracle
+from turnout.planning.planner import plan as make_plan
 
 Run = Callable[..., Any]
 

@@ -16,7 +16,7 @@ import turnout as tn
 import turnout.distributed as td
 from turnout.accounting import SampleAndThreshold
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
-from turnout.frequency import FrequencyEstimate
+from turnout.frequency.estimation.estimate import FrequencyEstimate
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5)
 

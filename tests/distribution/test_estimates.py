@@ -10,8 +10,8 @@ import pytest
 from scipy import optimize
 
 import turnout as tn
-from turnout.distribution import DistributionEstimate, DistributionTally, WaveLaw
-from turnout.distribution.law import TOLERANCE, solved
+from turnout.distribution import DistributionEstimate, DistributionTally
+from turnout.distribution.law import TOLERANCE, WaveLaw, solved
 from turnout.errors import InvalidValueError
 
 

@@ -27,15 +27,8 @@ from turnout.accounting import (
     compose,
 )
 from turnout.errors import BudgetExceededError, InvalidValueError
-from turnout.federated import (
-    SGD,
-    Client,
-    Grid,
-    InProcessEngine,
-    RandomParticipationSGD,
-    Server,
-    draws,
-)
+from turnout.federated import SGD, Client, InProcessEngine, RandomParticipationSGD, Server, draws
+from turnout.federated.plan import Grid
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

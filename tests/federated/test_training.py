@@ -22,8 +22,9 @@ from turnout.errors import (
     InvalidValueError,
     UnsupportedVersionError,
 )
-from turnout.federated import Client, Grid, RandomParticipationSGD
+from turnout.federated import Client, RandomParticipationSGD
 from turnout.federated import plan as plan_module
+from turnout.federated.plan import Grid
 
 
 def plan_of(**changes: Any) -> RandomParticipationSGD:

@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import turnout as tn
-from turnout.pipeline import Answers, open_source, scan
+from turnout.pipeline import Answers, scan
+from turnout.pipeline.sources import open_source
 
 Maker = Callable[[pa.Table, Path, int], Any]
 

@@ -23,8 +23,8 @@ from turnout.errors import (
     InvalidValueError,
     UnknownLabelError,
 )
-from turnout.pipeline import Source, open_source, scan
-from turnout.pipeline.sources import columnar
+from turnout.pipeline import scan
+from turnout.pipeline.sources import Source, columnar, open_source
 from turnout.pipeline.sources.columnar import FileBlock
 from turnout.pipeline.sources.files import find_files
 

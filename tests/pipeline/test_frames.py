@@ -17,7 +17,8 @@ from turnout.errors import (
     InvalidValueError,
     UnknownLabelError,
 )
-from turnout.pipeline import collect, open_source, scan
+from turnout.pipeline import collect, scan
+from turnout.pipeline.sources import open_source
 
 
 def addresses(data: Any, name: str) -> list[int]:

@@ -17,7 +17,9 @@ import pytest
 
 import turnout as tn
 from turnout import errors
-from turnout.collecting.report_files import Groups, ReportFile, ReportWriter
+from turnout.collecting.report_files import ReportFile
+from turnout.collecting.report_files.header import Groups
+from turnout.collecting.report_files.writing import ReportWriter
 from turnout.pipeline import Job, running
 
 ORACLE = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))

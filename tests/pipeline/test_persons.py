@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import turnout as tn
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.pipeline import Answers, identity, open_source, scan
+from turnout.pipeline import Answers, identity, scan
+from turnout.pipeline.sources import open_source
 from turnout.pipeline.sources.frames import StreamSource
 
 DOMAIN = tn.Domain.from_integers(1000)

@@ -22,10 +22,11 @@ import turnout as tn
 from turnout import _core, errors
 from turnout.collecting.kind import randomized
 from turnout.collecting.report_files import read_reports
-from turnout.pipeline import BLOCK, PseudonymKey, processing, running, scan, scanning, sources
+from turnout.pipeline import PseudonymKey, processing, running, scan, scanning, sources
 from turnout.pipeline.columns import digested
 from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.processing import STATE_FOLDER, JobNoise, collect_block, randomize_block
+from turnout.pipeline.sources import BLOCK
 from turnout.pipeline.sources.frames import StreamSource
 
 DOMAIN = tn.Domain(["no", "yes"])

@@ -25,9 +25,11 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 from turnout.frequency.longitudinal import Memoized, MemoizedClient
-from turnout.pipeline import Answers, EncodedBlock, PseudonymKey, open_source, scan
+from turnout.pipeline import Answers, PseudonymKey, scan
+from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.processing import JobNoise
 from turnout.pipeline.running import Secrets
+from turnout.pipeline.sources import open_source
 from turnout.signing import SigningKey
 
 DOMAIN = tn.Domain(["no", "yes"])

@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import turnout as tn
-from turnout.collecting.report_files import Groups, ReportFile, ReportWriter, containers
+from turnout.collecting.report_files import ReportFile, containers
+from turnout.collecting.report_files.header import Groups
+from turnout.collecting.report_files.writing import ReportWriter
 from turnout.errors import MemoryLimitError
 from turnout.pipeline import open_reports, processing, report_counting, scan
 from turnout.pipeline.encoding import EncodedBlock

@@ -11,7 +11,7 @@ import pytest
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import registered
-from turnout.planning import choose_oracle
+from turnout.planning.choice import choose_oracle
 
 mpl.use("Agg")
 

@@ -14,8 +14,9 @@ from scipy import optimize
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments, personal_support_model
-from turnout.planning import ParticipationPlan, estimate_mixed, optimal_participation
+from turnout.planning import ParticipationPlan
 from turnout.planning.laws import ReportLaw
+from turnout.planning.participation import estimate_mixed, optimal_participation
 
 FLOOR = tn.Personalized.minimum
 

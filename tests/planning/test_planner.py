@@ -15,8 +15,9 @@ import turnout as tn
 from turnout.collecting.intervals import mean_inverse
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import registered
-from turnout.planning import PlanProposal, plan
+from turnout.planning import PlanProposal
 from turnout.planning.laws import Population, ReportLaw, Spread
+from turnout.planning.planner import plan
 
 mpl.use("Agg")
 

@@ -14,7 +14,8 @@ import pytest
 
 import turnout as tn
 from turnout.collecting.intervals import mean_inverse
-from turnout.planning import PlanProposal, plan
+from turnout.planning import PlanProposal
+from turnout.planning.planner import plan
 
 NODES = 10**12
 COUNTS = [700 * 10**9, 299 * 10**9, 10**9 - 1000, 1000, 0]

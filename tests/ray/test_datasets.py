@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.pipeline import open_source
 from turnout.pipeline.columns import digested
+from turnout.pipeline.sources import open_source
 from turnout.ray.datasets import DatasetSource
 
 SIZES = (700, 0, 1, 1300, 64)

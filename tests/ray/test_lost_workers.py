@@ -21,8 +21,9 @@ import pytest
 
 import turnout as tn
 from turnout.errors import InvalidValueError, WorkerLostError
-from turnout.pipeline import open_source, scan
+from turnout.pipeline import scan
 from turnout.pipeline.job import Job
+from turnout.pipeline.sources import open_source
 
 ROWS, BLOCK_ROWS = 3050, 50
 ORACLE = tn.DirectEncoding(1.0, tn.Domain(["never", "once", "often"]))

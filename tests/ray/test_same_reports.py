@@ -19,7 +19,8 @@ from turnout.errors import (
     UnknownLabelError,
 )
 from turnout.frequency.groups import GroupedTally
-from turnout.pipeline import open_source, scan
+from turnout.pipeline import scan
+from turnout.pipeline.sources import open_source
 
 ROWS, BLOCK_ROWS = 5003, 100
 DOMAIN = tn.Domain(["never", "once", "often"])
@@ -251,7 +252,7 @@ def test_tally_of_files_of_other_plans(ray: Any, tmp_path: Path) -> None:
 def test_tally_of_files_whose_plans_differ_in_serial_number_and_end(
     ray: Any, tmp_path: Path
 ) -> None:
-    from turnout.collecting.report_files import ReportWriter
+    from turnout.collecting.report_files.writing import ReportWriter
 
     for serial in range(3):
         plan = tn.Plan(ORACLE, tn.Everyone(), serial=serial)

@@ -28,9 +28,9 @@ from turnout.cli.tables import print_json, save_picture, table, tell
 from turnout.frequency.choice import registered
 from turnout.participation import taking_part_in
 from turnout.planning import PlanCheck, PlanProposal
-from turnout.planning import plan as make_plan
 from turnout.planning.candidates import written_cost
 from turnout.planning.laws import WORDS
+from turnout.planning.planner import plan as make_plan
 from turnout.reporting.words import file_size, number, percent
 from turnout.signing import SigningKey
 

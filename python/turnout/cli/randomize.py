@@ -35,11 +35,11 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.choice import registered
 from turnout.frequency.joint import JointTable
 from turnout.participation import taking_part_in
-from turnout.pipeline import Answers, Job, Totals
-from turnout.pipeline.processing import plan_of
+from turnout.pipeline import Answers, Job
+from turnout.pipeline.processing import Totals, plan_of
 from turnout.pipeline.running import randomize as run_job
 from turnout.pipeline.running import randomize_to_file
-from turnout.planning import choose_oracle
+from turnout.planning.choice import choose_oracle
 from turnout.reporting import words
 from turnout.reporting.telling import telling
 from turnout.reporting.words import file_size, number, rounded_up

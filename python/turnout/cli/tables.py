@@ -22,8 +22,8 @@ from turnout._label_texts import label_words
 from turnout._progress import doing
 from turnout._types import Floats, Integers
 from turnout.cli.running import output
-from turnout.frequency import FrequencyEstimate
 from turnout.frequency.estimation.answer import Columns
+from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.reporting.words import digits_for, percent
 
 #: What names of files of tables, and of pictures, end in.

@@ -26,7 +26,7 @@ from turnout.errors import InvalidValueError, TurnoutError
 from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Everyone
-from turnout.planning import choose_oracle
+from turnout.planning.choice import choose_oracle
 
 #: The width of text below a table.
 _WIDTH = 100

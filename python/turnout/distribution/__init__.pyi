@@ -3,6 +3,4 @@ from turnout.distribution.estimate import DistributionInterval as DistributionIn
 from turnout.distribution.estimate import DistributionQuantile as DistributionQuantile
 from turnout.distribution.groups import GroupedDistributionEstimate as GroupedDistributionEstimate
 from turnout.distribution.law import BinnedBounds as BinnedBounds
-from turnout.distribution.law import WaveLaw as WaveLaw
 from turnout.distribution.square_wave import DistributionTally as DistributionTally
-from turnout.distribution.square_wave import SquareWave as SquareWave

@@ -2,16 +2,12 @@ from turnout.federated.checkpoint import TrainingState as TrainingState
 from turnout.federated.checkpoint import load_checkpoint as load_checkpoint
 from turnout.federated.checkpoint import save_checkpoint as save_checkpoint
 from turnout.federated.client import Client as Client
-from turnout.federated.client import Draw as Draw
 from turnout.federated.client import Update as Update
 from turnout.federated.engine import InProcessEngine as InProcessEngine
 from turnout.federated.optimizers import SGD as SGD
 from turnout.federated.optimizers import CosineDecay as CosineDecay
 from turnout.federated.optimizers import Optimizer as Optimizer
 from turnout.federated.optimizers import Schedule as Schedule
-from turnout.federated.plan import Grid as Grid
 from turnout.federated.plan import RandomParticipationSGD as RandomParticipationSGD
 from turnout.federated.server import Server as Server
 from turnout.federated.sums import one_at_a_time as one_at_a_time
-from turnout.federated.trees import Structure as Structure
-from turnout.federated.trees import flatten as flatten

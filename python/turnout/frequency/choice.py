@@ -241,7 +241,7 @@ def compared(
     frequency: float = 0.0,
     reports: int = REPORTS,
 ) -> Compared:
-    """Compare oracles and choose one: see :func:`turnout.planning.choose_oracle`."""
+    """Compare oracles and choose one: see :func:`turnout.choose_oracle`."""
     level = _arguments.number("epsilon", epsilon)
     if not 0.0 < level < math.inf:
         raise InvalidValueError(f"epsilon must be finite and above 0, got {level}")

@@ -1,17 +1,10 @@
 from turnout._label_texts import MISSING_TEXTS as MISSING_TEXTS
 from turnout.pipeline.answers import Answers as Answers
 from turnout.pipeline.collection import collect as collect
-from turnout.pipeline.columns import GroupIndex as GroupIndex
-from turnout.pipeline.encoding import EncodedBlock as EncodedBlock
 from turnout.pipeline.job import Job as Job
-from turnout.pipeline.processing import Totals as Totals
 from turnout.pipeline.pseudonyms import PseudonymKey as PseudonymKey
 from turnout.pipeline.report_set import ReportSet as ReportSet
 from turnout.pipeline.report_set import open_reports as open_reports
 from turnout.pipeline.report_set import tally as tally
 from turnout.pipeline.running import randomize as randomize
 from turnout.pipeline.scanning import scan as scan
-from turnout.pipeline.sources import BLOCK as BLOCK
-from turnout.pipeline.sources import Block as Block
-from turnout.pipeline.sources import Source as Source
-from turnout.pipeline.sources import open_source as open_source

@@ -29,7 +29,9 @@ from turnout.collecting.keys import Key, plain_key
 from turnout.collecting.kind import Kind, collected, randomized
 from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
-from turnout.collecting.report_files import Groups, Header, PartFacts, ReportFile, ReportWriter
+from turnout.collecting.report_files import ReportFile
+from turnout.collecting.report_files.header import Groups, Header, PartFacts
+from turnout.collecting.report_files.writing import ReportWriter
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError

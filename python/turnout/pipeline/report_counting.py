@@ -17,14 +17,10 @@ from turnout.collecting.keys import Key, Part
 from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Drawn, say_improbable
-from turnout.collecting.report_files import (
-    MAX_MEMORY,
-    Groups,
-    Header,
-    ReportBatch,
-    ReportFile,
-    Stretch,
-)
+from turnout.collecting.report_files import MAX_MEMORY, ReportFile
+from turnout.collecting.report_files.containers import Stretch
+from turnout.collecting.report_files.header import Groups, Header
+from turnout.collecting.report_files.reading import ReportBatch
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally

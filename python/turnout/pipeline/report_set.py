@@ -23,7 +23,8 @@ from turnout.collecting.kind import Kind, ReportsElsewhere
 from turnout.collecting.left_out import LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.plan_file import differences
-from turnout.collecting.report_files import MAX_MEMORY, ReportBatch, ReportFile
+from turnout.collecting.report_files import MAX_MEMORY, ReportFile
+from turnout.collecting.report_files.reading import ReportBatch
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, PlanMismatchError
 from turnout.metrics import observe

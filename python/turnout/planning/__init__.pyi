@@ -3,11 +3,7 @@ from turnout.planning.candidates import PlanCandidate as PlanCandidate
 from turnout.planning.candidates import TradeOff as TradeOff
 from turnout.planning.candidates import TradeOffCurve as TradeOffCurve
 from turnout.planning.choice import OracleChoice as OracleChoice
-from turnout.planning.choice import choose_oracle as choose_oracle
 from turnout.planning.participation import MixedPlan as MixedPlan
 from turnout.planning.participation import ParticipationPlan as ParticipationPlan
-from turnout.planning.participation import estimate_mixed as estimate_mixed
-from turnout.planning.participation import optimal_participation as optimal_participation
-from turnout.planning.planner import plan as plan
 from turnout.planning.proposal import PlanCheck as PlanCheck
 from turnout.planning.proposal import PlanProposal as PlanProposal

@@ -13,9 +13,10 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.mean.estimators import ESTIMATORS as MEAN_ESTIMATORS
 from turnout.participation import Participation, taking_part_in
-from turnout.pipeline import Answers, collect, open_source, scan
+from turnout.pipeline import Answers, collect, scan
 from turnout.pipeline.found import FoundAnswers
 from turnout.pipeline.scanning import asked_columns, by_column, group_columns
+from turnout.pipeline.sources import open_source
 from turnout.surveying.aggregated import aggregated
 from turnout.surveying.local import (
     Question,

@@ -365,7 +365,7 @@ _WAYS: Final = ("inverse_variance", "unweighted")
 Group = Callable[[float, "int | None", "int | None"], Any]
 
 
-def _frequencies(oracle: type[turnout.frequency.FrequencyOracle]) -> Group:
+def _frequencies(oracle: type[turnout.FrequencyOracle]) -> Group:
     def group(epsilon: float, users: int | None, noise: int | None) -> Any:
         random = np.random.default_rng(users)
         counts = random.multinomial(_GROUP, normal_frequencies(_ITEMS)).astype(np.uint64)

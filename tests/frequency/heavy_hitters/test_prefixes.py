@@ -20,14 +20,9 @@ from turnout.errors import (
     ProtocolError,
     UnsupportedVersionError,
 )
-from turnout.frequency.heavy_hitters import (
-    HeavyHitters,
-    IntegerValues,
-    PrefixDomain,
-    Round,
-    Search,
-    TextValues,
-)
+from turnout.frequency.heavy_hitters import HeavyHitters, Round, Search
+from turnout.frequency.heavy_hitters.prefixes import PrefixDomain
+from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues
 from turnout.frequency.rounds import Rounds
 
 WORDS = ["abacab"] * 210 + ["cab"] * 150 + ["bb"] * 90

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnout.errors import InvalidValueError
-from turnout.frequency.heavy_hitters import HeavyHitters, IntegerValues, TextValues
+from turnout.frequency.heavy_hitters import HeavyHitters
 from turnout.frequency.heavy_hitters.prefixes import extended
-from turnout.frequency.heavy_hitters.values import keys, values_from_dict
+from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues, keys, values_from_dict
 
 
 @settings(deadline=None)

@@ -24,9 +24,10 @@ import turnout as tn
 from turnout import _kinds
 from turnout.accounting import Shuffled
 from turnout.errors import EstimatorError, InvalidValueError
-from turnout.frequency import FrequencyOracle, oracles
+from turnout.frequency import oracles
 from turnout.frequency.attributes.padded import PaddedOracle
 from turnout.frequency.longitudinal import Memoized
+from turnout.frequency.oracle import FrequencyOracle
 
 for _module in pkgutil.iter_modules(oracles.__path__, oracles.__name__ + "."):
     importlib.import_module(_module.name)

@@ -17,8 +17,8 @@ from scipy import optimize, stats
 import turnout as tn
 from turnout import _kinds
 from turnout.accounting import Shuffled
+from turnout.accounting.variation import VariationRatio
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency import VariationRatio
 from turnout_reproduce.studies.shuffled import ShuffledRecord, compare_shuffled
 from turnout_reproduce.studies.study import Study
 

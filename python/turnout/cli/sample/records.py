@@ -22,10 +22,11 @@ from turnout.cli.numbers import read_bounds
 from turnout.cli.running import note
 from turnout.collecting.left_out import LeftOut
 from turnout.errors import InvalidValueError
-from turnout.pipeline import Answers, open_source, scan
+from turnout.pipeline import Answers, scan
 from turnout.pipeline.columns import factors, rows_text
 from turnout.pipeline.gaps import is_missing
 from turnout.pipeline.in_memory import Columns, read_columns
+from turnout.pipeline.sources import open_source
 
 Method = Literal["density", "boosting", "minimax", "randomized-response", "mollifier"]
 

@@ -63,31 +63,13 @@ looks like the checksum's marker is written with a JSON escape, so the marker oc
 the checksum is.
 """
 
-from turnout.collecting.report_files.containers import Stretch
-from turnout.collecting.report_files.header import Groups, Header, PartFacts
-from turnout.collecting.report_files.reading import (
-    MAX_MEMORY,
-    ReportBatch,
-    ReportFile,
-    read_reports,
-)
-from turnout.collecting.report_files.writing import (
-    FileFormat,
-    ReportWriter,
-    file_format,
-    write_reports,
-)
+from turnout.collecting.report_files.reading import MAX_MEMORY, ReportFile, read_reports
+from turnout.collecting.report_files.writing import FileFormat, file_format, write_reports
 
 __all__ = [
     "MAX_MEMORY",
     "FileFormat",
-    "Groups",
-    "Header",
-    "PartFacts",
-    "ReportBatch",
     "ReportFile",
-    "ReportWriter",
-    "Stretch",
     "file_format",
     "read_reports",
     "write_reports",

@@ -17,10 +17,11 @@ from turnout import _arguments
 from turnout._types import Integers
 from turnout.accounting import PrivacyLedger
 from turnout.errors import ProtocolError, TurnoutError
-from turnout.federated import Client, Draw, RandomParticipationSGD, Structure, Update
-from turnout.federated.client import LABEL
+from turnout.federated import Client, RandomParticipationSGD, Update
+from turnout.federated.client import LABEL, Draw
 from turnout.federated.flower import records
 from turnout.federated.flower.kept import node_ledger
+from turnout.federated.trees import Structure
 
 Indices: TypeAlias = Integers
 #: Gives a node's number of elements, and the gradients of some of them at a model.

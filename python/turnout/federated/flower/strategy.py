@@ -25,9 +25,9 @@ from flwr.serverapp.strategy import Result, Strategy
 from turnout import _arguments
 from turnout.accounting import PrivacyLedger
 from turnout.errors import InvalidValueError, MissingPartyError, ProtocolError
-from turnout.federated import Optimizer, RandomParticipationSGD, Server, Structure
+from turnout.federated import Optimizer, RandomParticipationSGD, Server
 from turnout.federated.flower import records
-from turnout.federated.trees import Tree, flatten
+from turnout.federated.trees import Structure, Tree, flatten
 
 _POLL = 0.2
 
