@@ -47,7 +47,7 @@ def _at_five(_: float, domain: Any) -> tn.FrequencyOracle:
         ),
         lambda: tn.HeavyHitters(1.0, bits=8, oracle=_at_five),
         lambda: tn.SplitBudget(2.0, {"a": 3, "b": 3}, oracle=_at_five),
-        lambda: tn.planning.plan(epsilon=1.0, domain_size=3, nodes=1000, oracles=[_at_five]),
+        lambda: tn.plan(epsilon=1.0, domain_size=3, nodes=1000, oracles=[_at_five]),
     ],
     ids=["hierarchy", "two rounds", "heavy hitters", "split", "plan"],
 )

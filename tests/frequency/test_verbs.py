@@ -24,7 +24,7 @@ for randomizer, values in randomizers:
         reports = randomizer.randomize(values, participation=who)
         randomizer.tally(reports)
         randomizer.collect(values, participation=who)
-    if isinstance(randomizer, tn.frequency.FrequencyOracle):
+    if isinstance(randomizer, tn.FrequencyOracle):
         randomizer.simulate([10] * 5)
 print(sorted(name for name in set(sys.modules) - before if name.startswith("turnout")))
 """

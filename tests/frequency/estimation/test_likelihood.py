@@ -359,7 +359,7 @@ def test_scores_with_laplace_noise_have_the_likelihood_of_the_whole_histogram() 
     [pytest.param(kind, id=name) for name, kind in registered().items()],
 )
 def test_reports_of_every_oracle_have_a_maximum_near_the_truth(
-    kind: type[tn.frequency.FrequencyOracle],
+    kind: type[tn.FrequencyOracle],
 ) -> None:
     oracle = kind(2.0, 5)
     values = np.repeat(np.arange(5), [40_000, 30_000, 20_000, 9_000, 1_000])

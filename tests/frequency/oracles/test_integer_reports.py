@@ -194,9 +194,7 @@ def test_estimates_are_unbiased_with_the_variance_of_the_library(
         [estimate.frequencies for estimate in estimates], truth, slack=2 / COUNTS.sum()
     )
     if method in ("g", "c_hat"):
-        exact = tn.frequency.estimator_variance(
-            oracle, tn.Bernoulli(RATE), method=method, true_counts=COUNTS
-        )
+        exact = tn.estimator_variance(oracle, tn.Bernoulli(RATE), method=method, true_counts=COUNTS)
         statistical.check_variance([estimate.counts for estimate in estimates], exact)
 
 

@@ -163,7 +163,7 @@ ORACLES = [pytest.param(kind, id=name) for name, kind in registered().items()]
 
 @pytest.mark.parametrize("kind", ORACLES)
 def test_reports_of_any_oracle_give_the_errors_of_repeated_collections(
-    kind: type[tn.frequency.FrequencyOracle], statistical: ModuleType
+    kind: type[tn.FrequencyOracle], statistical: ModuleType
 ) -> None:
     oracle = kind(1.5, 12)
     held = np.array([0, 10, 30, 60, 100, 80, 60, 30, 20, 10, 0, 0])
@@ -182,7 +182,7 @@ def test_reports_of_any_oracle_give_the_errors_of_repeated_collections(
 @pytest.mark.parametrize("kind", ORACLES)
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_a_tally_gives_the_same_errors_as_its_reports(
-    kind: type[tn.frequency.FrequencyOracle], epsilon: float
+    kind: type[tn.FrequencyOracle], epsilon: float
 ) -> None:
     oracle = kind(epsilon, 20)
     values = np.random.default_rng(5).binomial(19, 0.3, size=200_000)
