@@ -35,7 +35,7 @@ def test_pictures_are_as_wide_as_they_have_answers() -> None:
 def test_names_that_have_no_room_for_a_line_have_several_or_are_turned() -> None:
     for labels, rotation, text in (
         (["yes", "no"], 0, "yes"),
-        (["a longer name of an answer"] * 4, 0, "a longer\nname of an\nanswer"),
+        (["a longer name of an answer"] * 4, 0, "a longer name of\nan answer"),
         (["a_longer_name_of_an_answer"] * 4, 40, "a_longer_name_of_an_answer"),
         (["a name"] * 30, 90, "a name"),
         ([("f", 30), ("m", 40)], 0, "f, 30"),
@@ -45,6 +45,16 @@ def test_names_that_have_no_room_for_a_line_have_several_or_are_turned() -> None
         assert {label.get_rotation() for label in axes.get_xticklabels()} == {rotation}
         assert axes.get_xticklabels()[0].get_text() == text
         assert axes.get_xlim() == (-0.5, len(labels) - 0.5)
+
+
+def test_names_that_have_room_stay_in_one_line() -> None:
+    for labels in (
+        ["very poor", "poor", "fair", "good", "very good"],
+        ["walk", "bicycle", "tram", "bus", "train", "car"],
+    ):
+        axes: Any = tn.DirectEncoding(3.0, labels).simulate([100] * len(labels)).estimate().plot()
+        assert [name.get_text() for name in axes.get_xticklabels()] == labels
+        assert {name.get_rotation() for name in axes.get_xticklabels()} == {0}
 
 
 LONG = [f"sometimes pressed, {number}" for number in range(200)]

@@ -26,15 +26,18 @@ TOTAL: Final = "0.45"
 #: Labels of more letters are cut, and those of several answers, whose parts are cut.
 _LONGEST_NAME, _LONGEST_NAMES = 30, 40
 
-#: The height of names along an axis and the width of their letters, in points; what is between two
-#: of them; and how many lines they may have.
-_HEIGHT, _LETTER, _BETWEEN, _LINES = 12.0, 6.2, 6.0, 3
+#: The height of names along an axis and what is between two of them, in points; and how many lines
+#: they may have.
+_HEIGHT, _BETWEEN, _LINES = 12.0, 4.0, 3
+
+#: Letters that take less room than others, and more.
+_NARROW, _WIDE = frozenset("ijlt fr.,:;'|!()[]"), frozenset("mwMW%@…—")
 
 #: How much room the marker of a legend takes, with what is around it.
 _MARKER = 36.0
 
 #: How much of the width that axes have at first stays theirs.
-_SURE = 0.85
+_SURE = 0.95
 
 
 def new_axes(ax: Any, width: float = 7.0, height: float = 4.2) -> Axes:
@@ -152,22 +155,36 @@ def heighten(axes: Axes, inches: float) -> None:
 
 
 def _in_lines(names: Sequence[str], room: float) -> list[str] | None:
-    """Break names into lines of so many points; None if that cannot be done."""
+    """Break names into lines of at most so many points; None if that cannot be done."""
     found = []
     for name in names:
-        lines = textwrap.wrap(
-            name, max(1, int(room / _LETTER)), break_long_words=False, break_on_hyphens=False
-        )
-        if len(lines) > _LINES or any(_width(line) > room for line in lines):
-            return None
-        found.append("\n".join(lines))
+        for letters in range(len(name), 0, -1):
+            lines = textwrap.wrap(name, letters, break_long_words=False, break_on_hyphens=False)
+            if len(lines) <= _LINES and all(_width(line) <= room for line in lines):
+                found.append("\n".join(lines))
+                break
+            if len(lines) > _LINES:
+                return None
+        else:
+            if name:
+                return None
+            found.append(name)
     return found
 
 
 def _width(name: str) -> float:
     """Say how wide a name is in points, nearly."""
-    wide = sum(unicodedata.east_asian_width(letter) in "FW" for letter in name)
-    return _LETTER * (len(name) + 0.7 * wide)
+    return sum(map(_width_of_letter, name))
+
+
+def _width_of_letter(letter: str) -> float:
+    if unicodedata.east_asian_width(letter) in "FW":
+        return 10.0
+    if letter in _NARROW:
+        return 3.8
+    if letter in _WIDE:
+        return 9.6
+    return 7.0 if letter.isupper() else 6.1
 
 
 def legend_columns(names: Sequence[str], figure: Any) -> int:
