@@ -147,6 +147,10 @@ class GroupIndex:
     keys: list[tuple[Any, ...]]
     index: npt.NDArray[np.int32]
 
+    def __repr__(self) -> str:
+        """Show how many groups and rows there are, not who is in which."""
+        return f"<GroupIndex: {len(self.keys):,} groups of {len(self.index):,} rows>"
+
     @cached_property
     def nodes(self) -> Integers:
         """The number of rows of each group that count."""

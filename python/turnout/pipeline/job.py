@@ -77,7 +77,8 @@ class Job:
     folder: Path
     name: str
     plan: Plan
-    answers: Mapping[str, Any]
+    # Not shown: the fingerprint depends on the answers.
+    answers: Mapping[str, Any] = field(repr=False)
     noise: JobNoise | None = field(repr=False)
     content: str | None = field(default=None, repr=False)
     parts: int | None = None

@@ -113,6 +113,10 @@ class ReportBatch:
     groups: Integers | None = None
     pseudonyms: Bytes | None = None
 
+    def __repr__(self) -> str:
+        """Show how many reports there are, not what they say."""
+        return f"<ReportBatch: {len(self):,} reports>"
+
     def __len__(self) -> int:
         """Return the number of reports."""
         return len(self.reports)
