@@ -132,7 +132,7 @@ class Shuffled(Mechanism):
     Parameters
     ----------
     oracle
-        A frequency oracle, or the :class:`~turnout.frequency.VariationRatio` of any pure local
+        A frequency oracle, or the :class:`~turnout.accounting.VariationRatio` of any pure local
         randomizer.
     nodes
         The number n of nodes, from 1 to 10^10. Nodes that collude or do not follow the protocol do
@@ -266,7 +266,7 @@ class Shuffled(Mechanism):
         the reverse is true, while all other nodes hold a third answer. Of oracles of which it is
         not known how likely that is, who counts the reports that support one answer while the
         others hold the other. Zero for a randomizer that says neither (``told_apart``). Of a
-        :class:`~turnout.frequency.VariationRatio` that is the randomizer with three outputs.
+        :class:`~turnout.accounting.VariationRatio` that is the randomizer with three outputs.
 
         Parameters
         ----------

@@ -169,7 +169,7 @@ class RandomParticipationSGD:
         ``"participants_only"``: the server is not trusted and only those who take part send, with
         noise of their own; it sees who does, so that the accounting is weak client sampling.
     noise
-        ``"exact"``: see :class:`~turnout.federated.Grid`. ``"float"``: NumPy's generator in
+        ``"exact"``: see :class:`~turnout.federated.plan.Grid`. ``"float"``: NumPy's generator in
         floating point, whose low bits may tell what the noise should hide (Mironov 2012).
         ``"none"``: no noise and no privacy, for comparisons.
     grid_bits

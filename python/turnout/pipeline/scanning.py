@@ -57,8 +57,7 @@ def scan(
     Parameters
     ----------
     data
-        Files, a table, a query or a stream: whatever
-        :func:`turnout.pipeline.open_source` takes.
+        Files, a table (pandas, polars, Arrow), a query or a stream.
     column
         The column of answers, one row a person; of a plan of several questions (a
         :class:`turnout.JointTable`, ``PairTables``, ``SplitBudget`` or ``SampledAttribute``) the

@@ -102,8 +102,8 @@ def aggregated(
     notes_of_all = (
         *about_seed(seed),
         *about_left_out(found.left_out),
-        "All parties ran in this process, which saw the answers: mechanism.start_round() starts a "
-        "round among machines that do not.",
+        "All parties ran in this process, which saw the answers. Among machines that do not see "
+        "them, turnout.distributed.Round.start(mechanism) starts a round of the same mechanism.",
     )
     without = tuple(statement_of_left_out(answers, found.groups.size, found.left_out))
     return together(results, without, statement, notes_of_all, epsilon)
