@@ -183,9 +183,11 @@ def test_a_copy_of_a_file_of_reports_in_its_folder_is_refused(
     result = turnout("tally", folder, "-o", target)
     assert result.exit_code == 1
     copy = folder / f"two.{suffix}"
-    assert result.stderr.startswith(f"error: {copy}: is a copy of {one}, whose reports")
+    assert result.stderr.startswith(
+        f"error: {copy}: holds the reports of {one}, or is a copy of it"
+    )
     assert not target.exists()
-    with pytest.raises(InvalidValueError, match="is a copy of"):
+    with pytest.raises(InvalidValueError, match="or is a copy of it"):
         list(open_reports(folder).batches())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -73,6 +74,9 @@ class Reports(Generic[R_co]):
     design: DesignSums | None = field(default=None, kw_only=True)
     left_out: LeftOut = field(default=NOTHING, kw_only=True)
     plan: Plan[R_co] = field(init=False)
+    #: 128 random bits in hexadecimal, drawn when the reports are made, and kept by their copies and
+    #: files: what has them twice would count its people twice.
+    identity: str = field(init=False)
 
     def __post_init__(self) -> None:
         """Check the fields, and take over arrays that nobody can write to."""
@@ -83,6 +87,7 @@ class Reports(Generic[R_co]):
         _check_number(plan, len(codes), nodes)
         _arguments.instance("left_out", self.left_out, LeftOut, "a LeftOut object")
         settle(self, plan=plan, participation=plan.participation, codes=codes, nodes=nodes)
+        settle(self, identity=secrets.token_hex(16))
         if participation.uniform_rate is None:
             if self.probabilities is None or self.design is None:
                 raise InvalidValueError(
@@ -121,6 +126,7 @@ class Reports(Generic[R_co]):
                 array.flags.writeable = False
         settle(
             made,
+            identity=secrets.token_hex(16),
             oracle=oracle,
             participation=plan.participation,
             codes=drawn.reports,
@@ -149,11 +155,12 @@ class Reports(Generic[R_co]):
             and np.array_equal(self.probabilities, other.probabilities)
         )
 
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what the constructor takes; the copy is read-only too."""
         more = {"probabilities": self.probabilities, "design": self.design}
         made = partial(Reports, **more, left_out=self.left_out)
-        return made, (self.oracle, self.participation, self.codes, self.nodes)
+        given = (self.oracle, self.participation, self.codes, self.nodes)
+        return made, given, {"identity": self.identity}
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -200,6 +207,11 @@ class Reports(Generic[R_co]):
         for position, piece in enumerate(kept):
             _arguments.instance(f"pieces[{position}]", piece, Reports, "a Reports object")
             kept[0].plan.check_same(piece.plan, f"pieces[{position}]")
+        if len({piece.identity for piece in kept}) < len(kept):
+            raise InvalidValueError(
+                "pieces must be of different nodes, got the same reports twice: they would count "
+                "twice"
+            )
         first = kept[0]
         codes = np.concatenate([piece.codes for piece in kept])
         nodes = sum(piece.nodes for piece in kept)

@@ -436,7 +436,8 @@ def refuse_twice(seen: dict[str, Path], path: Path, identity: str) -> None:
     same = seen.setdefault(identity, path)
     if same is not path:
         raise InvalidValueError(
-            f"{path}: is a copy of {same}, whose reports would count twice; leave one of them out"
+            f"{path}: holds the reports of {same}, or is a copy of it: they would count twice; "
+            "leave one of the files out"
         )
 
 

@@ -33,7 +33,7 @@ Schema metadata
                  "nodes": [600, 400], "designs": [{...}, {...}], "unanswered": [6, 0]},
              "part": {             only in a file that is part of a job
                  "job": "6f...", "number": 7},
-             "id": "a3...",        128 random bits, in any other file
+             "id": "a3...",        128 random bits of the reports, in any other file
              "left_out": {         only if anything is left out: in none of the numbers above
                  "unanswered": 6, "ungrouped": 0, "duplicates": 4, "refused": 0, "absent": 0}}
 
@@ -42,7 +42,8 @@ Schema metadata
         groups only where it is above 0 in all. What is left out is counted exactly, and not
         protected.
 
-        Two files with one ``id``, or of one part, are copies: they are not tallied together.
+        Two files with one ``id``, or of one part, hold the same reports, be it because these were
+        written twice: they are not tallied together.
 
     ``turnout.checksum``
         ``turnout-sha256:`` and 64 hexadecimal digits: the SHA-256 of the *whole file* with these

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator
@@ -178,7 +179,10 @@ class Header:
     @property
     def identity(self) -> str:
         """What tells the file from all others, and not from its copies."""
-        return self.id or (f"{self.part.job}/{self.part.number}" if self.part is not None else "")
+        if self.id is not None or self.part is None:
+            return self.id or ""
+        part = f"{self.part.job}/{self.part.number}"
+        return hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     @property
     def columns(self) -> list[str]:

@@ -16,6 +16,7 @@ from turnout._extras import require
 from turnout._files import open_regular
 from turnout._seal import verify_seal
 from turnout._types import Array, Bytes, Floats, Integers
+from turnout._values import settle
 from turnout.collecting.group_values import Unfit, group_values
 from turnout.collecting.keys import Key, plain_part
 from turnout.collecting.randomizer import Randomizer
@@ -344,7 +345,7 @@ class ReportFile:
                 probabilities[rows] = batch.probabilities
             place += len(batch)
         with _explained(self.path):
-            return Reports(
+            found = Reports(
                 plan.oracle,
                 plan.participation,
                 codes,
@@ -353,6 +354,8 @@ class ReportFile:
                 design=header.design,
                 left_out=header.left_out,
             )
+            settle(found, identity=header.identity)
+            return found
 
 
 class _explained:  # noqa: N801, used as a function

@@ -131,7 +131,12 @@ def write_reports(
     with ReportWriter(path, reports.plan) as writer:
         if len(reports):
             writer.add(reports.codes, reports.probabilities)
-        writer.close(reports.nodes, design=reports.design, left_out=reports.left_out)
+        writer.close(
+            reports.nodes,
+            design=reports.design,
+            left_out=reports.left_out,
+            identity=reports.identity,
+        )
 
 
 class ReportWriter:
@@ -292,6 +297,7 @@ class ReportWriter:
         groups: Groups | None = None,
         part: PartFacts | None = None,
         left_out: LeftOut = NOTHING,
+        identity: str | None = None,
     ) -> Header:
         """Seal the file and let it appear.
 
@@ -307,6 +313,8 @@ class ReportWriter:
             Which part of which job it is.
         left_out
             How many rows or messages do not count.
+        identity
+            That of the reports, if they have one; a new one by default. A part has that of its job.
 
         Returns
         -------
@@ -322,7 +330,7 @@ class ReportWriter:
             groups,
             self._pseudonyms,
             part,
-            secrets.token_hex(16) if part is None else None,
+            (identity or secrets.token_hex(16)) if part is None else None,
             left_out,
         )
         placeholder = new_placeholder()
@@ -359,7 +367,7 @@ def _write_arrow(reports: Reports, path: str | os.PathLike[str]) -> None:
         reports.nodes,
         len(reports),
         reports.design,
-        id=secrets.token_hex(16),
+        id=reports.identity,
         left_out=reports.left_out,
     )
     placeholder = new_placeholder()

@@ -273,15 +273,24 @@ def partition_types(partitions: Iterable[Iterable[tuple[str, str | None]]]) -> d
     values: dict[str, set[Any]] = {}
     for name, value in (pair for pairs in partitions for pair in pairs):
         values.setdefault(name, set()).add(value)
-    return {name: _partition_type(found - {None}) for name, found in values.items()}
+    return {name: _partition_type(name, found - {None}) for name, found in values.items()}
 
 
-def _partition_type(values: set[str]) -> Any:
+def _partition_type(name: str, values: set[str]) -> Any:
     pa = require("pyarrow", "cli")
     for kind, form in ((pa.int32(), _INTEGER), (pa.date32(), _DATE)):
         if values and all(map(form.fullmatch, values)):
             with contextlib.suppress(pa.ArrowInvalid):
-                pa.array(list(values)).cast(kind)
+                listed = sorted(values)
+                known: dict[Any, str] = {}
+                parsed = pa.array(listed).cast(kind).to_pylist()
+                for text, value in zip(listed, parsed, strict=True):
+                    same = known.setdefault(value, text)
+                    if same != text:
+                        raise InvalidValueError(
+                            f"the folders '{name}={same}' and '{name}={text}' would be one group: "
+                            "name them alike"
+                        )
                 return kind
     return pa.string()
 
