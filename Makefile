@@ -84,7 +84,7 @@ test-all: test
 	$(MAKE) test-rest
 
 # Each feature of the core alone: what it needs, it names.
-FEATURES := accounting federated identity parallel samplers sharing wire
+FEATURES := accounting device federated identity parallel samplers sharing wire
 test-rust: needs
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
@@ -146,7 +146,7 @@ FUZZ_SECONDS ?= 60
 # 0: another one each time.
 FUZZ_SEED ?= 0
 FUZZED := $(abspath $(BUILD))/fuzz
-FUZZ_RUST := reports numbers elements elections
+FUZZ_RUST := reports numbers elements elections plans messages states
 FUZZ_PYTHON := documents messages files
 FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \

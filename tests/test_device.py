@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -232,7 +232,7 @@ def test_labels_of_every_kind_are_answers(device: Device) -> None:
     assert gathered(plan, done, 11) == plan.oracle.randomize(labels, seed=1)
     done = device(plan, "7")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "answer 1 is the text of two labels: say its code, with --codes" in done.stderr
+    assert "answer 1 is the text of two labels: say its code" in done.stderr
 
 
 def test_an_answer_outside_the_domain_stops_all_and_is_not_shown(device: Device) -> None:
@@ -274,7 +274,11 @@ def test_the_public_key_decides(device: Device) -> None:
     other = SigningKey(bytes(32))
     for key, wanted, words in [
         (None, KEY.public_key, "the plan is not signed"),
-        (other, KEY.public_key, f"the plan is signed by another key, {other.public_key}"),
+        (
+            other,
+            KEY.public_key,
+            f"the plan is signed by {other.public_key}, expected {KEY.public_key}",
+        ),
         (KEY, "abc", "--public-key must have 64 hex digits"),
     ]:
         done = device(PLAN, "a", "--public-key", wanted, key=key)
@@ -284,21 +288,29 @@ def test_the_public_key_decides(device: Device) -> None:
     assert device(PLAN, "a", key=None).returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("plan", "words"),
-    [
-        (tn.Plan(PLAN.oracle, tn.Personalized([0.5])), "participation is personal"),
-        (
-            tn.Plan(tn.Memoized(tn.DirectEncoding(4.0, 3), first_epsilon=1.0), tn.Everyone()),
-            "memoized has permanent answers, and this device keeps nothing",
-        ),
-    ],
-    ids=["personal", "memoized"],
-)
-def test_what_the_device_cannot_do_it_refuses(plan: tn.Plan, words: str, device: Device) -> None:
-    done = device(plan, "0")
+def test_personal_participation_is_refused(device: Device) -> None:
+    done = device(tn.Plan(PLAN.oracle, tn.Personalized([0.5])), "0")
     assert (done.returncode, done.stdout) == (1, "")
-    assert words in done.stderr
+    assert "participation is personal" in done.stderr
+
+
+def test_messages_carry_a_group_of_the_plan(device: Device) -> None:
+    groups = {"region": ["north", "söuth"], "year": [2025, 2026], "day": [date(2026, 1, 31), None]}
+    plan = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Everyone(), groups=groups)
+    collector = tn.Collector(plan)
+    day = '{"date":"2026-01-31"}'
+    for group in (f'["north",2025,{day}]', '["söuth",2026,null]', '[ "s\\u00f6uth", 2026, null ]'):
+        done = device(plan, "1", "--group", group)
+        assert collector.accept(done.stdout).outcome == "accepted", done.stderr
+    tally = collector.tally()
+    assert tally["north", 2025, date(2026, 1, 31)].received == 1
+    assert tally["söuth", 2026, None].received == 2
+    for wrong in ('["west",2025,null]', '["north",2025]', '["north","2025",null]', "north"):
+        done = device(plan, "1", "--group", wrong)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "the group is none of the plan" in done.stderr
+    assert device(plan, "1").returncode == 1
+    assert device(tn.Plan(plan.oracle, tn.Everyone()), "1", "--group", "[1]").returncode == 1
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@
 //! * [`samplers`]: draws whose law stays in a band around a public reference;
 //! * [`sharing`]: prime fields, additive shares and two-stage sets, for sums without a trusted
 //!   server;
-//! * [`wire`]: plans and messages.
+//! * [`wire`]: plans and messages;
+//! * [`device`]: what answers a plan.
 //!
 //! Kernels run on the current rayon pool and give the same result whatever its number of threads:
 //! random streams belong to fixed chunks of nodes, never to threads.
@@ -21,8 +22,11 @@
 //!
 //! All are on by default. [`random`], [`noise`], [`frequency`] and [`mean`] are always there.
 //!
-//! * `accounting`, `federated`, `identity`, `samplers`, `sharing`, `wire`: the modules of these names;
+//! * `accounting`, `federated`, `identity`, `samplers`, `sharing`, `wire`, `device`: the
+//!   modules of these names;
 //! * `parallel`: rayon. Without it kernels run on the calling thread, with the same results.
+//!
+//! A device needs `default-features = false, features = ["device"]`.
 //!
 //! # Example
 //!
@@ -50,13 +54,16 @@
         feature = "accounting",
         feature = "federated",
         feature = "samplers",
-        feature = "sharing"
+        feature = "sharing",
+        feature = "device"
     )),
     allow(dead_code, unused_imports)
 )]
 
 #[cfg(feature = "accounting")]
 pub mod accounting;
+#[cfg(feature = "device")]
+pub mod device;
 #[cfg(feature = "federated")]
 pub mod federated;
 pub mod frequency;

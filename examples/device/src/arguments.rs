@@ -15,6 +15,9 @@ are read from standard input, a line each for as many devices.
   --public-key HEX  refuse a plan that is not signed by this key
   --least-serial N  refuse a plan with a smaller serial, or none
   --codes           answers are codes: 0 for the first label
+  --group JSON      the group, where the plan has groups: a list of values
+  --state FILE      where permanent answers are asked for: what is kept of them; lines are rounds
+  --max-values N    how many permanent answers a new state allows: 1
   --seed N          for tests only: whoever knows the seed can undo the noise
   --help            print this
 
@@ -35,6 +38,9 @@ pub(crate) struct Arguments {
     pub(crate) public_key: Option<String>,
     pub(crate) least_serial: Option<u64>,
     pub(crate) codes: bool,
+    pub(crate) group: Option<String>,
+    pub(crate) state: Option<PathBuf>,
+    pub(crate) max_values: Option<u64>,
     pub(crate) seed: Option<u64>,
 }
 
@@ -52,6 +58,9 @@ impl Arguments {
                 Some("--help") => return Ok(Request::Help),
                 Some("--codes") => found.codes = true,
                 Some("--public-key") => found.public_key = Some(value("--public-key", &mut given)?),
+                Some("--group") => found.group = Some(value("--group", &mut given)?),
+                Some("--state") => found.state = Some(path("--state", &mut given)?),
+                Some(name @ "--max-values") => found.max_values = Some(number(name, &mut given)?),
                 Some(name @ "--seed") => found.seed = Some(number(name, &mut given)?),
                 Some(name @ "--least-serial") => {
                     found.least_serial = Some(number(name, &mut given)?);
@@ -72,6 +81,10 @@ impl Arguments {
 
 fn value(option: &str, given: &mut impl Iterator<Item = OsString>) -> Result<String, Refusal> {
     text(given.next().ok_or_else(|| format!("{option} needs a value"))?)
+}
+
+fn path(option: &str, given: &mut impl Iterator<Item = OsString>) -> Result<PathBuf, Refusal> {
+    Ok(given.next().ok_or_else(|| format!("{option} needs a value"))?.into())
 }
 
 fn number(option: &str, given: &mut impl Iterator<Item = OsString>) -> Result<u64, Refusal> {
@@ -98,11 +111,16 @@ mod tests {
             public_key: Some("ab".to_owned()),
             least_serial: Some(3),
             codes: true,
+            group: Some("[1]".to_owned()),
+            state: Some("s.json".into()),
+            max_values: Some(2),
             seed: Some(7),
         };
         for line in [
-            "plan.json yes --codes --seed 7 --public-key ab --least-serial 3",
-            "--least-serial 3 --seed 7 --public-key ab plan.json --codes -- yes",
+            "plan.json yes --codes --seed 7 --public-key ab --least-serial 3 --group [1] --state \
+             s.json --max-values 2",
+            "--least-serial 3 --seed 7 --max-values 2 --state s.json --group [1] --public-key ab \
+             plan.json --codes -- yes",
         ] {
             assert_eq!(parse(line), Ok(Request::Run(expected.clone())));
         }
@@ -123,6 +141,9 @@ mod tests {
             "a --seed x",
             "a --what",
             "a --least-serial -1",
+            "a --state",
+            "a --group",
+            "a --max-values -1",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

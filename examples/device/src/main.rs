@@ -4,32 +4,17 @@
 //! The answer leaves this program in no other way: refusals name lines, not answers.
 
 mod arguments;
-mod columns;
-mod labels;
-mod members;
-mod noise;
-mod numbers;
-mod oracles;
-mod padded;
-mod parts;
-mod plan;
-mod prefixes;
-mod question;
-mod reports;
-mod rounds;
+mod state;
 
 use std::fs;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rand::TryRng;
-use rand::rngs::SysRng;
+use turnout_core::device::{Device, Error, Noise, PermanentDevice, Written};
+use turnout_core::wire::{Plan, PlanFile, PublicKey};
 
 use crate::arguments::{Arguments, Request, USAGE};
-use crate::noise::Noise;
-use crate::plan::Plan;
-use crate::question::Answers;
 
 /// Why the program does not do what it was asked for: one line for people.
 type Refusal = String;
@@ -63,14 +48,11 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), Refusal> {
     let name = arguments.plan.display();
-    let text = fs::read_to_string(&arguments.plan).map_err(|error| format!("{name}: {error}"))?;
-    let plan = Plan::read(&text, arguments.public_key.as_deref())
-        .map_err(|reason| format!("{name}: {reason}"))?;
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_err(|_| "the clock of this device stands before 1970")?;
-    plan.check_current(now, arguments.least_serial)
-        .map_err(|reason| format!("{name}: {reason}"))?;
+    let plan = plan(arguments).map_err(|reason| format!("{name}: {reason}"))?;
+    let group = match &arguments.group {
+        Some(group) => plan.groups().find(group).ok_or("the group is none of the plan")?,
+        None => Vec::new(),
+    };
     let answers = match &arguments.answer {
         Some(answer) => answer.clone(),
         None => standard_input()?,
@@ -79,23 +61,58 @@ fn run(arguments: &Arguments) -> Result<(), Refusal> {
         Some(_) => vec![&answers],
         None => answers.lines().collect(),
     };
-    let answers = Answers { lines: &lines, codes: arguments.codes };
+    let written = if arguments.codes { Written::Codes } else { Written::Labels };
     let noise = arguments.seed.map_or(Noise::Fresh, Noise::Seed);
-    let mut messages = String::new();
-    for report in plan.reports(answers, noise)? {
-        messages.push_str(&plan.message(&report, nonce()?));
-        messages.push('\n');
-    }
+    let messages = match Device::new(&plan) {
+        Ok(device) => {
+            let answers = device.answers(lines, written).map_err(|error| error.to_string())?;
+            device.messages(&answers, &group, noise).map_err(|error| error.to_string())?
+        }
+        Err(Error::Permanent) => {
+            let path = arguments.state.as_ref().ok_or("permanent answers need --state")?;
+            let mut device = match state::read(path)? {
+                Some(state) => PermanentDevice::restored(&plan, &state),
+                None => PermanentDevice::new(&plan, arguments.max_values.unwrap_or(1)),
+            }
+            .map_err(|reason| format!("{}: {reason}", path.display()))?;
+            let mut messages = Vec::new();
+            for line in lines {
+                let message = device
+                    .answer(line, written)
+                    .and_then(|answer| device.message(&answer, &group, noise));
+                messages.extend(message.map_err(|error| error.to_string())?);
+            }
+            // Before any message leaves.
+            state::write(path, &device.state())?;
+            messages
+        }
+        Err(error) => return Err(format!("{name}: {error}")),
+    };
+    let text: String = messages.into_iter().map(|message| message + "\n").collect();
     let mut output = io::stdout().lock();
-    let written = output.write_all(messages.as_bytes()).and_then(|()| output.flush());
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
     written.map_err(|error| format!("the message could not be written: {error}"))
 }
 
-/// 16 bytes of the operating system's, whatever the seed.
-fn nonce() -> Result<[u8; 16], Refusal> {
-    let mut nonce = [0; 16];
-    SysRng.try_fill_bytes(&mut nonce).map_err(|error| format!("no randomness: {error}"))?;
-    Ok(nonce)
+/// The plan of the file, if it may be answered now.
+fn plan(arguments: &Arguments) -> Result<Plan, Refusal> {
+    let data = fs::read(&arguments.plan).map_err(|error| error.to_string())?;
+    let key = match &arguments.public_key {
+        Some(digits) => {
+            Some(PublicKey::from_hex(digits).ok_or("--public-key must have 64 hex digits")?)
+        }
+        None => None,
+    };
+    let file = PlanFile::read(&data, key.as_ref()).map_err(|error| error.to_string())?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_err(|_| "the clock of this device stands before 1970")?;
+    let plan = file.into_plan();
+    plan.check_current(now.as_secs()).map_err(|error| error.to_string())?;
+    if let Some(least) = arguments.least_serial {
+        plan.check_serial(least).map_err(|error| error.to_string())?;
+    }
+    Ok(plan)
 }
 
 fn standard_input() -> Result<String, Refusal> {

@@ -1,5 +1,6 @@
 //! The one way in which documents are written, and compared.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::json::{Json, Kind};
@@ -9,6 +10,14 @@ use super::json::{Json, Kind};
 pub(crate) fn canonical(value: &Json<'_>) -> Option<String> {
     let mut text = String::with_capacity(value.raw().len());
     write(value, &mut text)?;
+    Some(text)
+}
+
+/// Writes an object without one of its members.
+pub(crate) fn canonical_without(value: &Json<'_>, left_out: &str) -> Option<String> {
+    let members = value.members()?.iter().filter(|(name, _)| name != &left_out);
+    let mut text = String::with_capacity(value.raw().len());
+    write_members(members, &mut text)?;
     Some(text)
 }
 
@@ -26,17 +35,23 @@ fn write(value: &Json<'_>, into: &mut String) -> Option<()> {
             }
             into.push(']');
         }
-        Kind::Object(members) => {
-            into.push('{');
-            for (place, (name, value)) in members.iter().enumerate() {
-                separate(place, into);
-                write_text(name, into);
-                into.push(':');
-                write(value, into)?;
-            }
-            into.push('}');
-        }
+        Kind::Object(members) => write_members(members, into)?,
     }
+    Some(())
+}
+
+fn write_members<'j, 'a: 'j>(
+    members: impl IntoIterator<Item = (&'j Cow<'a, str>, &'j Json<'a>)>,
+    into: &mut String,
+) -> Option<()> {
+    into.push('{');
+    for (place, (name, value)) in members.into_iter().enumerate() {
+        separate(place, into);
+        write_text(name, into);
+        into.push(':');
+        write(value, into)?;
+    }
+    into.push('}');
     Some(())
 }
 

@@ -2,21 +2,23 @@
 //!
 //! A server publishes a [`PlanFile`]; devices answer it with messages, which a [`MessageReader`] reads.
 //! Nothing here knows what is asked: a plan holds its question as a text, and a message a report that is
-//! one integer or a row of integers of a [`Layout`]. What answers questions is `device`.
+//! one integer or a row of integers of a [`Layout`]. What answers questions is the module
+//! `device`.
 //!
 //! What comes from elsewhere costs memory and time in proportion to its size, and nothing in it ends in
 //! a panic.
 
-mod canonical;
-mod document;
+pub(crate) mod canonical;
+pub(crate) mod document;
 mod error;
 mod groups;
-mod hex;
-mod json;
+pub(crate) mod hex;
+pub(crate) mod json;
 mod layout;
 mod message;
 mod plan;
 mod plan_file;
+pub(crate) mod sealed;
 mod signing;
 
 pub use error::{Error, Problem};

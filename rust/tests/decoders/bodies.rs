@@ -19,7 +19,7 @@ use turnout_core::random::AesStreams;
 use turnout_core::sharing::{Element, PrimeField, ShareSum, two_stage_sums};
 
 /// What is run on bytes.
-type Target = fn(&[u8]);
+pub(crate) type Target = fn(&[u8]);
 
 /// All targets by their names.
 pub(crate) const TARGETS: [(&str, Target); 4] =
