@@ -385,8 +385,9 @@ def _groups(oracle: Any, answers: Any, folder: Path) -> None:
     one = {key: replace(tally, left_out=LeftOut(unanswered=1)) for key, tally in grouped.items()}
     some = GroupedTally(grouped.names, one, of_no_group=LeftOut(duplicates=2))
     assert GroupedTally.from_bytes(some.to_bytes()) == some
-    assert (some + some.over("day")).total.left_out == LeftOut(unanswered=6, duplicates=4)
-    week = grouped + grouped
+    twice = some + some.of_new_origin().over("day")
+    assert twice.total.left_out == LeftOut(unanswered=6, duplicates=4)
+    week = grouped + _by_thirds(oracle, answers, [1, 2, 3])[0]
     first = week.over("day")[1]
     assert first.nodes == 2 * first_nodes
     assert first.received == first.nodes or oracle.silent

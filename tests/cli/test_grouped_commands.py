@@ -201,9 +201,9 @@ def test_of_very_many_groups_the_first_are_shown(
     tmp_path: Path, turnout: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(estimates, "_MOST_ROWS", 7)
-    one = ORACLE.simulate([10, 20, 30], seed=1)
+    tallies = {place: ORACLE.simulate([10, 20, 30], seed=1) for place in range(9)}
     path = tmp_path / "many.tally"
-    path.write_bytes(tn.GroupedTally(["place"], dict.fromkeys(range(9), one)).to_bytes())
+    path.write_bytes(tn.GroupedTally(["place"], tallies).to_bytes())
     text = turnout("estimate", path).stdout
     assert "and 7 more of 9 groups; --output FILE.csv has all" in text
     assert "more of 9 groups" not in turnout("estimate", path, "--top", "all").stdout

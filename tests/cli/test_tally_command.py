@@ -204,22 +204,54 @@ def test_two_files_that_hold_the_same_reports_by_chance_both_count(
 
 
 @pytest.mark.parametrize("command", ["tally", "report"])
-def test_a_copy_of_a_tally_is_refused_unless_it_is_allowed(
-    tmp_path: Path, turnout: Run, command: str
-) -> None:
+def test_a_copy_of_a_tally_is_refused(tmp_path: Path, turnout: Run, command: str) -> None:
     one, two = tmp_path / "one.tally", tmp_path / "two.tally"
     turnout("tally", make(tmp_path / "one.parquet"), "-o", one)
     shutil.copy(one, two)
     target = tmp_path / "all.html"
     result = turnout(command, one, two, "-o", target)
     assert result.exit_code == 1
-    assert f"{two}: holds the same counts as {one}" in result.stderr
-    assert "--allow-equal" in result.stderr
+    assert f"{two}: has reports that {one} has too" in result.stderr
     assert not target.exists()
-    if command == "tally":
-        assert turnout(command, one, two, "--allow-equal", "-o", target).exit_code == 0
-        tally = tn.Tally.from_bytes(one.read_bytes())
-        assert tn.Tally.from_bytes(target.read_bytes()) == tally.merge(tally)
+
+
+@pytest.mark.parametrize("command", ["tally", "report"])
+def test_a_sum_beside_one_of_its_parts_is_refused(
+    tmp_path: Path, turnout: Run, command: str
+) -> None:
+    one, two, both = (tmp_path / f"{name}.tally" for name in ("one", "two", "both"))
+    for tally in (one, two):
+        turnout("tally", make(tally.with_suffix(".parquet")), "-o", tally)
+    assert turnout("tally", one, two, "-o", both).exit_code == 0
+    target = tmp_path / "all.html"
+    result = turnout(command, two, both, "-o", target)
+    assert result.exit_code == 1
+    assert f"{both}: has reports that {two} has too" in result.stderr
+    assert not target.exists()
+
+
+def test_days_with_equal_counts_are_added_up(tmp_path: Path, turnout: Run) -> None:
+    # Of few people many days have the same counts: 2,000 people of two answers, ten days, every
+    # second time. Here all do.
+    oracle = tn.DirectEncoding(1.0, ["no", "yes"])
+    days = [tmp_path / f"{day}.tally" for day in range(3)]
+    for path in days:
+        path.write_bytes(oracle.tally_from_counts([2, 2], nodes=4).to_bytes())
+    target = tmp_path / "all.tally"
+    result = turnout("tally", *days, "-o", target)
+    assert result.exit_code == 0, result.stderr
+    assert tn.Tally.from_bytes(target.read_bytes()).support.tolist() == [6, 6]
+    assert turnout("tally", *days, days[0], "-o", target).exit_code == 1
+
+
+def test_reports_that_were_tallied_twice_are_refused(tmp_path: Path, turnout: Run) -> None:
+    reports = make(tmp_path / "reports.parquet")
+    one, two = tmp_path / "one.tally", tmp_path / "two.tally"
+    for tally in (one, two):
+        assert turnout("tally", reports, "-o", tally).exit_code == 0
+    result = turnout("tally", one, two, "-o", tmp_path / "all.tally")
+    assert result.exit_code == 1
+    assert f"{two}: has reports that {one} has too" in result.stderr
 
 
 def test_tallies_of_nobody_are_no_copies(tmp_path: Path, turnout: Run) -> None:
@@ -287,12 +319,11 @@ def test_a_tally_beside_its_own_reports_is_refused(tmp_path: Path, turnout: Run)
     target = tmp_path / "both.tally"
     result = turnout("tally", made, one, "-o", target)
     assert result.exit_code == 1
-    assert "holds the same counts as the reports of" in result.stderr
+    assert f"{made}: has reports that {one} has too" in result.stderr
     assert not target.exists()
-    assert turnout("tally", made, one, "-o", target, "--allow-equal").exit_code == 0
     mixed = turnout("tally", made, two, "-o", target)
     assert mixed.exit_code == 0
-    assert "note: tallies and reports are added up" in mixed.stderr
+    assert tn.Tally.from_bytes(target.read_bytes()).received == 8
 
 
 def test_improbable_reports_of_files_are_said(tmp_path: Path, turnout: Run) -> None:

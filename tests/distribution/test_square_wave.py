@@ -174,7 +174,7 @@ def test_a_collection_is_the_tally_of_its_reports_and_adds_up() -> None:
         tally = wave.collect(values, participation=who, seed=4)
         assert tally == wave.tally(reports)
         assert (tally.cells == np.bincount(reports.codes, minlength=wave.cells)).all()
-        both = tally + tally
+        both = tally + wave.tally(reports)
         assert (both.cells == 2 * tally.cells).all()
         assert DistributionTally.from_bytes(both.to_bytes()) == both
         if tally.weights is not None:

@@ -39,6 +39,7 @@ NAMED = tn.DirectEncoding(1.0, LABELS)
 HALF = tn.Bernoulli(0.5)
 REPORTS = ORACLE.randomize([0, 1, 2] * 20, participation=HALF, seed=1)
 TALLY = ORACLE.tally(REPORTS)
+OTHER = ORACLE.collect([0, 1], participation=HALF)
 ESTIMATE = TALLY.estimate()
 INTERVAL = ESTIMATE.interval()
 PERSONAL = ORACLE.collect([0, 1, 2], participation=tn.Personalized([0.5, 1, 1]), seed=1)
@@ -647,7 +648,7 @@ GOOD: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "design": PERSONAL.design,
         },
     ),
-    "Tally.merge": (TALLY.merge, {"other": TALLY}),
+    "Tally.merge": (TALLY.merge, {"other": OTHER}),
     "Tally.from_bytes": (tn.Tally.from_bytes, {"data": TALLY.to_bytes()}),
     "Tally.estimate": (TALLY.estimate, {"method": "hajek"}),
     "interval": (ESTIMATE.interval, {"level": 0.9, "method": "auto", "simultaneous": "sidak"}),

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout as tn
+from turnout.collecting.origin import Origin
 from turnout.collecting.sums import DesignSums, WeightedSums
 from turnout.errors import (
     CorruptDataError,
@@ -36,7 +37,7 @@ def u64(*rows: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.uint64]]:
 
 def plain_tally() -> tn.Tally:
     plan = tn.Plan(tn.DirectEncoding(1.5, tn.Domain(LABELS)), tn.Bernoulli(0.25))
-    return tn.Tally(plan, [3, 0, 2**40], 2**40 + 3, 2**42)
+    return tn.Tally(plan, [3, 0, 2**40], 2**40 + 3, 2**42, origin=Origin.named("plain"))
 
 
 def personal_tally() -> tn.Tally:
@@ -51,54 +52,60 @@ def personal_tally() -> tn.Tally:
             u64((2**34, 0), (0, 0), (13 * 2**32, 3), (17 * 2**32, 3)),
         ),
         design=DesignSums(4 * 2**64 + 17, 3 * 2**64 + 5),
+        origin=Origin.named("personal"),
     )
 
 
 TALLIES = {"plain": plain_tally, "personal": personal_tally}
 
-VERSION_2 = {
+VERSION_3 = {
     "plain": (
-        "8954414c4c590d0a02000000010100007b2264657369676e223a6e756c6c2c226e6f646573223a3433393830"
-        "34363531313130342c22706c616e223a7b22666f726d6174223a227475726e6f75742d706c616e222c226f72"
-        "61636c65223a7b22646f6d61696e223a7b226c6162656c73223a5b226e6f222c22796573222c7b227475706c"
-        "65223a5b2278222c325d7d5d7d2c22657073696c6f6e223a312e352c226e616d65223a226469726563745f65"
-        "6e636f64696e67227d2c2270617274696369706174696f6e223a7b226b696e64223a226265726e6f756c6c69"
-        "222c2272617465223a302e32357d2c2276657273696f6e223a317d2c227265636569766564223a3130393935"
-        "31313632373737397d0300000000000000000000000000000000000000000100008d898f80317382a3a1bda3"
-        "2615b9acc46c0126c08263da99010d5811b1548959"
+        "8954414c4c590d0a030000003e0100007b2264657369676e223a6e756c6c2c226e6f646573223a3433393830"
+        "34363531313130342c226f726967696e223a7b226964656e746974696573223a5b2265643761643231626265"
+        "32623664393330616537636665333162306235366262225d7d2c22706c616e223a7b22666f726d6174223a22"
+        "7475726e6f75742d706c616e222c226f7261636c65223a7b22646f6d61696e223a7b226c6162656c73223a5b"
+        "226e6f222c22796573222c7b227475706c65223a5b2278222c325d7d5d7d2c22657073696c6f6e223a312e35"
+        "2c226e616d65223a226469726563745f656e636f64696e67227d2c2270617274696369706174696f6e223a7b"
+        "226b696e64223a226265726e6f756c6c69222c2272617465223a302e32357d2c2276657273696f6e223a317d"
+        "2c227265636569766564223a313039393531313632373737397d030000000000000000000000000000000000"
+        "00000001000085d4b27b993be6ecdc9d7cf354533e9c013828f2f565457cd196481a64bcc37e"
     ),
     "personal": (
-        "8954414c4c590d0a02000000100100007b2264657369676e223a7b2270726f626162696c697479223a373337"
+        "8954414c4c590d0a030000004d0100007b2264657369676e223a7b2270726f626162696c697479223a373337"
         "38363937363239343833383230363438312c2270726f626162696c6974795f73717561726564223a35353334"
-        "303233323232313132383635343835337d2c226e6f646573223a372c22706c616e223a7b22666f726d617422"
-        "3a227475726e6f75742d706c616e222c226f7261636c65223a7b22646f6d61696e223a7b22696e7465676572"
-        "73223a337d2c22657073696c6f6e223a302e352c226e616d65223a226469726563745f656e636f64696e6722"
-        "7d2c2270617274696369706174696f6e223a7b226b696e64223a22706572736f6e616c697a6564227d2c2276"
-        "657273696f6e223a317d2c227265636569766564223a337d0100000000000000000000000000000002000000"
-        "0000000000000000020000000000000000000000000000000000000000000000000000000000000005000000"
-        "0100000000000000000000000700000001000000000000000000000004000000000000000000000000000000"
-        "000000000000000000000000000000000d000000030000000000000000000000110000000300000000000000"
-        "723130a1bf1b81af8c7f5aadd55cf14ceba3ce48d9c753c6aa07068247aaedff"
+        "303233323232313132383635343835337d2c226e6f646573223a372c226f726967696e223a7b226964656e74"
+        "6974696573223a5b226635326630613665306362623531393530623333643630393437356332343436225d7d"
+        "2c22706c616e223a7b22666f726d6174223a227475726e6f75742d706c616e222c226f7261636c65223a7b22"
+        "646f6d61696e223a7b22696e746567657273223a337d2c22657073696c6f6e223a302e352c226e616d65223a"
+        "226469726563745f656e636f64696e67227d2c2270617274696369706174696f6e223a7b226b696e64223a22"
+        "706572736f6e616c697a6564227d2c2276657273696f6e223a317d2c227265636569766564223a337d010000"
+        "0000000000000000000000000002000000000000000000000002000000000000000000000000000000000000"
+        "0000000000000000000000000005000000010000000000000000000000070000000100000000000000000000"
+        "0004000000000000000000000000000000000000000000000000000000000000000d00000003000000000000"
+        "00000000001100000003000000000000000c76818278f9707b2905926c43b7b1d3f301a129f7753acc1dd9ca"
+        "5f40c83bdc"
     ),
 }
 
 
 @pytest.mark.parametrize("name", TALLIES)
-def test_version_2_never_changes(name: str) -> None:
-    tally, data = TALLIES[name](), bytes.fromhex(VERSION_2[name])
+def test_version_3_never_changes(name: str) -> None:
+    tally, data = TALLIES[name](), bytes.fromhex(VERSION_3[name])
     assert tally.to_bytes() == data
     assert tn.Tally.from_bytes(data) == tally
 
 
-def test_version_2_is_laid_out_as_documented() -> None:
+def test_version_3_is_laid_out_as_documented() -> None:
     data = personal_tally().to_bytes()
     magic, version, length = struct.unpack_from("<8sII", data)
     assert magic == bytes.fromhex("8954414c4c590d0a")
-    assert version == 2
+    assert version == 3
     header = json.loads(data[16 : 16 + length])
-    assert header.keys() == {"plan", "nodes", "received", "design"}
+    assert header.keys() == {"plan", "nodes", "received", "design", "origin"}
     assert header["plan"] == personal_tally().plan.to_dict()
     assert (header["nodes"], header["received"]) == (7, 3)
+    identity = hashlib.sha256(struct.pack("<Q", 8) + b"personal").digest()[:16]
+    assert header["origin"] == {"identities": [identity.hex()]}
     support = struct.unpack_from("<3Q", data, 16 + length)
     assert support == (1, 0, 2)
     weights = struct.unpack_from("<16Q", data, 16 + length + 24)
@@ -300,7 +307,8 @@ def test_copies_and_pickles_are_equal_and_as_frozen(
     assert hash(other) == hash(tally)
     assert other.to_bytes() == tally.to_bytes()
     assert not other.support.flags.writeable
-    assert other + tally == tally + tally
+    with pytest.raises(InvalidValueError, match="counted here already"):
+        _ = other + tally
     assert duplicate(tally.oracle) == tally.oracle
     assert duplicate(tally.oracle).collect([], seed=1) == tally.oracle.collect([], seed=1)
 
@@ -393,12 +401,12 @@ def test_a_tally_with_random_bytes_altered_is_refused(name: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(data=st.binary(max_size=200))
 def test_any_other_bytes_are_no_tally(data: bytes) -> None:
-    for given_bytes in (data, b"\x89TALLY\r\n" + data, b"\x89TALLY\r\n\2\0\0\0" + data):
+    for given_bytes in (data, b"\x89TALLY\r\n" + data, b"\x89TALLY\r\n\3\0\0\0" + data):
         with pytest.raises(CorruptDataError, match="tally"):
             tn.Tally.from_bytes(given_bytes)
 
 
-def sealed(text: bytes, arrays: bytes, *, version: int = 2, length: int | None = None) -> bytes:
+def sealed(text: bytes, arrays: bytes, *, version: int = 3, length: int | None = None) -> bytes:
     """Bytes of a tally with any content and a right checksum."""
     body = struct.pack("<8sII", b"\x89TALLY\r\n", version, len(text) if length is None else length)
     body += text + arrays
@@ -414,11 +422,11 @@ def canonical(header: Any) -> bytes:
     return json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
 
 
-@pytest.mark.parametrize("version", [0, 1, 3, 2**31, 2**32 - 1])
+@pytest.mark.parametrize("version", [0, 1, 2, 4, 2**31, 2**32 - 1])
 @pytest.mark.parametrize("name", TALLIES)
 def test_an_unknown_version_is_named(version: int, name: str) -> None:
     header, arrays = opened(TALLIES[name]().to_bytes())
-    expected = f"the tally has version {version}; this release of turnout reads 2"
+    expected = f"the tally has version {version}; this release of turnout reads 3"
     for data in (
         sealed(canonical(header), arrays, version=version),
         sealed(b"something else", b"", version=version),

@@ -228,14 +228,6 @@ TableFile = Annotated[
         help="Save the table, all of it: .csv or .parquet.",
     ),
 ]
-AllowEqual = Annotated[
-    bool,
-    typer.Option(
-        "--allow-equal",
-        help="Add up tallies with the same counts, which are copies of one collection or, rarely, "
-        "two small ones that agree.",
-    ),
-]
 
 
 # How estimates are shown

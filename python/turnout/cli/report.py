@@ -44,7 +44,6 @@ def report(
     time: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
     order: options.Order = "frequency",
     top: options.Top = "20",
-    allow_equal: options.AllowEqual = False,
 ) -> None:
     """Write a report of a collection that people can read.
 
@@ -83,7 +82,7 @@ def report(
         raise typer.BadParameter("say where to write: --output, --pictures or both")
     if target is not None:
         options.refuse_overwriting_inputs(target, sources)
-    tally = merged(read_tallies(sources, allow_equal=allow_equal))
+    tally = merged(read_tallies(sources))
     view = View(
         method, level, simultaneous, over, order, top, clip, consistent,
         given or (), of, marginal or (), time,

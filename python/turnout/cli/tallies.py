@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from turnout import GroupedTally
+from turnout import GroupedTally, Plan
 from turnout._files import read_bytes
 from turnout.collecting import tally as tallies
+from turnout.collecting.origin import refuse_repeats as refuse_shared_reports
 from turnout.collecting.tally_encoding import GROUPS_MAGIC
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.report_set import check_plans
@@ -53,44 +53,33 @@ def _hint(source: Path) -> str:
     return ""
 
 
-def read_tallies(sources: Sequence[Path], *, allow_equal: bool) -> list[tuple[Path, Counts]]:
-    """Read tallies, of which none may be there twice: its people would count twice.
-
-    A tally does not say whose it is: two collections of few people can have equal ones, which
-    ``allow_equal`` takes.
+def read_tallies(sources: Sequence[Path]) -> list[tuple[Path, Counts]]:
+    """Read tallies from files, none of which may be given twice.
 
     Raises
     ------
     InvalidValueError
-        If a file is given twice, or holds the same counts as another.
+        If a file is given twice.
     CorruptDataError
         If a file holds no tally.
     """
     refuse_repeats(sources)
-    found = [(source, read_tally(source)) for source in sources]
-    seen: dict[bytes, Path] = {}
-    for source, tally in found:
-        if allow_equal or not tally.nodes:
-            continue
-        same = seen.setdefault(hashlib.sha256(tally.to_bytes()).digest(), source)
-        if same is not source:
-            raise InvalidValueError(
-                f"{source}: holds the same counts as {same}: the reports of a copy would count "
-                "twice; --allow-equal adds up two collections whose counts are equal by chance"
-            )
-    return found
+    return [(source, read_tally(source)) for source in sources]
 
 
-def merged(parts: Sequence[tuple[object, Counts]]) -> Counts:
-    """Add up tallies, each with the name that messages call it by.
+def merged(parts: Sequence[tuple[object, Counts]], plan: Plan | None = None) -> Counts:
+    """Add up tallies, each with the name that messages call it by, of a plan if one is given.
 
     Raises
     ------
     InvalidValueError
-        If they are grouped by different columns.
+        If two count the same reports, or they are grouped by different columns.
     PlanMismatchError
         If they were made under different plans.
     """
+    if plan is not None:
+        for name, part in parts:
+            plan.check_same(part.plan, str(name))
     first, result = parts[0]
     for name, part in parts[1:]:
         check_plans(first, result.plan, name, part.plan)
@@ -99,6 +88,8 @@ def merged(parts: Sequence[tuple[object, Counts]]) -> Counts:
                 f"{first} is {_groups(result)} and {name} is {_groups(part)}: they cannot be added "
                 "up"
             )
+    refuse_shared_reports((str(name), part) for name, part in parts)
+    for _, part in parts[1:]:
         result = result.merge(part)  # type: ignore[arg-type]
     return result
 

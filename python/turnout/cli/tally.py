@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +53,6 @@ def tally(
     on_bad: OnBad = "count",
     received: Annotated[Any, typer.Option(metavar="TIME", parser=options.moment)] = None,
     as_json: options.AsJson = False,
-    allow_equal: options.AllowEqual = False,
     max_memory: Annotated[float, typer.Option(metavar="GB", callback=_check_memory)] = MAX_MEMORY
     / 10**9,
 ) -> None:
@@ -131,9 +129,7 @@ def tally(
     counted = [
         (str(file.path), _regrouped(file, one, names, by_file))
         for file, (_, one) in zip(
-            given.tallies,
-            read_tallies([file.path for file in given.tallies], allow_equal=allow_equal),
-            strict=True,
+            given.tallies, read_tallies([file.path for file in given.tallies]), strict=True
         )
     ]
     fresh: list[tuple[str, Counts]] = []
@@ -153,11 +149,12 @@ def tally(
             given.messages, plan, names, asked, on_bad=on_bad, received=received
         )
         fresh.append((str(given.messages[0].path), put))
-    if plan is not None:
-        for name, part in [*fresh, *counted]:
-            plan.check_same(part.plan, name)
-    _refuse_own(counted, fresh, allow_equal=allow_equal)
-    result = merged([*fresh, *counted])
+    if counted and given.messages:
+        note(
+            "a tally and messages are added up: a message that is in both counts twice; that is "
+            "found where the tally is of just these messages, and not where it is of some of them"
+        )
+    result = merged([*fresh, *counted], plan)
     with atomic_write(target) as temporary:
         temporary.write_bytes(result.to_bytes())
     files = len(given.paths)
@@ -269,24 +266,6 @@ def _counted(reports: ReportSet, **how: Any) -> tuple[Counts, int]:
         return reports.tally(**how, progress=True), int(improbable)
     finally:
         stop()
-
-
-def _refuse_own(
-    counted: Sequence[tuple[str, Counts]], fresh: Sequence[tuple[str, Counts]], *, allow_equal: bool
-) -> None:
-    """Refuse a tally beside the reports that it was made of, and say what is not found out."""
-    if not (counted and fresh):
-        return
-    for (path, tally), (name, part) in itertools.product(counted, fresh):
-        if part.nodes and _total(tally) == _total(part) and not allow_equal:
-            raise InvalidValueError(
-                f"{path}: holds the same counts as the reports of {name}: they would count "
-                "twice; --allow-equal adds up two collections whose counts are equal by chance"
-            )
-    note(
-        "tallies and reports are added up: whether the reports of a tally are among the others, "
-        "and count twice, nobody can tell"
-    )
 
 
 def _total(tally: Counts) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from turnout import _arguments, _arrays, _kinds
 from turnout._types import Array, Unsigned
 from turnout.collecting.left_out import NOTHING, LeftOut
+from turnout.collecting.origin import Origin
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Counts, Drawn, Noise, Randomizer, rates_of
 from turnout.collecting.report_messages import Gathered
@@ -115,9 +116,16 @@ class Kind(Randomizer, Generic[T]):
         taking_part, checked_seed = taking_part_in(participation), _arguments.seed(seed)
         return randomized(self, self.domain.to_codes(values), taking_part, checked_seed)
 
-    def reports(self, participation: Participation, codes: Any, nodes: int) -> Reports:
+    def reports(
+        self,
+        participation: Participation,
+        codes: Any,
+        nodes: int,
+        *,
+        origin: Origin | None = None,
+    ) -> Reports:
         """Take over reports that arrived by another way: what :class:`turnout.Reports` makes."""
-        return Reports(self, participation, codes, nodes)
+        return Reports(self, participation, codes, nodes, origin=origin)
 
     def tally(self, reports: Reports | Gathered | ReportsElsewhere) -> T:
         """Add up reports.
@@ -302,7 +310,9 @@ def collected(
     codes: Array,
     participation: Participation,
     noise: Noise,
+    *,
     left_out: LeftOut = NOTHING,
+    origin: Origin | None = None,
 ) -> T:
     """Randomize and add up answers that the randomizer's domain gave, in one pass.
 
@@ -313,7 +323,8 @@ def collected(
     """
     plan = Plan(oracle, participation)
     counts = oracle.draw_counts(codes, participation, noise)
-    tally: T = oracle.tally_type.of(plan, counts, len(codes), _design(participation), left_out)
+    design, more = _design(participation), {"left_out": left_out, "origin": origin}
+    tally: T = oracle.tally_type.of(plan, counts, len(codes), design, **more)
     return tally
 
 
@@ -328,7 +339,8 @@ def tallied(oracle: Kind[T], reports: Reports) -> T:
     plan = Plan(oracle, reports.participation)
     plan.check_same(reports.plan, "reports")
     counts = oracle.count_reports(reports.codes, reports.probabilities)
-    tally: T = oracle.tally_type.of(plan, counts, reports.nodes, reports.design, reports.left_out)
+    more = {"left_out": reports.left_out, "origin": reports.origin}
+    tally: T = oracle.tally_type.of(plan, counts, reports.nodes, reports.design, **more)
     return tally
 
 

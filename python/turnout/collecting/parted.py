@@ -68,6 +68,7 @@ class PartedTally(BaseTally):
                 weights=None if self.weights is None else self.weights[number],
                 design=self.design and self.design.scaled(oracle.shares()[number]),
                 left_out=self.left_out,
+                origin=self.origin,
             )
             made.append(tally)
         settle(self, parts=tuple(made))

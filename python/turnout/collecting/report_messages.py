@@ -47,6 +47,7 @@ from turnout.collecting.message_reading import (
     Reader,
     Seen,
 )
+from turnout.collecting.origin import Origin
 from turnout.collecting.randomizer import tell_improbable
 from turnout.errors import InvalidValueError
 from turnout.metrics import observe
@@ -164,7 +165,9 @@ def gather(
     codes = batch.codes()
     refused, asked = sum(refusals.values()), nodes
     nodes = checked_nodes(plan, asked, len(codes), refused=refused)
-    reports = plan.oracle.reports(plan.participation, codes, nodes)
+    # The same messages put together again are the same reports, whatever their order.
+    origin = Origin.named(FORMAT, *sorted(nonce.hex() for nonce in batch.nonces))
+    reports = plan.oracle.reports(plan.participation, codes, nodes, origin=origin)
     left_out = LeftOut(unanswered=max((asked or 0) - nodes, 0), refused=refused)
     if left_out:
         reports = replace(reports, left_out=left_out)

@@ -15,6 +15,7 @@ from turnout import _arguments
 from turnout._types import Array
 from turnout._values import settle
 from turnout.collecting.left_out import NOTHING, LeftOut
+from turnout.collecting.origin import Origin, refuse_repeats
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Drawn, R_co, Randomizer
 from turnout.collecting.sums import DesignSums
@@ -46,6 +47,9 @@ class Reports(Generic[R_co]):
         The sums of the probabilities over all nodes, if every node has its own.
     left_out
         How many rows or messages do not count, and are in none of these numbers.
+    origin
+        Which collections the reports are of, so that none counts twice: by default a new one. See
+        :mod:`turnout.collecting.origin`.
 
     Raises
     ------
@@ -73,6 +77,7 @@ class Reports(Generic[R_co]):
     probabilities: Any = field(default=None, kw_only=True)
     design: DesignSums | None = field(default=None, kw_only=True)
     left_out: LeftOut = field(default=NOTHING, kw_only=True)
+    origin: Any = field(default=None, kw_only=True)
     plan: Plan[R_co] = field(init=False)
     #: 128 random bits in hexadecimal, drawn when the reports are made, and kept by their copies and
     #: files: what has them twice would count its people twice.
@@ -86,8 +91,11 @@ class Reports(Generic[R_co]):
         nodes = _arguments.integer("nodes", self.nodes, least=0, most=2**64 - 1)
         _check_number(plan, len(codes), nodes)
         _arguments.instance("left_out", self.left_out, LeftOut, "a LeftOut object")
-        settle(self, plan=plan, participation=plan.participation, codes=codes, nodes=nodes)
-        settle(self, identity=secrets.token_hex(16))
+        identity = secrets.token_hex(16)
+        named = Origin.named(identity) if self.origin is None else self.origin
+        origin = Origin.settled(named, nodes)
+        taken = {"participation": plan.participation, "codes": codes, "nodes": nodes}
+        settle(self, plan=plan, identity=identity, origin=origin, **taken)
         if participation.uniform_rate is None:
             if self.probabilities is None or self.design is None:
                 raise InvalidValueError(
@@ -124,9 +132,10 @@ class Reports(Generic[R_co]):
         for array in drawn:
             if array is not None:
                 array.flags.writeable = False
+        identity = secrets.token_hex(16)
         settle(
             made,
-            identity=secrets.token_hex(16),
+            identity=identity,
             oracle=oracle,
             participation=plan.participation,
             codes=drawn.reports,
@@ -134,6 +143,7 @@ class Reports(Generic[R_co]):
             probabilities=drawn.probabilities,
             design=design,
             left_out=left_out,
+            origin=Origin.settled(Origin.named(identity), nodes),
             plan=plan,
         )
         return made
@@ -143,7 +153,7 @@ class Reports(Generic[R_co]):
         return len(self.codes)
 
     def __eq__(self, other: object) -> bool:
-        """Compare plans, codes, probabilities, and all numbers."""
+        """Compare plans, codes, probabilities and all numbers; not which collections they are."""
         if not isinstance(other, Reports):
             return NotImplemented
         return (
@@ -158,7 +168,7 @@ class Reports(Generic[R_co]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what the constructor takes; the copy is read-only too."""
         more = {"probabilities": self.probabilities, "design": self.design}
-        made = partial(Reports, **more, left_out=self.left_out)
+        made = partial(Reports, **more, left_out=self.left_out, origin=self.origin)
         given = (self.oracle, self.participation, self.codes, self.nodes)
         return made, given, {"identity": self.identity}
 
@@ -191,7 +201,7 @@ class Reports(Generic[R_co]):
         PlanMismatchError
             If the plans differ.
         InvalidValueError
-            If there are no pieces.
+            If there are no pieces, or reports are in two of them and would count twice.
 
         Examples
         --------
@@ -207,17 +217,16 @@ class Reports(Generic[R_co]):
         for position, piece in enumerate(kept):
             _arguments.instance(f"pieces[{position}]", piece, Reports, "a Reports object")
             kept[0].plan.check_same(piece.plan, f"pieces[{position}]")
-        if len({piece.identity for piece in kept}) < len(kept):
-            raise InvalidValueError(
-                "pieces must be of different nodes, got the same reports twice: they would count "
-                "twice"
-            )
+        refuse_repeats((f"pieces[{place}]", piece) for place, piece in enumerate(kept))
         first = kept[0]
         codes = np.concatenate([piece.codes for piece in kept])
         nodes = sum(piece.nodes for piece in kept)
-        left_out = sum((piece.left_out for piece in kept), NOTHING)
+        more: dict[str, Any] = {
+            "left_out": sum((piece.left_out for piece in kept), NOTHING),
+            "origin": Origin.of_all(piece.origin for piece in kept),
+        }
         if first.participation.uniform_rate is not None:
-            return cls(first.oracle, first.participation, codes, nodes, left_out=left_out)
+            return cls(first.oracle, first.participation, codes, nodes, **more)
         known = [piece.probabilities for piece in kept if piece.probabilities is not None]
         design = sum((piece.design for piece in kept if piece.design), DesignSums(0, 0))
         return cls(
@@ -227,7 +236,7 @@ class Reports(Generic[R_co]):
             nodes,
             probabilities=np.concatenate(known),
             design=design,
-            left_out=left_out,
+            **more,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +14,7 @@ from turnout._types import Array
 from turnout._values import settle
 from turnout.collecting import tally_encoding
 from turnout.collecting.left_out import NOTHING, LeftOut
+from turnout.collecting.origin import Origin
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Counts
 from turnout.collecting.sums import DesignSums, WeightedSums
@@ -54,6 +55,10 @@ class BaseTally(ABC):
         Sums of probabilities over all nodes, if every node has its own.
     left_out
         How many rows or messages do not count, and are in none of these numbers.
+    origin
+        Which collections are counted here, so that none counts twice: by default a new one. It says
+        nothing about the reports, and tallies that are equal can have different ones: see
+        :mod:`turnout.collecting.origin`.
 
     Raises
     ------
@@ -77,6 +82,7 @@ class BaseTally(ABC):
     weights: Any = field(default=None, kw_only=True)
     design: DesignSums | None = field(default=None, kw_only=True)
     left_out: LeftOut = field(default=NOTHING, kw_only=True)
+    origin: Any = field(default=None, kw_only=True)
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Freeze the tallies of each kind as this class is."""
@@ -93,6 +99,7 @@ class BaseTally(ABC):
             sums=self._taken_sums(self.sums),
             received=_arguments.integer("received", self.received, least=0, most=nodes),
             nodes=nodes,
+            origin=Origin.settled(self.origin, nodes),
         )
         self._check_sums()
         if plan.everyone_reports and self.received != nodes:
@@ -175,10 +182,13 @@ class BaseTally(ABC):
         counts: Counts,
         nodes: int,
         design: DesignSums | None = None,
+        *,
         left_out: LeftOut = NOTHING,
+        origin: Origin | None = None,
     ) -> T:
         """Make the tally of what a kernel counted."""
         more = {"weights": counts.weights, "design": design, "left_out": left_out}
+        more["origin"] = origin
         return cls(plan, counts.sums, counts.received, nodes, **more)
 
     @classmethod
@@ -210,13 +220,17 @@ class BaseTally(ABC):
         """How the nodes took part."""
         return self.plan.participation
 
+    def of_new_origin(self: T) -> T:
+        """Give the same counts as those of a new collection: pieces of it have been added up."""
+        return replace(self, origin=Origin.new())
+
     def merge(self: T, other: T) -> T:
         """Add the tally of other nodes; also written ``+``.
 
         Parameters
         ----------
         other
-            A tally under the same plan.
+            A tally under the same plan, of other reports.
 
         Returns
         -------
@@ -228,7 +242,7 @@ class BaseTally(ABC):
         PlanMismatchError
             If the plans differ.
         InvalidValueError
-            If there are 2^64 nodes or more.
+            If a collection is in both, which would count twice, or there are 2^64 nodes or more.
         InvalidTypeError
             If ``other`` is not a tally of this kind.
 
@@ -241,6 +255,7 @@ class BaseTally(ABC):
         """
         _arguments.instance("other", other, type(self), f"a {type(self).__name__}")
         self.plan.check_same(other.plan, "other")
+        self.origin.refuse_shared(other.origin)
         nodes = self.nodes + other.nodes
         if nodes >= 2**64:
             raise InvalidValueError(f"the nodes of both must be fewer than 2^64, got {nodes}")
@@ -249,6 +264,7 @@ class BaseTally(ABC):
         if design is not None and other.design is not None:
             design = design + other.design
         more = {"weights": weights, "design": design, "left_out": self.left_out + other.left_out}
+        more["origin"] = self.origin + other.origin
         return type(self)(self.plan, sums, self.received + other.received, nodes, **more)
 
     def __add__(self: T, other: object) -> T:
@@ -260,7 +276,7 @@ class BaseTally(ABC):
         return self if other == 0 and isinstance(other, int) else NotImplemented
 
     def __eq__(self, other: object) -> bool:
-        """Compare plans and all numbers, exactly."""
+        """Compare plans and all numbers, exactly; not which collections were counted."""
         if not isinstance(other, BaseTally) or type(self) is not type(other):
             return NotImplemented
         return (
@@ -278,6 +294,7 @@ class BaseTally(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle what the constructor takes; the copy is read-only too."""
         more = {"weights": self.weights, "design": self.design, "left_out": self.left_out}
+        more["origin"] = self.origin
         return partial(type(self), **more), (self.plan, self.sums, self.received, self.nodes)
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
 r"""The bytes of a tally, and of one by groups.
 
-Of a tally, version 2, all numbers little-endian:
+Of a tally, version 3, all numbers little-endian:
 
 ======  ==============  =========================================================================
 offset  size            content
@@ -9,7 +9,7 @@ offset  size            content
 8       4               version, unsigned
 12      4               length of the header ``h``, unsigned
 16      h               header: canonical JSON with ``plan``, ``nodes``, ``received``, ``design``,
-                        and ``left_out`` where anything is
+                        ``origin``, and ``left_out`` where anything is
 16 + h  s               the sums of the plan's kind of question
 ...     32              SHA-256 of everything before
 ======  ==============  =========================================================================
@@ -28,7 +28,7 @@ with 1/pi^2, unsigned 256-bit in units of 2^-32.
 Of randomizers made of several (levels of a tree, attributes) the parts follow one another: of each
 the number of its reports, unsigned 64-bit, and its sums.
 
-Of a tally by groups, version 2:
+Of a tally by groups, version 3:
 
 ======  ==============  =========================================================================
 offset  size            content
@@ -36,8 +36,8 @@ offset  size            content
 0       8               magic: ``89 47 52 4F 55 50 0D 0A`` (``\\x89GROUP\\r\\n``)
 8       4               version, unsigned
 12      4               length of the header ``h``, unsigned
-16      h               header: canonical JSON with ``plan``, ``names`` and ``groups``, and
-                        ``left_out`` where anything is that is of no group
+16      h               header: canonical JSON with ``plan``, ``names``, ``origin`` and ``groups``,
+                        and ``left_out`` where anything is that is of no group
 16 + h  s g             for each of the ``g`` groups its sums, as those of a tally
 ...     32              SHA-256 of everything before
 ======  ==============  =========================================================================
@@ -46,9 +46,14 @@ offset  size            content
 ``refused`` and ``absent`` of :class:`turnout.LeftOut`, of which one is above 0.
 
 ``groups`` is a list, in the order of the keys, of objects with ``key``, ``nodes``, ``received``,
-``design``, and ``left_out`` where anything of the group is. A key is a list with one value for each
-name: null, a boolean, a number, a text, or ``{"date": "2026-01-31"}``, ``{"time": "12:30:00"}``,
-``{"datetime": "2026-01-31T12:30:00"}`` in the form of ISO 8601, moments with a time zone in UTC.
+``design``, ``origin``, and ``left_out`` where anything of the group is. A key is a list with one
+value for each name: null, a boolean, a number, a text, or ``{"date": "2026-01-31"}``, ``{"time":
+"12:30:00"}``, ``{"datetime": "2026-01-31T12:30:00"}`` in the form of ISO 8601, moments with a time
+zone in UTC.
+
+``origin`` is an object with ``identities``, the list, in order, of the 16 bytes of each collection
+that is counted, in hexadecimal: see :mod:`turnout.collecting.origin`. That of a tally by groups is
+of all groups together, as they were counted; each group has one of its own.
 
 The checksum finds damage; it does not authenticate.
 """
@@ -64,6 +69,7 @@ from turnout import _arguments
 from turnout._documents import canonical, parsed
 from turnout.collecting.keys import Key, check_columns, checked_names, key_from_json, key_to_json
 from turnout.collecting.left_out import NOTHING, LeftOut
+from turnout.collecting.origin import Origin
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError, InvalidTypeError, TurnoutError, UnsupportedVersionError
@@ -71,7 +77,7 @@ from turnout.errors import CorruptDataError, InvalidTypeError, TurnoutError, Uns
 T = TypeVar("T")
 
 #: All tallies have this version; a new one of any gets a number of its own.
-VERSION = 2
+VERSION = 3
 
 _PREFIX = struct.Struct("<8sII")
 _DIGEST = 32
@@ -161,6 +167,7 @@ def encode_groups(grouped: Any) -> bytes:
     """
     groups = [{"key": key_to_json(key), **_facts(tally)} for key, tally in grouped.items()]
     header = {"plan": grouped.plan.to_dict(), "names": list(grouped.names), "groups": groups}
+    header["origin"] = grouped.origin.to_json()
     header |= _left_out(grouped.of_no_group)
     return pack(GROUPS_MAGIC, header, [tally.sums_to_bytes() for tally in grouped.values()])
 
@@ -169,6 +176,7 @@ def _facts(tally: Any) -> dict[str, Any]:
     """Say of a tally what is neither its plan nor its sums."""
     design = None if tally.design is None else tally.design.to_dict()
     known = {"nodes": tally.nodes, "received": tally.received, "design": design}
+    known["origin"] = tally.origin.to_json()
     return known | _left_out(tally.left_out)
 
 
@@ -206,8 +214,8 @@ def decode(data: object) -> Any:
     return unpack(data, MAGIC, "tally", read)
 
 
-def decode_groups(data: object) -> tuple[tuple[str, ...], dict[Key, Any], Plan, LeftOut]:
-    """Read a grouped tally: its columns, the tally of each key, the plan, what is of no group.
+def decode_groups(data: object) -> tuple[tuple[str, ...], dict[Key, Any], Plan, dict[str, Any]]:
+    """Read a grouped tally: its columns, the tally of each key, the plan, and what else it takes.
 
     Raises
     ------
@@ -221,12 +229,17 @@ def decode_groups(data: object) -> tuple[tuple[str, ...], dict[Key, Any], Plan, 
 
 def _read_groups(
     header: Any, arrays: bytes
-) -> tuple[tuple[str, ...], dict[Key, Any], Plan, LeftOut]:
+) -> tuple[tuple[str, ...], dict[Key, Any], Plan, dict[str, Any]]:
     match header:
-        case {"plan": described, "names": list(names), "groups": list(groups), **rest} if (
-            rest.keys() <= {"left_out"}
-        ):
-            plan, of_no_group = Plan.from_dict(described), _read_left_out(rest)
+        case {
+            "plan": described,
+            "names": list(names),
+            "origin": origin,
+            "groups": list(groups),
+            **rest,
+        } if rest.keys() <= {"left_out"}:
+            plan = Plan.from_dict(described)
+            more = {"of_no_group": _read_left_out(rest), "origin": Origin.from_json(origin)}
         case _:
             raise CorruptDataError("not a grouped tally of turnout: its header has other entries")
     checked = checked_names(names)
@@ -246,15 +259,15 @@ def _read_groups(
             raise CorruptDataError(f"the grouped tally has the key {list(key)} twice")
         tallies[key] = _made(plan, facts, arrays[place * length : (place + 1) * length])
     check_columns(checked, tallies)
-    return checked, tallies, plan, of_no_group
+    return checked, tallies, plan, more
 
 
 def _made(plan: Plan, facts: dict[Any, Any], arrays: bytes) -> Any:
     """Make the tally of a plan from the bytes of its sums and what else is known of it."""
-    if facts.keys() - {"left_out"} != {"nodes", "received", "design"}:
+    if facts.keys() - {"left_out"} != {"nodes", "received", "design", "origin"}:
         raise CorruptDataError(
-            "what is known of a tally must be its nodes, received, design and perhaps left_out, "
-            f"got {_arguments.shown(list(facts))}"
+            "what is known of a tally must be its nodes, received, design, origin and perhaps "
+            f"left_out, got {_arguments.shown(list(facts))}"
         )
     kind = plan.oracle.tally_type
     if len(arrays) != kind.bytes_of_sums(plan):
@@ -265,4 +278,5 @@ def _made(plan: Plan, facts: dict[Any, Any], arrays: bytes) -> Any:
     sums, weights = kind.sums_of_bytes(plan, arrays)
     design = None if facts["design"] is None else DesignSums.from_dict(facts["design"])
     more = {"weights": weights, "design": design, "left_out": _read_left_out(facts)}
+    more["origin"] = Origin.from_json(facts["origin"])
     return kind(plan, sums, facts["received"], facts["nodes"], **more)

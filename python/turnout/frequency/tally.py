@@ -52,6 +52,9 @@ class Tally(CountedTally):
         Sums of inverse probabilities, if every node has its own.
     design
         Sums of probabilities over all nodes, if every node has its own.
+    origin
+        Which collections are counted here, so that none counts twice: by default a new one. See
+        :mod:`turnout.collecting.origin`.
 
     Raises
     ------

@@ -28,6 +28,7 @@ from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import Key, plain_key
 from turnout.collecting.kind import Kind, collected, randomized
 from turnout.collecting.left_out import NOTHING, LeftOut
+from turnout.collecting.origin import PIECE
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import ReportFile
 from turnout.collecting.report_files.header import Groups, Header, PartFacts
@@ -228,6 +229,8 @@ def collect_block(
 ) -> Any:
     """Tally the reports of a block, or of each of its groups, whose columns have these names.
 
+    It is a piece of a collection, which gets an origin when it is whole.
+
     Without groups there are no reports in memory.
 
     Raises
@@ -236,7 +239,8 @@ def collect_block(
         As :meth:`turnout.FrequencyOracle.collect`.
     """
     if block.groups is None:
-        return collected(plan.oracle, block.codes, *_drawing(plan, block, noise), block.left_out)
+        more = {"left_out": block.left_out, "origin": PIECE}
+        return collected(plan.oracle, block.codes, *_drawing(plan, block, noise), **more)
     made, groups = randomize_block(plan, block, noise), block.groups
     assert made.groups is not None
     designs = designs_by_group(block.probabilities, groups.index, groups.nodes)
@@ -248,6 +252,7 @@ def collect_block(
         keys=groups.keys,
         designs=designs,
         unanswered=block.unanswered,
+        piece=True,
     )
 
 

@@ -10,11 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from turnout._documents import canonical
 from turnout._types import Integers
 from turnout.collecting.groups.counting import counts_by_group
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.keys import Key, Part
+from turnout.collecting.keys import Key, Part, key_to_json
 from turnout.collecting.left_out import NOTHING, LeftOut
+from turnout.collecting.origin import PIECE, Origin
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Drawn, say_improbable
 from turnout.collecting.report_files import MAX_MEMORY, ReportFile
@@ -288,9 +290,12 @@ class FileCounter:
                 without = list(groups.left_out())
             counted = self._stretches(opened, left_out, groups)
         tallies: dict[Key, BaseTally] = {}
-        for place, tally in _named(header, groups, counted, without):
+        whole = Origin.named(header.identity)
+        for place, one in _named(header, groups, counted, without):
             values = dict(file.partitions) | dict(zip(groups.names, place, strict=True))
             key = tuple(values[name] for name in self.names)
+            own = whole if not groups.names else _of_group(header.identity, groups, place)
+            tally = replace(one, origin=own)
             tallies[key] = tallies[key].merge(tally) if key in tallies else tally
         seconds = time.perf_counter() - began
         facts = Facts(
@@ -303,7 +308,8 @@ class FileCounter:
         )
         if not self.names:
             return facts, tallies[()]
-        return facts, GroupedTally(self.names, tallies, plan=header.plan, of_no_group=nowhere)
+        more: dict[str, Any] = {"plan": header.plan, "of_no_group": nowhere}
+        return facts, GroupedTally(self.names, tallies, origin=whole, **more)
 
     def _stretches(
         self, opened: ReportFile, left_out: Integers | None, groups: Groups
@@ -384,6 +390,11 @@ def _named(
         yield key, replace(tally, plan=plan, nodes=number, design=design, left_out=each)
 
 
+def _of_group(identity: str, groups: Groups, key: Key) -> Origin:
+    """Name the reports of a group of a file."""
+    return Origin.named(identity, canonical([list(groups.names), key_to_json(key)]))
+
+
 def _merged(some: Sequence[BaseTally], others: Sequence[BaseTally]) -> list[BaseTally]:
     return [one.merge(other) for one, other in zip(some, others, strict=True)]
 
@@ -405,7 +416,8 @@ def _of_batch(plan: Plan, groups: Groups, batch: ReportBatch) -> list[BaseTally]
         designs = designs_by_group(probabilities, index, sizes) or [None] * number
         counts = counts_by_group(oracle, batch.reports, probabilities, index, sizes)
     of = oracle.tally_type.of
-    return [of(plan, *each) for each in zip(counts, map(int, sizes), designs, strict=True)]
+    each = zip(counts, map(int, sizes), designs, strict=True)
+    return [of(plan, *counted, origin=PIECE) for counted in each]
 
 
 def empty_reports(plan: Plan) -> Reports:

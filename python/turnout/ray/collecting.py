@@ -15,6 +15,7 @@ from turnout import _arguments
 from turnout._extras import require
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind
+from turnout.collecting.origin import PIECE
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import MAX_MEMORY
 from turnout.collecting.report_files.reading import reported
@@ -329,7 +330,7 @@ def _of_dataset(ray: Any, dataset: Any, plan: Plan, progress: bool) -> BaseTally
         ).map_batches(_merge_tables, batch_format="pyarrow", batch_size=FAN_IN)
         for row in counted.iter_rows():
             total += read_tally(row["tally"])
-    return total
+    return total.of_new_origin()
 
 
 def _count_batch(table: Any, *, version: str, plan: Plan) -> Any:
@@ -340,7 +341,7 @@ def _count_batch(table: Any, *, version: str, plan: Plan) -> Any:
     found = reported(batches[0] if batches else empty, plan.oracle)
     plan.oracle.check_reports(found)
     counts = plan.oracle.count_reports(found)
-    counted = plan.oracle.tally_type.of(plan, counts, len(found))
+    counted = plan.oracle.tally_type.of(plan, counts, len(found), origin=PIECE)
     return pa.table({"tally": pa.array([counted.to_bytes()], pa.large_binary())})
 
 

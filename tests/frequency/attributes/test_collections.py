@@ -253,8 +253,8 @@ def test_altered_bytes_are_refused() -> None:
     for wrong in (b"", data[:-1], data[:20], data[:40] + b"x" + data[41:], data + b"x"):
         with pytest.raises(CorruptDataError):
             AttributeTally.from_bytes(wrong)
-    with pytest.raises(UnsupportedVersionError, match="version 3"):
-        AttributeTally.from_bytes(data[:8] + b"\x03" + data[9:])
+    with pytest.raises(UnsupportedVersionError, match="version 2"):
+        AttributeTally.from_bytes(data[:8] + b"\x02" + data[9:])
     with pytest.raises(InvalidTypeError):
         AttributeTally.from_bytes("x")  # type: ignore[arg-type]
 

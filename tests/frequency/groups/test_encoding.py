@@ -27,7 +27,7 @@ def parts(data: bytes) -> tuple[dict[str, Any], bytes]:
     return json.loads(data[16 : 16 + length]), data[16 + length : -32]
 
 
-def sealed(header: Any, arrays: bytes, version: int = 2) -> bytes:
+def sealed(header: Any, arrays: bytes, version: int = 3) -> bytes:
     text = json.dumps(header).encode()
     body = struct.pack("<8sII", b"\x89GROUP\r\n", version, len(text)) + text + arrays
     return body + hashlib.sha256(body).digest()
@@ -36,14 +36,17 @@ def sealed(header: Any, arrays: bytes, version: int = 2) -> bytes:
 def test_the_layout_is_as_documented() -> None:
     data = GROUPED.to_bytes()
     header, arrays = parts(data)
-    assert data.startswith(b"\x89GROUP\r\n\x02\x00\x00\x00")
+    assert data.startswith(b"\x89GROUP\r\n\x03\x00\x00\x00")
     assert data[-32:] == hashlib.sha256(data[:-32]).digest()
     assert tn.Plan.from_dict(header["plan"]) == GROUPED.plan
     assert header["names"] == ["day", "country"]
+    (identity,) = GROUPED[1, "DE"].origin.identities
+    counted, nothing = {"identities": [identity.hex()]}, {"identities": []}
     assert header["groups"] == [
-        {"key": [1, "DE"], "nodes": 5, "received": 5, "design": None},
-        {"key": [2, None], "nodes": 0, "received": 0, "design": None},
+        {"key": [1, "DE"], "nodes": 5, "received": 5, "design": None, "origin": counted},
+        {"key": [2, None], "nodes": 0, "received": 0, "design": None, "origin": nothing},
     ]
+    assert header["origin"] == counted
     counts = np.frombuffer(arrays, "<u8").reshape(2, 2)
     assert np.array_equal(counts, [tally.support for tally in GROUPED.values()])
 
@@ -64,8 +67,8 @@ def test_every_changed_byte_is_seen() -> None:
 
 def test_other_versions_are_refused_by_number() -> None:
     header, arrays = parts(GROUPED.to_bytes())
-    with pytest.raises(UnsupportedVersionError, match="version 3"):
-        GroupedTally.from_bytes(sealed(header, arrays, 3))
+    with pytest.raises(UnsupportedVersionError, match="version 2"):
+        GroupedTally.from_bytes(sealed(header, arrays, 2))
 
 
 @pytest.mark.parametrize(
@@ -92,6 +95,15 @@ def test_other_versions_are_refused_by_number() -> None:
         lambda header: header["groups"][0].update(design=[]),
         lambda header: header["groups"][0].pop("design"),
         lambda header: header["groups"][0].pop("key"),
+        lambda header: header["groups"][0].pop("origin"),
+        lambda header: header["groups"][0].update(origin=[]),
+        lambda header: header["groups"][0].update(origin={"identities": ["AB" * 16]}),
+        lambda header: header["groups"][0].update(origin={"identities": ["ab" * 15]}),
+        lambda header: header["groups"][0].update(origin={"identities": ["ab" * 16] * 2}),
+        lambda header: header["groups"][0].update(origin={"identities": ["01" * 16, "00" * 16]}),
+        lambda header: header["groups"][0].update(origin={"identities": [5]}),
+        lambda header: header["groups"][0]["origin"].update(extra=1),
+        lambda header: header.pop("origin"),
         lambda header: header["groups"].insert(0, 1),
         lambda header: header["plan"].update(extra=1),
     ],

@@ -131,8 +131,9 @@ def test_the_table_goes_into_arrow(grouped: GroupedTally) -> None:
     assert table.column("low").to_pylist() == [record["low"] for record in records]
     clash = GroupedTally(["label"], {"x": tally([1, 2, 3])}).estimate().to_arrow()
     assert clash.column_names[0] == "group.label"
-    pairs = tn.DirectEncoding(1.0, tn.Domain([("a", 1), ("b", 2)])).simulate([1, 2], seed=1)
-    odd = GroupedTally(["number"], {None: pairs, 2**80: pairs}).estimate().to_arrow()
+    pairs = tn.DirectEncoding(1.0, tn.Domain([("a", 1), ("b", 2)]))
+    tallies = {number: pairs.simulate([1, 2], seed=1) for number in (None, 2**80)}
+    odd = GroupedTally(["number"], tallies).estimate().to_arrow()
     assert odd.column("label").to_pylist() == ["('a', 1)", "('b', 2)"] * 2
     assert odd.column("number").to_pylist() == [None, None, str(2**80), str(2**80)]
 

@@ -188,8 +188,8 @@ def test_groups_are_drawn_with_their_intervals(grouped: GroupedTally, close_figu
 
 def test_a_biased_estimate_is_drawn_without_intervals(close_figures: Any) -> None:
     oracle = tn.DirectEncoding(3.0, 2)
-    half = oracle.simulate([500, 500], participation=tn.Bernoulli(0.5), seed=1)
-    estimate = GroupedTally(["t"], {1: half, 2: half}).estimate("c")
+    half = {t: oracle.simulate([500, 500], participation=0.5, seed=1) for t in (1, 2)}
+    estimate = GroupedTally(["t"], half).estimate("c")
     for figure in (estimate.plot(), estimate.series().plot()):
         figure.canvas.draw()
         assert "biased: no intervals" in figure.get_suptitle()
@@ -218,14 +218,13 @@ def test_nothing_to_draw_is_refused(close_figures: Any) -> None:
 def test_texts_of_dates_and_years_stand_where_they_are(
     close_figures: Any, times: list[str], steps: list[int]
 ) -> None:
-    one = ORACLE.simulate([100, 200], seed=1)
-    keys = [("DE", time) for time in times]
-    grouped = GroupedTally(["country", "year"], dict.fromkeys(keys, one))
+    tallies = {("DE", time): ORACLE.simulate([100, 200], seed=1) for time in times}
+    grouped = GroupedTally(["country", "year"], tallies)
     bottom = grouped.estimate().series().plot().axes[1]
     assert np.diff([bar.get_center()[0] for bar in bottom.patches]).tolist() == steps
 
 
 def test_the_panels_of_groups_have_one_scale(close_figures: Any) -> None:
-    one = ORACLE.simulate([900, 20], seed=1)
-    figure = GroupedTally(["country"], {"DE": one, "FR": one}).estimate().plot()
+    tallies = {country: ORACLE.simulate([900, 20], seed=1) for country in ("DE", "FR")}
+    figure = GroupedTally(["country"], tallies).estimate().plot()
     assert len({axes.get_xlim() for axes in figure.axes}) == 1

@@ -262,8 +262,8 @@ def test_shares_outside_of_0_and_1_are_in_the_picture() -> None:
 
 def test_tables_have_a_column_for_each_question_and_csv_files_hold_them() -> None:
     joint = tn.JointTable(3.0, {"vote": ["no", "yes"], "low": [1, "old", 3]})
-    one = joint.simulate([200, 300, 100, 400, 500, 600], seed=1)
-    grouped = tn.GroupedTally(["vote"], {"N": one, "S": one}).estimate()
+    one, same = (joint.simulate([200, 300, 100, 400, 500, 600], seed=1) for _ in range(2))
+    grouped = tn.GroupedTally(["vote"], {"N": one, "S": same}).estimate()
     for result, names in (
         (one.estimate(), ["vote", "label.low"]),
         (grouped, ["vote", "nodes", "received", "left_out", "label.vote", "label.low"]),

@@ -15,6 +15,7 @@ from turnout.collecting import keys as group_keys
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import Key
 from turnout.collecting.left_out import LeftOut
+from turnout.collecting.origin import PIECE
 from turnout.collecting.randomizer import Counts
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
@@ -30,6 +31,7 @@ def tally_by_group(
     keys: Iterable[Any],
     designs: Sequence[DesignSums] | None = None,
     unanswered: npt.ArrayLike | None = None,
+    piece: bool = False,
 ) -> GroupedTally[Any]:
     """Tally reports by the group of each, in one pass.
 
@@ -51,6 +53,8 @@ def tally_by_group(
     unanswered
         For each group how many of the rows that the reports leave out have no answer. By default
         nobody knows of which groups these are.
+    piece
+        Whether the reports are a piece of a collection, which gets an origin when it is whole.
 
     Returns
     -------
@@ -98,7 +102,7 @@ def tally_by_group(
     counted = counts_by_group(
         reports.oracle, reports.codes, reports.probabilities, groups, received
     )
-    made = reports.oracle.tally_type
+    made, own = reports.oracle.tally_type, PIECE if piece else None
     without = [0] * len(plain)
     if unanswered is not None and plain:
         without = _arguments.counts("unanswered", unanswered, len(plain)).tolist()
@@ -111,11 +115,11 @@ def tally_by_group(
     tallies: dict[Key, Any] = {}
     for place, key in enumerate(plain):
         design = None if designs is None else designs[place]
-        tallies[key] = made.of(
-            reports.plan, counted[place], int(sizes[place]), design, LeftOut(without[place])
-        )
+        told = {"left_out": LeftOut(without[place]), "origin": own}
+        tallies[key] = made.of(reports.plan, counted[place], int(sizes[place]), design, **told)
     of_no_group = replace(reports.left_out, unanswered=rest)
-    return GroupedTally(checked, tallies, plan=reports.plan, of_no_group=of_no_group)
+    more: dict[str, Any] = {"plan": reports.plan, "of_no_group": of_no_group}
+    return GroupedTally(checked, tallies, origin=reports.origin if own is None else own, **more)
 
 
 def _checked_index(index: npt.ArrayLike, reports: int, groups: int) -> Integers:

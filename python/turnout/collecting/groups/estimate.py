@@ -354,8 +354,9 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         Examples
         --------
         >>> import turnout as tn
-        >>> one = tn.DirectEncoding(1.0, 3).simulate([100, 200, 700], seed=1)
-        >>> estimate = tn.GroupedTally(["day"], {1: one, 2: one}).estimate()
+        >>> oracle = tn.DirectEncoding(1.0, 3)
+        >>> days = {day: oracle.simulate([100, 200, 700], seed=day) for day in (1, 2)}
+        >>> estimate = tn.GroupedTally(["day"], days).estimate()
         >>> estimate.interval(simultaneous="sidak").high.shape
         (2, 3)
         """

@@ -12,6 +12,7 @@ from turnout import _arguments
 from turnout.collecting import keys
 from turnout.collecting.keys import Key
 from turnout.collecting.left_out import NOTHING, LeftOut
+from turnout.collecting.origin import Origin, refuse_repeats
 from turnout.collecting.plan import Plan
 from turnout.collecting.tally import BaseTally, T
 from turnout.collecting.tally_encoding import decode_groups, encode_groups
@@ -41,14 +42,17 @@ class GroupedTally(Mapping[Key, T]):
     of_no_group
         How many rows do not count and are of no group, or of one that nobody knows. Those that are
         of a group are in its tally.
+    origin
+        Which collections were counted by groups, so that none counts twice: by default those of the
+        tallies.
 
     Raises
     ------
     InvalidTypeError
         If an argument, a name or a key is of the wrong type, or a column has values of several.
     InvalidValueError
-        If names repeat, a key has another number of values, two keys are equal, or there is neither
-        a group nor a plan.
+        If names repeat, a key has another number of values, two keys are equal, there is neither a
+        group nor a plan, or two groups count the same collection.
     PlanMismatchError
         If a tally was made under another plan.
 
@@ -68,7 +72,7 @@ class GroupedTally(Mapping[Key, T]):
     True
     """
 
-    __slots__ = ("_names", "_of_no_group", "_plan", "_tallies")
+    __slots__ = ("_names", "_of_no_group", "_origin", "_plan", "_tallies")
 
     def __init__(
         self,
@@ -77,6 +81,7 @@ class GroupedTally(Mapping[Key, T]):
         *,
         plan: Plan | None = None,
         of_no_group: LeftOut = NOTHING,
+        origin: Origin | None = None,
     ) -> None:
         self._names = keys.checked_names(names)
         _arguments.instance("tallies", tallies, Mapping, "a mapping from keys to tallies")
@@ -101,6 +106,9 @@ class GroupedTally(Mapping[Key, T]):
             key: _under(self._plan, found[key], f"tallies[{_arguments.shown(key)}]")
             for key in keys.in_order(found)
         }
+        refuse_repeats((f"tallies[{_arguments.shown(key)}]", self._tallies[key]) for key in self)
+        own = _of_all(self._tallies) if origin is None else origin
+        self._origin = Origin.settled(own, self.nodes)
 
     @classmethod
     def _made(
@@ -108,12 +116,13 @@ class GroupedTally(Mapping[Key, T]):
         names: tuple[str, ...],
         plan: Plan,
         tallies: dict[Key, T],
+        origin: Origin,
         of_no_group: LeftOut = NOTHING,
     ) -> GroupedTally[T]:
         """Take over tallies of one plan under checked keys, in order."""
         made = cls.__new__(cls)
         made._names, made._plan, made._tallies = names, plan, tallies
-        made._of_no_group = of_no_group
+        made._origin, made._of_no_group = origin, of_no_group
         return made
 
     @property
@@ -152,6 +161,11 @@ class GroupedTally(Mapping[Key, T]):
         return sum(tally.nodes for tally in self._tallies.values())
 
     @property
+    def origin(self) -> Origin:
+        """Which collections were counted by groups."""
+        return self._origin
+
+    @property
     def of_no_group(self) -> LeftOut:
         """How many rows do not count and are of no group, or of one that nobody knows."""
         return self._of_no_group
@@ -165,7 +179,7 @@ class GroupedTally(Mapping[Key, T]):
     def total(self) -> T:
         """The tally of the nodes of all groups together."""
         merged = _merged(self._plan, list(self._tallies.values()))
-        return replace(merged, left_out=self.left_out) if self._of_no_group else merged
+        return replace(merged, left_out=self.left_out, origin=self._origin)
 
     def __getitem__(self, key: Any) -> T:
         """Return the tally of one group: ``grouped["DE"]``, ``grouped["DE", "3.1"]``."""
@@ -185,13 +199,19 @@ class GroupedTally(Mapping[Key, T]):
         """Return the number of groups."""
         return len(self._tallies)
 
+    def of_new_origin(self) -> GroupedTally[T]:
+        """Give the same counts as those of a new collection: pieces of it have been added up."""
+        tallies = {key: tally.of_new_origin() for key, tally in self._tallies.items()}
+        origin = Origin.settled(None, self.nodes)
+        return self._made(self._names, self._plan, tallies, origin, self._of_no_group)
+
     def merge(self, other: GroupedTally[T]) -> GroupedTally[T]:
         """Add the tallies of other nodes; also written ``+``.
 
         Parameters
         ----------
         other
-            A grouped tally of the same columns under the same plan.
+            A grouped tally of the same columns under the same plan, of other reports.
 
         Returns
         -------
@@ -203,7 +223,7 @@ class GroupedTally(Mapping[Key, T]):
         PlanMismatchError
             If the plans differ.
         InvalidValueError
-            If the columns differ.
+            If the columns differ, or a collection is in both, which would count twice.
         InvalidTypeError
             If ``other`` is no grouped tally, or a column has values of another type.
         """
@@ -214,6 +234,7 @@ class GroupedTally(Mapping[Key, T]):
             )
         self._plan.check_same(other._plan, "other")
         keys.check_columns(self._names, [*self._tallies, *other._tallies])
+        self._origin.refuse_shared(other._origin)
         merged = dict(self._tallies)
         for key, tally in other._tallies.items():
             # Of one plan object, tallies need not compare their domains.
@@ -221,7 +242,8 @@ class GroupedTally(Mapping[Key, T]):
             merged[key] = merged[key].merge(same) if key in merged else same
         ordered = {key: merged[key] for key in keys.in_order(merged)}
         of_no_group = self._of_no_group + other._of_no_group
-        return self._made(self._names, self._plan, ordered, of_no_group)
+        both = self._origin + other._origin
+        return self._made(self._names, self._plan, ordered, both, of_no_group)
 
     def __add__(self, other: object) -> GroupedTally[T]:
         """Merge two grouped tallies."""
@@ -254,8 +276,8 @@ class GroupedTally(Mapping[Key, T]):
         Examples
         --------
         >>> import turnout as tn
-        >>> one = tn.DirectEncoding(1.0, 2).collect([0, 1])
-        >>> grouped = GroupedTally(["country", "day"], {("DE", 1): one, ("DE", 2): one})
+        >>> one, two = (tn.DirectEncoding(1.0, 2).collect([0, 1]) for day in range(2))
+        >>> grouped = GroupedTally(["country", "day"], {("DE", 1): one, ("DE", 2): two})
         >>> grouped.over("country")["DE"].received
         4
         """
@@ -265,7 +287,7 @@ class GroupedTally(Mapping[Key, T]):
         for key, tally in self._tallies.items():
             parts.setdefault(tuple(key[place] for place in places), []).append(tally)
         merged = {key: _merged(self._plan, parts[key]) for key in keys.in_order(parts)}
-        return self._made(wanted, self._plan, merged, self._of_no_group)
+        return self._made(wanted, self._plan, merged, self._origin, self._of_no_group)
 
     def select(self, values: Mapping[str, Any] | None = None, /, **columns: Any) -> GroupedTally:
         """Keep some groups, and of what is left out only what is of these groups.
@@ -293,8 +315,8 @@ class GroupedTally(Mapping[Key, T]):
         Examples
         --------
         >>> import turnout as tn
-        >>> one = tn.DirectEncoding(1.0, 2).collect([0, 1])
-        >>> grouped = GroupedTally(["country", "day"], {("DE", 1): one, ("FR", 2): one})
+        >>> one, two = (tn.DirectEncoding(1.0, 2).collect([0, 1]) for day in range(2))
+        >>> grouped = GroupedTally(["country", "day"], {("DE", 1): one, ("FR", 2): two})
         >>> list(grouped.select(country=["DE", "NL"], day=lambda day: day < 5))
         [('DE', 1)]
         """
@@ -305,7 +327,8 @@ class GroupedTally(Mapping[Key, T]):
             for key, tally in self._tallies.items()
             if all(test(key[place]) for place, test in tests)
         }
-        return self._made(self._names, self._plan, chosen)
+        origin = self._origin if len(chosen) == len(self) else _of_all(chosen)
+        return self._made(self._names, self._plan, chosen, origin)
 
     def _place(self, name: Any) -> int:
         if name not in self._names:
@@ -352,7 +375,7 @@ class GroupedTally(Mapping[Key, T]):
         Returns
         -------
         bytes
-            A versioned encoding with a checksum; the same for equal grouped tallies.
+            A versioned encoding with a checksum.
 
         Raises
         ------
@@ -384,8 +407,8 @@ class GroupedTally(Mapping[Key, T]):
         InvalidTypeError
             If ``data`` is not bytes.
         """
-        names, tallies, plan, of_no_group = decode_groups(data)
-        made = cls(names, tallies, plan=plan, of_no_group=of_no_group)
+        names, tallies, plan, more = decode_groups(data)
+        made = cls(names, tallies, plan=plan, **more)
         if list(made) != list(tallies):
             raise CorruptDataError("the groups of the grouped tally are not in order")
         return made
@@ -408,7 +431,8 @@ class GroupedTally(Mapping[Key, T]):
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         """Copy and pickle the columns, the plan and the tallies."""
-        return self._made, (self._names, self._plan, self._tallies, self._of_no_group)
+        more = self._origin, self._of_no_group
+        return self._made, (self._names, self._plan, self._tallies, *more)
 
     def __repr__(self) -> str:
         """Show the columns and how many groups and reports there are."""
@@ -429,6 +453,10 @@ def _under(plan: Plan, tally: T, what: str) -> T:
 
 def _rebuilt(plan: Plan, tally: T) -> T:
     return tally if tally.plan is plan else replace(tally, plan=plan)
+
+
+def _of_all(tallies: Mapping[Key, Any]) -> Origin:
+    return Origin.of_all(tally.origin for tally in tallies.values())
 
 
 def _merged(plan: Plan, tallies: list[T]) -> T:

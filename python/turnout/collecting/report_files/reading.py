@@ -19,6 +19,7 @@ from turnout._types import Array, Bytes, Floats, Integers
 from turnout._values import settle
 from turnout.collecting.group_values import Unfit, group_values
 from turnout.collecting.keys import Key, plain_part
+from turnout.collecting.origin import Origin
 from turnout.collecting.randomizer import Randomizer
 from turnout.collecting.report_files.containers import (
     ArrowContainer,
@@ -353,6 +354,7 @@ class ReportFile:
                 probabilities=probabilities,
                 design=header.design,
                 left_out=header.left_out,
+                origin=Origin.named(header.identity),
             )
             settle(found, identity=header.identity)
             return found

@@ -300,8 +300,9 @@ class GroupedAttributeEstimate(BaseGroupedEstimate[AttributeEstimate]):
     --------
     >>> import turnout as tn
     >>> both = tn.SplitBudget(6.0, {"sex": ["f", "m"], "age": 4})
-    >>> one = both.collect({"sex": ["f"] * 900, "age": [3] * 900}, seed=1)
-    >>> estimate = tn.GroupedTally(["country"], {"DE": one, "FR": one}).estimate()
+    >>> answers = {"sex": ["f"] * 900, "age": [3] * 900}
+    >>> countries = {country: both.collect(answers, seed=1) for country in ("DE", "FR")}
+    >>> estimate = tn.GroupedTally(["country"], countries).estimate()
     >>> estimate["FR"]["sex"]["f"].frequency > 0.8
     True
     """
