@@ -239,8 +239,10 @@ def collect_block(
         As :meth:`turnout.FrequencyOracle.collect`.
     """
     if block.groups is None:
-        more = {"left_out": block.left_out, "origin": PIECE}
-        return collected(plan.oracle, block.codes, *_drawing(plan, block, noise), **more)
+        participation, streams = _drawing(plan, block, noise)
+        return collected(
+            plan.oracle, block.codes, participation, streams, left_out=block.left_out, origin=PIECE
+        )
     made, groups = randomize_block(plan, block, noise), block.groups
     assert made.groups is not None
     designs = designs_by_group(block.probabilities, groups.index, groups.nodes)

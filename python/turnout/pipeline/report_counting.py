@@ -392,7 +392,7 @@ def _named(
 
 def _of_group(identity: str, groups: Groups, key: Key) -> Origin:
     """Name the reports of a group of a file."""
-    return Origin.named(identity, canonical([list(groups.names), key_to_json(key)]))
+    return Origin.named(identity, canonical(dict(zip(groups.names, key_to_json(key), strict=True))))
 
 
 def _merged(some: Sequence[BaseTally], others: Sequence[BaseTally]) -> list[BaseTally]:
