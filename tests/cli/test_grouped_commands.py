@@ -268,7 +268,7 @@ def test_groups_of_tallies_are_kept_beside_their_days(
         one = grouped.select(day=date).over("country")
         (tmp_path / f"{date}.tally").write_bytes(one.to_bytes())
     target = tmp_path / "all.bin"
-    start = ("tally", tmp_path / "*.tally", "-o", target, "--allow-equal", "--by-file", "day")
+    start = ("tally", tmp_path / "*.tally", "-o", target, "--by-file", "day")
     assert turnout(*start).exit_code == 0
     assert tn.GroupedTally.from_bytes(target.read_bytes()) == grouped
     assert turnout(*start, "--group-by", "country").exit_code == 0
