@@ -63,7 +63,7 @@ def test_equal_reports_of_other_people_count_both(tmp_path: Path) -> None:
 
 def test_reports_are_put_together_once() -> None:
     made = ORACLE.randomize(["no"])
-    with pytest.raises(errors.InvalidValueError, match="the same reports twice"):
+    with pytest.raises(errors.InvalidValueError, match="they would count twice"):
         tn.Reports.concatenate([made, copy.copy(made)])
     assert tn.Reports.concatenate([made, ORACLE.randomize(["no"])]).nodes == 2
 
