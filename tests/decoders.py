@@ -341,7 +341,7 @@ PLANS = {
 }
 FIELD = PrimeField(251)
 MESSAGE = messages.Message(
-    messages.Kind.SHARE,
+    messages.MessageKind.SHARE,
     bytes(16),
     messages.Party(messages.Role.USER, 1),
     messages.Party(messages.Role.AGGREGATOR),
@@ -447,7 +447,7 @@ def round_with_one_altered(data: bytes) -> None:
         start = place % (len(payload) + 1)
         payload[start : start + len(data[4:])] = data[4:]
         if envelope & 1:
-            message = dataclasses.replace(message, kind=messages.Kind(1 + envelope // 8 % 6))
+            message = dataclasses.replace(message, kind=messages.MessageKind(1 + envelope // 8 % 6))
         if envelope & 2:
             sender = messages.Party(messages.Role(1 + envelope // 8 % 4), envelope // 64)
             message = dataclasses.replace(message, sender=sender)

@@ -222,7 +222,7 @@ def test_no_role_of_a_round_shows_an_item_or_a_share() -> None:
                         for kind in td.Kind:
                             message = td.Message(kind, round_.identifier, party, role.party, odd)
                             yield functools.partial(role.receive, message.to_bytes())
-            for verb in (field.reduce, field.lift, field.pack, field.reconstruct):
+            for verb in (field._reduce, field._lift, field.pack, field.reconstruct):
                 for values in (odd, [odd], [odd, 1], np.array([48271, 1])):
                     yield functools.partial(verb, values)
             yield functools.partial(field.expand, odd, 3)

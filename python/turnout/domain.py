@@ -154,7 +154,7 @@ class Domain:
         return len(self._labels)
 
     @property
-    def are_codes(self) -> bool:
+    def _are_codes(self) -> bool:
         """Whether the labels are the integers from 0 on, and so their own codes."""
         return self._index is None
 
@@ -164,7 +164,7 @@ class Domain:
         return tuple(self._labels)
 
     @property
-    def sequence(self) -> Sequence[Hashable]:
+    def _sequence(self) -> Sequence[Hashable]:
         """The labels as they are held: integers that are their own codes take up no memory."""
         return self._labels
 
@@ -176,24 +176,26 @@ class Domain:
         )
 
     @property
-    def listed(self) -> tuple[Hashable, ...]:
+    def _listed(self) -> tuple[Hashable, ...]:
         """The labels that values are looked up among; none where each is its own code."""
-        return () if self.are_codes else self.labels
+        return () if self._are_codes else self.labels
 
     @property
-    def words(self) -> str:
+    def _words(self) -> str:
         """What messages call the values that can be given."""
         return f"the {self.size} labels of the domain"
 
-    def written(self, text: str) -> Any:
-        """Give the label that a text stands for where nothing but texts is known; else the text.
+    def parse(self, text: str) -> Any:
+        """Parse text into a label.
+
+        Digits become a number if the labels are the numbers from 0; another text is kept.
 
         Examples
         --------
-        >>> Domain.from_integers(5).written("3"), Domain(["no", "yes"]).written("yes")
+        >>> Domain.from_integers(5).parse("3"), Domain(["no", "yes"]).parse("yes")
         (3, 'yes')
         """
-        return int(text) if self.are_codes and INTEGER.fullmatch(text) else text
+        return int(text) if self._are_codes and INTEGER.fullmatch(text) else text
 
     def __len__(self) -> int:
         """Return the number of labels."""
@@ -203,8 +205,8 @@ class Domain:
         """Compare labels, their types and their order."""
         if not isinstance(other, Domain):
             return NotImplemented
-        if self.are_codes or other.are_codes:
-            return self.are_codes and other.are_codes and self.size == other.size
+        if self._are_codes or other._are_codes:
+            return self._are_codes and other._are_codes and self.size == other.size
         return self._labels == other._labels and _types(self._labels) == _types(other._labels)
 
     def __hash__(self) -> int:
@@ -213,7 +215,7 @@ class Domain:
 
     def __repr__(self) -> str:
         """Show the first labels."""
-        if self.are_codes:
+        if self._are_codes:
             return f"Domain.from_integers({self.size})"
         return f"Domain([{_arguments.listed(self._labels)}])"
 
@@ -251,8 +253,8 @@ class Domain:
         array([0, 2, 1])
         """
         codes = self.to_codes(values)
-        if self.are_codes:
-            self.check_codes("values", codes)
+        if self._are_codes:
+            self._check_codes("values", codes)
         return codes
 
     def to_codes(self, values: Any) -> Codes:
@@ -273,7 +275,7 @@ class Domain:
             return _columns.whole_number(value, self.size)
         return self._index.get(value)
 
-    def check_codes(self, argument: str, codes: npt.NDArray[np.integer[Any]]) -> None:
+    def _check_codes(self, argument: str, codes: npt.NDArray[np.integer[Any]]) -> None:
         """Refuse integers that are no codes.
 
         Raises
@@ -318,7 +320,7 @@ class Domain:
         array = _arguments.vector(
             "codes", codes, "an array of integers", "integers", "iu", private=True
         )
-        self.check_codes("codes", array)
+        self._check_codes("codes", array)
         labels = self._labels
         return [labels[code] for code in array.tolist()]
 
@@ -348,7 +350,7 @@ class Domain:
         >>> Domain(["a", ("b", 1)]).to_dict()
         {'labels': ['a', {'tuple': ['b', 1]}]}
         """
-        if self.are_codes:
+        if self._are_codes:
             return {"integers": self.size}
         if _all_text(self._labels):
             return {"labels": list(self._labels)}

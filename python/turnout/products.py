@@ -250,7 +250,7 @@ class Questions(_Columns):
         """Put the codes of each question beside each other."""
         return np.stack([one.astype(np.uint32) for one in codes], axis=1)
 
-    def check_codes(self, argument: str, codes: Array) -> None:
+    def _check_codes(self, argument: str, codes: Array) -> None:
         """Refuse integers that are no codes.
 
         Raises
@@ -259,7 +259,7 @@ class Questions(_Columns):
             If there is one.
         """
         for place, (name, each) in enumerate(self._columns.items()):
-            each.check_codes(f"{argument}[{name!r}]", codes[:, place])
+            each._check_codes(f"{argument}[{name!r}]", codes[:, place])
 
     @property
     def fingerprint(self) -> str:

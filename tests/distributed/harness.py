@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import turnout.distributed as td
-from turnout.distributed import Kind, Message, Party, Role
+from turnout.distributed import Message, MessageKind, Party, Role
 
 #: Coins that all show heads: a round misses one with probability 10^-12 for each user.
 ALWAYS = 1 - 1e-12
@@ -24,7 +24,9 @@ def silent(items: int, users: int, **arguments: Any) -> td.NoisyAggregation:
     return td.NoisyAggregation(items, users, parameter=SILENT, **arguments)
 
 
-def forged(round_: td.Round, kind: Kind, sender: Party, recipient: Party, payload: bytes) -> bytes:
+def forged(
+    round_: td.Round, kind: MessageKind, sender: Party, recipient: Party, payload: bytes
+) -> bytes:
     """Write a message of a round with a valid checksum and any content."""
     return Message(kind, round_.identifier, sender, recipient, payload).to_bytes()
 

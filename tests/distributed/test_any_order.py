@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout.distributed as td
-from turnout.distributed import Kind, Message, Party, Role
+from turnout.distributed import Message, MessageKind, Party, Role
 from turnout.distributed.roles.base import State
 from turnout.errors import MissingPartyError, ProtocolError
 
@@ -81,14 +81,14 @@ def test_sums_are_exactly_what_was_drawn(
 ) -> None:
     mechanism = td.NoisyAggregation(3, 6, noise=noise, parameter=9.0, source=source)
     drawn = np.zeros(3, np.int64)
-    piece = td.NoisyAggregation.contribution
+    piece = td.NoisyAggregation._contribution
 
     def recorded(self: Any, *arguments: Any, **named: Any) -> Any:
         found = piece(self, *arguments, **named)
         drawn[:] += found
         return found
 
-    monkeypatch.setattr(td.NoisyAggregation, "contribution", recorded)
+    monkeypatch.setattr(td.NoisyAggregation, "_contribution", recorded)
     network = harness.Network(td.Round.start(mechanism))
     network.report(VALUES)
     network.deliver()
@@ -112,7 +112,7 @@ def altered(message: Message, chance: random.Random) -> bytes:
     if change == 4:
         party = Party(chance.choice(list(Role)), chance.choice([0, 1, 5, 6, 2**32 - 1]))
     if change == 5:
-        kind = chance.choice(list(Kind))
+        kind = chance.choice(list(MessageKind))
     return Message(kind, message.round_id, party, message.recipient, bytes(payload)).to_bytes()
 
 

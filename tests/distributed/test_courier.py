@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from turnout.distributed import Kind, Message, Party, Role
+from turnout.distributed import Message, MessageKind, Party, Role
 from turnout.distributed.transport import Courier, Station
 from turnout.distributed.transport import courier as courier_module
 from turnout.distributed.transport.frames import ACCEPTED, frame, read_frame
@@ -182,7 +182,7 @@ def test_a_peer_that_never_reads_is_given_up_at_the_deadline_and_not_tried_again
 
     # More than the buffers of the operating system take.
     first = Party(Role.AGGREGATOR, 0)
-    message = Message(Kind.SHARE, bytes(16), Party(Role.USER, 0), first, bytes(24_000_000))
+    message = Message(MessageKind.SHARE, bytes(16), Party(Role.USER, 0), first, bytes(24_000_000))
 
     async def main() -> Any:
         asyncio.get_running_loop().call_later(sockets.PATIENCE, over.set)

@@ -130,8 +130,8 @@ def test_whoever_knows_its_own_dummies_sees_no_more_than_is_promised(
     for held in itertools.combinations_with_replacement(range(2), 3):
         pair = tuple(views.sampled(mechanism, item, held, colluding=colluding) for item in (0, 1))
         check(worst(views, [pair]), promised)
-    if mechanism.contributors > mechanism.honest_aggregators:
-        everyone = CountSampling(rate, mechanism.contributors * mechanism.dummies)
+    if mechanism._contributors > mechanism.honest_aggregators:
+        everyone = CountSampling(rate, mechanism._contributors * mechanism.dummies)
         pair = tuple(views.sampled(mechanism, item, [None] * 3) for item in (0, 1))
         assert exceeds(worst(views, [pair]), claimed(everyone, "replace"))
 
@@ -167,7 +167,7 @@ def test_all_sets_and_counts_with_dummies(
         3, 2, reported=reported, rate=0.625, dummies=dummies, **reporting
     )
     # Not even a user on its own knows all dummies.
-    assert mechanism.contributors == 2
+    assert mechanism._contributors == 2
     # The other one holds what neither neighbour does.
     laws = [views.in_two_stages(mechanism, item, [2]) for item in (0, 1, None)]
     accounting = mechanism.guarantee.mechanism
@@ -257,7 +257,7 @@ def test_colluding_elected_users_know_their_dummies(views: ModuleType) -> None:
     mechanism = td.TwoStageSampling(
         3, 3, reported=1, rate=0.625, dummies=1, max_colluding_users=1, collusion_bound=1
     )
-    assert mechanism.contributors == 2
+    assert mechanism._contributors == 2
     pair = tuple(views.in_two_stages(mechanism, item, [2, 2], colluding=(0,)) for item in (0, 1))
     promised = claimed(mechanism.guarantee.mechanism, "replace")
     check(worst(views, [pair]), promised, attained=True)
@@ -342,7 +342,7 @@ def test_noise_by_parties_is_that_of_the_honest_ones(
         honest_aggregators=honest,
         max_colluding_users=colluding,
     )
-    assert mechanism.contributors == (3 if parties == 3 else honest + max(colluding, 1))
+    assert mechanism._contributors == (3 if parties == 3 else honest + max(colluding, 1))
     check_noise(views, mechanism, honest)
 
 
@@ -404,7 +404,7 @@ def test_parties_draw_pieces_of_the_law_that_is_accounted(
         max_missing_users=1,
     )
     law = views.piece_law(mechanism, 20)
-    drawn = mechanism.contribution(200_000, seed=11)
+    drawn = mechanism._contribution(200_000, seed=11)
     observed = np.bincount(np.clip(drawn, -20, 20) + 20, minlength=41)
     probabilities = np.array([float(mass) for mass in law.masses])
     statistical.check_law(observed, probabilities / probabilities.sum())

@@ -18,7 +18,7 @@ from scipy import stats
 
 import turnout as tn
 import turnout.distributed as td
-from turnout.distributed import Kind, Party, Role
+from turnout.distributed import MessageKind, Party, Role
 from turnout.distributed.roles.elections import Election
 from turnout.errors import InvalidTypeError, InvalidValueError
 
@@ -102,7 +102,7 @@ def piece_law(mechanism: td.NoisyAggregation) -> tuple[Floats, int]:
 def total_noise(mechanism: td.NoisyAggregation) -> Floats:
     """Convolve the pieces of all that add one, and cut to -200..200."""
     law, reach = piece_law(mechanism)
-    number = USERS if mechanism.source == "users" else mechanism.contributors
+    number = USERS if mechanism.source == "users" else mechanism._contributors
     total = np.ones(1)
     for _ in range(number):
         total = np.convolve(total, law)
@@ -121,7 +121,7 @@ def moments(mechanism: td.AggregationMechanism, count: int) -> tuple[float, floa
         if isinstance(mechanism, td.TwoStageSampling):
             gamma = 1.0 if mechanism.gamma is None else mechanism.gamma
             own = rate * float(own_probability(4, mechanism.reported, gamma))
-        dummies = mechanism.contributors * mechanism.dummies
+        dummies = mechanism._contributors * mechanism.dummies
         law = np.convolve(binomial(count, own), binomial(dummies, rate))
         grid = np.arange(len(law))
     assert law.sum() == pytest.approx(1, abs=1e-12)
@@ -137,7 +137,7 @@ def test_variances_are_those_of_the_law_by_convolution(
     found = mechanism.variances(TRUTH)
     means, variances = np.transpose([moments(mechanism, count) for count in COUNTS])
     # The estimate is linear in the sums: its slope is that between two sums.
-    first, second = (mechanism.estimation(np.full(4, s), USERS).frequencies[0] for s in (0, 1))
+    first, second = (mechanism._estimate_sums(np.full(4, s), USERS).frequencies[0] for s in (0, 1))
     slope = second - first
     assert found == pytest.approx(variances * slope**2, rel=1e-9)
     assert slope * (means - means[-1]) == pytest.approx(TRUTH, rel=1e-9)
@@ -284,7 +284,7 @@ def fixed_sets(harness: ModuleType, round_: td.Round, reporters: int) -> Any:
     for user in range(round_.mechanism.users):
         payload = b"\x01" if user < reporters else b"\x02"
         party = Party(Role.USER, user)
-        first.receive(harness.forged(round_, Kind.SET, party, first.party, payload))
+        first.receive(harness.forged(round_, MessageKind.SET, party, first.party, payload))
     payload = first.close()[-1].payload
     return Election.unpack(payload, round_.mechanism.users, 2, None).elected
 
@@ -324,7 +324,7 @@ def test_committees_that_could_collude_or_that_cannot_be_are_refused() -> None:
         ({"dummies": 5, "honest_aggregators": 2, "elected": 3}, 3),
         ({"dummies": 5, "max_colluding_users": 3, "collusion_bound": 7}, 8),
     ):
-        assert make(**arguments).least_elected == least
+        assert make(**arguments)._least_elected == least
 
 
 @pytest.mark.parametrize(
@@ -408,7 +408,7 @@ def test_enough_of_what_users_add_is_hidden_from_those_that_know_their_own(
     colluding, honest, adding = trust
     make, arguments, accounting = WHOLE_SETS[name]
     mechanism = make(3, 7, max_colluding_users=colluding, honest_aggregators=honest, **arguments)
-    assert mechanism.contributors == adding
+    assert mechanism._contributors == adding
     network = harness.Network(td.Round.start(mechanism))
     acting: list[int] = []
     for party, role in network.roles.items():
@@ -418,7 +418,7 @@ def test_enough_of_what_users_add_is_hidden_from_those_that_know_their_own(
                 role, step, lambda *a, i=party.index, act=act: (acting.append(i), act(*a))[1]
             )
     drawn: dict[int, Any] = {}
-    contribute = make.contribution
+    contribute = make._contribution
 
     def contribution(self: Any, items: Any = None, seed: Any = None) -> Any:
         found = contribute(self, items, seed)
@@ -427,7 +427,7 @@ def test_enough_of_what_users_add_is_hidden_from_those_that_know_their_own(
             drawn[acting[-1]] = found
         return found
 
-    monkeypatch.setattr(make, "contribution", contribution)
+    monkeypatch.setattr(make, "_contribution", contribution)
     values = np.array([0, 1, 1, 2, 2, 2, 2])
     network.report(values.tolist())
     network.deliver()

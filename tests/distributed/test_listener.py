@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from turnout.distributed import Kind, Message, Party, Role, Round
+from turnout.distributed import Message, MessageKind, Party, Role, Round
 from turnout.distributed.transport import Courier, Station
 from turnout.distributed.transport import frames as frames_module
 from turnout.distributed.transport import listener as listener_module
@@ -85,14 +85,14 @@ def test_no_frame_is_larger_than_the_messages_of_the_round(sockets: ModuleType) 
 @pytest.mark.parametrize(
     ("kind", "length", "error", "text"),
     [
-        (Kind.SHARE, 100_000, MalformedMessageError, "at most 41 bytes of the kind share"),
-        (Kind.SUM, 100_000, MalformedMessageError, "at most 0 bytes of the kind sum"),
-        (Kind.ROSTER, 162_500, ProtocolError, "does not speak for aggregator 1"),
+        (MessageKind.SHARE, 100_000, MalformedMessageError, "at most 41 bytes of the kind share"),
+        (MessageKind.SUM, 100_000, MalformedMessageError, "at most 0 bytes of the kind sum"),
+        (MessageKind.ROSTER, 162_500, ProtocolError, "does not speak for aggregator 1"),
     ],
 )
 def test_of_a_large_message_that_cannot_be_only_the_start_is_read(
     sockets: ModuleType,
-    kind: Kind,
+    kind: MessageKind,
     length: int,
     error: type[Exception],
     text: str,
@@ -102,7 +102,7 @@ def test_of_a_large_message_that_cannot_be_only_the_start_is_read(
     message = Message(kind, round_.identifier, sender, FIRST, bytes(length))
 
     async def main() -> None:
-        given = {"admits": lambda party, certificate: kind is not Kind.ROSTER}
+        given = {"admits": lambda party, certificate: kind is not MessageKind.ROSTER}
         async with sockets.stations(round_, [FIRST], **given) as (_, addresses):
             visitor = await Visitor.come(addresses[FIRST])
             visitor.writer.write(frame(message.to_bytes())[: 4 + 2**16])
@@ -120,7 +120,7 @@ def test_a_large_message_of_another_round_or_none_is_refused_by_its_start(
 ) -> None:
     round_, other = sockets.silent(20_000), sockets.silent(20_000)
     roster = Message(
-        Kind.ROSTER, other.identifier, Party(Role.AGGREGATOR, 1), FIRST, bytes(162_500)
+        MessageKind.ROSTER, other.identifier, Party(Role.AGGREGATOR, 1), FIRST, bytes(162_500)
     ).to_bytes()
     later = roster[:4] + b"\x02" + roster[5:]
 
@@ -142,7 +142,7 @@ def test_a_large_message_of_another_round_or_none_is_refused_by_its_start(
 def test_a_large_message_arrives(sockets: ModuleType) -> None:
     round_ = sockets.silent(20_000)
     roster = Message(
-        Kind.ROSTER, round_.identifier, Party(Role.AGGREGATOR, 1), FIRST, b"\xff" * 162_500
+        MessageKind.ROSTER, round_.identifier, Party(Role.AGGREGATOR, 1), FIRST, b"\xff" * 162_500
     )
 
     async def main() -> None:

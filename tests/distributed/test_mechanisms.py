@@ -300,12 +300,12 @@ def test_only_coins_that_nobody_knows_are_counted(
 ) -> None:
     mechanism = Sampling(rate=0.25, **arguments)
     assert mechanism.hidden_floor == hidden
-    assert mechanism.contributors == contributors
+    assert mechanism._contributors == contributors
     assert mechanism.accounting == tn.accounting.CountSampling(0.25, hidden)
     if not arguments.get("central"):
         total = 100 + contributors * mechanism.dummies
         assert mechanism.field.modulus > total
-        assert mechanism.decode(np.array([0, total], mechanism.field.dtype)).tolist() == [0, total]
+        assert mechanism.decode(np.array([0, total], mechanism.field._dtype)).tolist() == [0, total]
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_the_noise_of_honest_pieces_is_enough(
 ) -> None:
     mechanism = Noisy(noise=noise, epsilon=1.0, delta=1e-5, **arguments)
     assert mechanism.required_pieces == pieces
-    assert mechanism.contributors == contributors
+    assert mechanism._contributors == contributors
     assert mechanism.accounting.delta(1.0) <= 1e-5
     drawn = contributors if arguments.get("source") == "parties" else 100
     # All pieces together have drawn / pieces times the variance of those that are needed.
@@ -340,7 +340,7 @@ def test_the_noise_of_honest_pieces_is_enough(
     reach = mechanism.law().tail_bound(2.0**-64 / 3)
     assert mechanism.field.modulus > 100 + 2 * reach
     extremes = np.array([-reach, -1, 0, 50, 100, 100 + reach])
-    assert mechanism.decode(mechanism.field.reduce(extremes)).tolist() == extremes.tolist()
+    assert mechanism.decode(mechanism.field._reduce(extremes)).tolist() == extremes.tolist()
 
 
 def laplace_variance(scale: float) -> float:
@@ -511,7 +511,7 @@ def test_a_nonce_is_sixteen_bytes_and_a_round_has_its_parties_only() -> None:
 def test_noise_whose_pieces_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="parameter must be one whose pieces can be drawn"):
         td.NoisyAggregation(3, 1000, noise="skellam", parameter=1e-10)
-    td.NoisyAggregation(3, 10, noise="skellam", parameter=1e-10).user_vector(0)
+    td.NoisyAggregation(3, 10, noise="skellam", parameter=1e-10)._user_vector(0)
 
 
 @pytest.mark.parametrize("plan", [PLANS[0], PLANS[2], PLANS[5]])

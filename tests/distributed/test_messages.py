@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnout.distributed import Kind, Message, Party, PrimeField, Role, payloads
+from turnout.distributed import Message, MessageKind, Party, PrimeField, Role, payloads
 from turnout.distributed.roles.elections import Election
 from turnout.errors import (
     InvalidTypeError,
@@ -25,7 +25,7 @@ from turnout.errors import (
 PARTIES = st.builds(Party, st.sampled_from(Role), st.integers(0, 2**32 - 1))
 MESSAGES = st.builds(
     Message,
-    st.sampled_from(Kind),
+    st.sampled_from(MessageKind),
     st.binary(min_size=16, max_size=16),
     PARTIES,
     PARTIES,
@@ -36,7 +36,11 @@ FIELDS = [2, 3, 7, 11, 257, 1009, 65_537, 2**31 - 1, 4_294_967_291, 2**61 - 1]
 
 def example(payload: bytes = b"\x01\x02\x03") -> Message:
     return Message(
-        Kind.SHARE, bytes(range(16)), Party(Role.USER, 258), Party(Role.AGGREGATOR, 1), payload
+        MessageKind.SHARE,
+        bytes(range(16)),
+        Party(Role.USER, 258),
+        Party(Role.AGGREGATOR, 1),
+        payload,
     )
 
 
@@ -79,7 +83,9 @@ def test_the_layout_is_the_documented_one(message: Message) -> None:
 
 def test_a_message_written_by_hand_is_read() -> None:
     body = struct.pack("<4sBB16sBIBII", b"\x89TDA", 1, 6, b"r" * 16, 1, 7, 1, 8, 2) + b"ab"
-    expected = Message(Kind.ITEM_SHARES, b"r" * 16, Party(Role.USER, 7), Party(Role.USER, 8), b"ab")
+    expected = Message(
+        MessageKind.ITEM_SHARES, b"r" * 16, Party(Role.USER, 7), Party(Role.USER, 8), b"ab"
+    )
     assert Message.from_bytes(sealed(body)) == expected
 
 
@@ -164,7 +170,7 @@ def test_arbitrary_fields_with_a_valid_checksum_are_read_or_refused(
     try:
         message = Message.from_bytes(data)
     except MalformedMessageError:
-        kinds, roles = set(map(int, Kind)), set(map(int, Role))
+        kinds, roles = set(map(int, MessageKind)), set(map(int, Role))
         assert header[0] not in kinds or header[17] not in roles or header[22] not in roles
     else:
         assert message.to_bytes() == data
@@ -198,7 +204,7 @@ def test_fields_of_messages_are_checked(field: str, value: Any, error: type[Exce
 )
 def test_parties_that_no_message_can_name_are_refused(role: Any, index: Any) -> None:
     with pytest.raises((InvalidTypeError, InvalidValueError), match=r"role|index"):
-        Message(Kind.SET, bytes(16), Party(role, index), Party(Role.SERVER), b"").to_bytes()
+        Message(MessageKind.SET, bytes(16), Party(role, index), Party(Role.SERVER), b"").to_bytes()
 
 
 # Payloads.
@@ -208,7 +214,7 @@ REPORT = b"\x02\x01" + bytes(6)
 
 
 def elements(field: PrimeField, length: int) -> Any:
-    return field.core.uniform(length, length)
+    return field._core.uniform(length, length)
 
 
 @pytest.mark.parametrize("modulus", FIELDS)
@@ -303,7 +309,7 @@ def test_bits_are_laid_out_lowest_first(bits: list[bool]) -> None:
 def test_sums_of_aggregators_name_their_roster() -> None:
     field, roster = PrimeField(257), np.array([258, 0, 258, 258], np.uint64)
     digest = hashlib.blake2b(b"\x0d" + 3 * REPORT, digest_size=16).digest()
-    data = payloads.pack_party_sum(roster, field, field.elements([256, 1]))
+    data = payloads.pack_party_sum(roster, field, field._elements([256, 1]))
     assert data == b"\x03\x00\x00\x00" + digest + (256 | 1 << 9).to_bytes(3, "little")
     received, named, sums = payloads.unpack_party_sum(data, field, 2)
     assert (received, named, sums.tolist()) == (3, digest, [256, 1])

@@ -19,8 +19,8 @@ import pytest
 from turnout import Domain
 from turnout.distributed import (
     AggregationMechanism,
-    Kind,
     Message,
+    MessageKind,
     NoisyAggregation,
     Party,
     Role,
@@ -206,8 +206,8 @@ def test_bad_messages_are_refused_over_the_wire_and_the_round_completes(
             altered[-1] ^= 16
             (foreign,) = (each for each in other.user(0).report("bus") if each.recipient == here)
             unknown = Party(Role.USER, len(answers))
-            stranger = Message(Kind.SHARE, round_.identifier, unknown, here, payload)
-            server = Message(Kind.SHARE, round_.identifier, SERVER, here, payload)
+            stranger = Message(MessageKind.SHARE, round_.identifier, unknown, here, payload)
+            server = Message(MessageKind.SHARE, round_.identifier, SERVER, here, payload)
             with Line(network.book, here) as line:
                 for bad, kind, text in (
                     (data[:-5], MalformedMessageError, "it was cut"),

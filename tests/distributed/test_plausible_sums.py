@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import turnout as tn
 import turnout.distributed as td
 from turnout.cli.app import app
-from turnout.distributed import Kind, Message, Role, payloads
+from turnout.distributed import Message, MessageKind, Role, payloads
 from turnout.distributed.tails import binomials, binomials_least
 from turnout.errors import ImplausibleSumsError, InvalidValueError, ProtocolError, TurnoutError
 
@@ -80,7 +80,7 @@ def power(law: Floats, exponent: float, half: int) -> Floats:
 def noise_law(mechanism: td.NoisyAggregation, items: int, received: int, half: int) -> Floats:
     places = np.arange(-half, half)
     given, required = mechanism.parameter, mechanism.required_pieces
-    pieces = items * (received if mechanism.source == "users" else mechanism.contributors)
+    pieces = items * (received if mechanism.source == "users" else mechanism._contributors)
     if mechanism.noise == "discrete_laplace":
         return power(stats.dlaplace.pmf(places, 1 / given), pieces / required, half)
     if mechanism.noise == "skellam":
@@ -102,7 +102,7 @@ def outside(
         return float(law[(places < low) | (places > high)].sum())
     rate = mechanism.rate
     own = mechanism.sampling_probability if isinstance(mechanism, td.TwoStageSampling) else rate
-    dummies = items * mechanism.contributors * mechanism.dummies
+    dummies = items * mechanism._contributors * mechanism.dummies
     law = np.convolve(
         stats.binom.pmf(np.arange(held + 1), held, own),
         stats.binom.pmf(np.arange(dummies + 1), dummies, rate),
@@ -124,7 +124,7 @@ def test_an_honest_round_is_refused_as_rarely_as_is_said_whoever_holds_what(
         ends = middle + 0.75 * (low - middle), middle + 0.75 * (high - middle)
         inner = [math.ceil(ends[0]), math.floor(ends[1])]
         # What cannot be at all limits sampling: there is nothing beyond 0 and everybody.
-        trials = USERS + 3 * getattr(mechanism, "dummies", 0) * mechanism.contributors
+        trials = USERS + 3 * getattr(mechanism, "dummies", 0) * mechanism._contributors
         if not (isinstance(mechanism, td.NoisyAggregation) or high < trials):
             inner[1] = high
         assert outside(mechanism, received, 3, received, inner) > chance / 20
@@ -167,15 +167,15 @@ def test_honest_rounds_are_not_refused(mechanism: td.AggregationMechanism) -> No
 def altered(mechanism: Any, message: Message, place: int, by: int) -> Message | None:
     """Add a number to one element of a message, if it holds elements."""
     field, size = mechanism.field, mechanism.domain.size
-    if message.kind is Kind.SHARE and not mechanism.seeded(message.recipient.index):
+    if message.kind is MessageKind.SHARE and not mechanism._seeded(message.recipient.index):
         report, elements = payloads.unpack_share(message.payload, field, size)
-        elements = field.add(elements, field.reduce(by * (np.arange(size) == place)))
+        elements = field.add(elements, field._reduce(by * (np.arange(size) == place)))
         payload = payloads.pack_share(report, field.pack(elements), False)
-    elif message.kind is Kind.ITEM_SHARES:
+    elif message.kind is MessageKind.ITEM_SHARES:
         items, elements = payloads.unpack_item_shares(message.payload, field, size)
         if place not in items:
             return None
-        elements = field.add(elements, field.reduce(by * (items == place)))
+        elements = field.add(elements, field._reduce(by * (items == place)))
         payload = payloads.pack_item_shares(items, field, elements)
     else:
         return None
@@ -241,7 +241,7 @@ def test_every_byte_of_a_share_that_is_altered_is_told_or_within_the_noise(
             network = harness.Network(td.Round.start(mechanism))
             network.report(VALUES.tolist())
             first = network.waiting[0]
-            assert (first.kind, first.recipient.role) == (Kind.SHARE, Role.AGGREGATOR)
+            assert (first.kind, first.recipient.role) == (MessageKind.SHARE, Role.AGGREGATOR)
             payload = bytearray(first.payload)
             payload[payloads.SHARE_OVERHEAD + byte] ^= 1 << bit
             head = (first.kind, first.round_id, first.sender, first.recipient)
@@ -291,7 +291,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let one answer of all rounds in this process have half of the field more."""
 
     def decode(self: Any, sums: Any) -> Any:
-        more = self.field.reduce(self.field.modulus // 2 * (np.arange(sums.size) == 0))
+        more = self.field._reduce(self.field.modulus // 2 * (np.arange(sums.size) == 0))
         return original_of[type(self)](self, self.field.add(sums, more))
 
     original_of = {

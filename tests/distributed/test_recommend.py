@@ -195,9 +195,9 @@ def test_where_users_add_whole_noise_two_of_them_do() -> None:
         assert 30 * 1000**2 * row.rmse**2 == pytest.approx(30 * 2 * single, rel=0.01)
     for row in rows.values():
         if isinstance(row.mechanism, td.NoisyAggregation) and row.mechanism.source == "users":
-            assert row.mechanism.contributors == 0
+            assert row.mechanism._contributors == 0
         elif row.mechanism is not None:
-            assert row.mechanism.contributors == 2
+            assert row.mechanism._contributors == 2
 
 
 def test_a_floor_that_no_data_can_keep_is_refused() -> None:

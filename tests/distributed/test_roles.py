@@ -10,7 +10,7 @@ import pytest
 
 import turnout as tn
 import turnout.distributed as td
-from turnout.distributed import Kind, Message, Party, Role, payloads
+from turnout.distributed import Message, MessageKind, Party, Role, payloads
 from turnout.distributed.roles.base import State
 from turnout.distributed.roles.elections import Election
 from turnout.errors import (
@@ -65,7 +65,7 @@ def all_roles(harness: ModuleType) -> list[Any]:
 def test_every_role_refuses_other_rounds_other_recipients_and_damage(harness: ModuleType) -> None:
     for role in all_roles(harness):
         payload, sender = b"\x00" * 33, Party(USER, 1)
-        for kind in Kind:
+        for kind in MessageKind:
             good = Message(kind, role.round_id, sender, role.party, payload)
             other = Message(kind, bytes(16), sender, role.party, payload)
             check_refused(harness, role, other.to_bytes(), "messages of round")
@@ -82,17 +82,17 @@ def test_every_role_refuses_other_rounds_other_recipients_and_damage(harness: Mo
 
 def test_every_role_refuses_kinds_that_are_not_for_it(harness: ModuleType) -> None:
     takes = {
-        "User": {Kind.ELECTION, Kind.ITEM_SHARES},
-        "Aggregator": {Kind.SHARE, Kind.ROSTER},
-        "ReportingServer": {Kind.SET},
-        "AggregatingServer": {Kind.SUM, Kind.ELECTION},
+        "User": {MessageKind.ELECTION, MessageKind.ITEM_SHARES},
+        "Aggregator": {MessageKind.SHARE, MessageKind.ROSTER},
+        "ReportingServer": {MessageKind.SET},
+        "AggregatingServer": {MessageKind.SUM, MessageKind.ELECTION},
     }
     for role in all_roles(harness):
         two_stage = isinstance(role._mechanism, td.TwoStageSampling)
         allowed = takes[type(role).__name__]
         if not two_stage:
-            allowed = allowed & {Kind.SHARE, Kind.ROSTER, Kind.SUM}
-        for kind in set(Kind) - allowed:
+            allowed = allowed & {MessageKind.SHARE, MessageKind.ROSTER, MessageKind.SUM}
+        for kind in set(MessageKind) - allowed:
             data = Message(kind, role.round_id, Party(USER, 1), role.party, b"").to_bytes()
             check_refused(harness, role, data, "of kind", MalformedMessageError)
 
@@ -111,7 +111,7 @@ def test_no_message_of_a_round_is_larger_than_its_recipient_says(
     mechanism: td.AggregationMechanism, harness: ModuleType
 ) -> None:
     network = harness.Network(td.Round.start(mechanism))
-    largest: dict[tuple[type, Kind], tuple[int, int]] = {}
+    largest: dict[tuple[type, MessageKind], tuple[int, int]] = {}
     waiting = [each for user in range(6) for each in network.user(user).report(user % 3)]
     collectors = network.collectors
     while waiting or collectors:
@@ -120,15 +120,19 @@ def test_no_message_of_a_round_is_larger_than_its_recipient_says(
             continue
         message = waiting.pop()
         role, kind, length = network.roles[message.recipient], message.kind, len(message.payload)
-        assert length <= role.takes[kind]
+        assert length <= role._takes[kind]
         seen = largest.get((type(role), kind), (0, 0))
-        largest[type(role), kind] = max(seen, (length, role.takes[kind]))
+        largest[type(role), kind] = max(seen, (length, role._takes[kind]))
         waiting += role.receive(message.to_bytes())
     assert network.server.received == 6
     # They are no larger than they have to be.
     for (_, kind), (length, limit) in largest.items():
         two_stage = isinstance(mechanism, td.TwoStageSampling)
-        random = two_stage and kind in (Kind.ELECTION, Kind.ITEM_SHARES, Kind.SUM)
+        random = two_stage and kind in (
+            MessageKind.ELECTION,
+            MessageKind.ITEM_SHARES,
+            MessageKind.SUM,
+        )
         assert random or length == limit
 
 
@@ -144,8 +148,8 @@ def test_the_largest_election_is_that_of_users_who_all_report_the_same(elected: 
     whole = public + election.duty_part(duties)
     Election.unpack(whole, 6, 5, 0).check(mechanism)
     round_ = td.Round.start(mechanism)
-    assert round_.server().takes[Kind.ELECTION] == len(public)
-    assert round_.user(0).takes[Kind.ELECTION] == len(whole)
+    assert round_.server()._takes[MessageKind.ELECTION] == len(public)
+    assert round_.user(0)._takes[MessageKind.ELECTION] == len(whole)
 
 
 def test_rounds_of_another_plan_or_use_never_mix(harness: ModuleType) -> None:
@@ -192,12 +196,16 @@ def test_unknown_users_are_refused_by_aggregators(harness: ModuleType) -> None:
     network, (message, *_) = shares(harness)
     aggregator = network.aggregator(0)
     for sender in (Party(USER, 6), Party(USER, 2**32 - 1), Party(AGGREGATOR, 1), SERVER):
-        data = harness.forged(network.round_, Kind.SHARE, sender, aggregator.party, message.payload)
+        data = harness.forged(
+            network.round_, MessageKind.SHARE, sender, aggregator.party, message.payload
+        )
         check_refused(harness, aggregator, data, "no part")
     for sender in (Party(USER, 1), Party(AGGREGATOR, 3), SERVER):
-        data = harness.forged(network.round_, Kind.ROSTER, sender, aggregator.party, b"\x3f")
+        data = harness.forged(network.round_, MessageKind.ROSTER, sender, aggregator.party, b"\x3f")
         check_refused(harness, aggregator, data, "no part")
-    own = harness.forged(network.round_, Kind.ROSTER, aggregator.party, aggregator.party, b"\x3f")
+    own = harness.forged(
+        network.round_, MessageKind.ROSTER, aggregator.party, aggregator.party, b"\x3f"
+    )
     check_refused(harness, aggregator, own, "its own")
 
 
@@ -217,8 +225,8 @@ def test_repeated_shares_rosters_and_sums_are_refused(harness: ModuleType) -> No
     first.receive(rosters[0].to_bytes())
     check_refused(harness, first, rosters[0].to_bytes(), "already has")
     sums = [message for index in (0, 2) for message in network.aggregator(index).close()]
-    pending = [message for message in [*rosters[1:], *sums] if message.kind is Kind.ROSTER]
-    totals = [message for message in sums if message.kind is Kind.SUM]
+    pending = [message for message in [*rosters[1:], *sums] if message.kind is MessageKind.ROSTER]
+    totals = [message for message in sums if message.kind is MessageKind.SUM]
     for message in pending:
         totals += network.roles[message.recipient].receive(message.to_bytes())
     assert len(totals) == 3
@@ -262,12 +270,14 @@ def test_malformed_shares_rosters_and_sums_are_refused(harness: ModuleType) -> N
         start + padded,
         start + bad.to_bytes(len(packed), "little"),
     ):
-        data = harness.forged(network.round_, Kind.SHARE, Party(USER, 2), aggregator.party, payload)
+        data = harness.forged(
+            network.round_, MessageKind.SHARE, Party(USER, 2), aggregator.party, payload
+        )
         check_refused(harness, aggregator, data, "share|elements|report", MalformedMessageError)
     all_six = b"\x3f" + 6 * REPORT
     for payload in (b"", b"\x3f", all_six[:-1], all_six + b"\x00", b"\x7f" + 7 * REPORT, bytes(49)):
         data = harness.forged(
-            network.round_, Kind.ROSTER, Party(AGGREGATOR, 1), aggregator.party, payload
+            network.round_, MessageKind.ROSTER, Party(AGGREGATOR, 1), aggregator.party, payload
         )
         check_refused(harness, aggregator, data, "roster", MalformedMessageError)
     head = (6).to_bytes(4, "little") + bytes(16)
@@ -280,7 +290,9 @@ def test_malformed_shares_rosters_and_sums_are_refused(harness: ModuleType) -> N
     ]
     sums += [users.to_bytes(4, "little") + bytes(16) + packed for users in (0, 5, 7, 2**32 - 1)]
     for payload in sums:
-        data = harness.forged(network.round_, Kind.SUM, Party(AGGREGATOR, 1), SERVER, payload)
+        data = harness.forged(
+            network.round_, MessageKind.SUM, Party(AGGREGATOR, 1), SERVER, payload
+        )
         check_refused(harness, network.server, data, "sum|elements|added", MalformedMessageError)
 
 
@@ -294,7 +306,7 @@ def test_shares_travel_as_the_plan_says(compressed: bool, harness: ModuleType) -
         assert len(sent[index].payload) == len(forms[seeded])
         for form, payload in forms.items():
             data = harness.forged(
-                network.round_, Kind.SHARE, Party(USER, 2 + form), aggregator.party, payload
+                network.round_, MessageKind.SHARE, Party(USER, 2 + form), aggregator.party, payload
             )
             if form == seeded:
                 assert aggregator.receive(data) == []
@@ -331,7 +343,7 @@ def test_closing_twice_and_reporting_twice_are_refused(harness: ModuleType) -> N
         user.report(0)
     aggregator = td.Round.start(harness.silent(3, 6, max_missing_users=5)).aggregator(0)
     aggregator.receive(
-        Message(Kind.SHARE, aggregator.round_id, Party(USER, 0), aggregator.party,
+        Message(MessageKind.SHARE, aggregator.round_id, Party(USER, 0), aggregator.party,
                 REPORT + bytes(33)).to_bytes()
     )  # fmt: skip
     for role in (aggregator, server):
@@ -466,14 +478,16 @@ def test_sums_over_different_users_are_not_added(harness: ModuleType) -> None:
     network = harness.Network(td.Round.start(mechanism))
     server, field = network.server, mechanism.field
     rosters = [np.array(reports, np.uint64) for reports in ([7, 7, 7, 7, 7, 0], [7, 7, 7, 7, 8, 0])]
-    sums = [payloads.pack_party_sum(roster, field, field.elements([1, 2, 3])) for roster in rosters]
+    sums = [
+        payloads.pack_party_sum(roster, field, field._elements([1, 2, 3])) for roster in rosters
+    ]
     one, two = Party(AGGREGATOR, 0), Party(AGGREGATOR, 1)
-    server.receive(harness.forged(network.round_, Kind.SUM, one, SERVER, sums[0]))
-    wrong = harness.forged(network.round_, Kind.SUM, two, SERVER, sums[1])
+    server.receive(harness.forged(network.round_, MessageKind.SUM, one, SERVER, sums[0]))
+    wrong = harness.forged(network.round_, MessageKind.SUM, two, SERVER, sums[1])
     check_refused(harness, server, wrong, "added up other users")
     with pytest.raises(MissingPartyError, match="waits for aggregator 1"):
         _ = server.sums
-    server.receive(harness.forged(network.round_, Kind.SUM, two, SERVER, sums[0]))
+    server.receive(harness.forged(network.round_, MessageKind.SUM, two, SERVER, sums[0]))
     assert server.sums.tolist() == [2, 4, 6]
 
 
@@ -547,6 +561,8 @@ def test_users_as_parties_compare_digests_of_rosters() -> None:
     parties[0].receive(next(m for m in rosters if m.recipient.index == 0).to_bytes())
     with pytest.raises(MissingPartyError, match="aggregator 2 hold shares of other reports"):
         parties[0].receive([m for m in rosters if m.recipient.index == 0][1].to_bytes())
-    short = Message(Kind.ROSTER, round_.identifier, parties[0].party, parties[1].party, bytes(15))
+    short = Message(
+        MessageKind.ROSTER, round_.identifier, parties[0].party, parties[1].party, bytes(15)
+    )
     with pytest.raises(MalformedMessageError, match="16 bytes"):
         parties[1].receive(short.to_bytes())

@@ -145,7 +145,7 @@ def test_the_costs_of_two_stages_are_those_measured_with_messages(
         network.deliver(elections)
         drawn = (np.ones(users, np.uint8), sets)
         with monkeypatch.context() as patch:
-            patch.setattr(td.TwoStageSampling, "draw_sets", lambda *_, drawn=drawn: drawn)
+            patch.setattr(td.TwoStageSampling, "_draw_sets", lambda *_, drawn=drawn: drawn)
             patch.setattr(
                 "turnout.distributed.two_stage._choose", lambda *_, elected=elected: elected
             )
@@ -175,7 +175,7 @@ def test_a_study_elects_two_users_at_least_for_every_item(
     drawn = (np.ones(5, np.uint8), np.array([[0], [0], [0], [1], [1]], np.uint32))
     chosen: list[Any] = []
     choose = two_stage_module._choose
-    monkeypatch.setattr(td.TwoStageSampling, "draw_sets", lambda *_: drawn)
+    monkeypatch.setattr(td.TwoStageSampling, "_draw_sets", lambda *_: drawn)
     monkeypatch.setattr(two_stage_module, "_choose", lambda *a: chosen.extend(choose(*a)) or chosen)
     result = mechanism.run([0, 0, 3, 1, 2], seed=3)
     assert [len(set(users.tolist())) for users in chosen] == sizes

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from turnout.distributed import (
-    Kind,
     Message,
+    MessageKind,
     Party,
     Role,
     Round,
@@ -186,16 +186,16 @@ def test_bad_frames_are_refused_and_the_round_is_as_it_was(sockets: ModuleType) 
             altered = bytearray(data)
             altered[40] ^= 1
             stranger = Message(
-                Kind.SHARE, round_.identifier, Party(Role.USER, 4), first, good.payload
+                MessageKind.SHARE, round_.identifier, Party(Role.USER, 4), first, good.payload
             )
             impostor = Message(
-                Kind.ROSTER, round_.identifier, Party(Role.AGGREGATOR, 2), first, b"\x0f"
+                MessageKind.ROSTER, round_.identifier, Party(Role.AGGREGATOR, 2), first, b"\x0f"
             )
             elsewhere = Message(
-                Kind.SHARE, round_.identifier, good.sender, sockets.SERVER, good.payload
+                MessageKind.SHARE, round_.identifier, good.sender, sockets.SERVER, good.payload
             )
             foreign = next(sockets.shares(other, range(1)))
-            empty = Message(Kind.SHARE, round_.identifier, good.sender, first, b"")
+            empty = Message(MessageKind.SHARE, round_.identifier, good.sender, first, b"")
             refusals = {
                 data[:-1]: (MalformedMessageError, "cut"),
                 data[:20]: (MalformedMessageError, "got 20 bytes"),

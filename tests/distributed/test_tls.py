@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from turnout.distributed import Kind, Party, Role
+from turnout.distributed import MessageKind, Party, Role
 from turnout.distributed.transport import Courier
 from turnout.errors import MissingPartyError, ProtocolError
 
@@ -72,7 +72,7 @@ def test_a_round_over_tls_with_certificates_on_both_sides(
                 assert not await courier.send_all(sockets.shares(round_, range(20)))
                 # Users cannot speak for an aggregator.
                 first = Party(Role.AGGREGATOR, 0)
-                roster = round_.aggregator(1)._send(Kind.ROSTER, first, b"\xff\xff\x0f")
+                roster = round_.aggregator(1)._send(MessageKind.ROSTER, first, b"\xff\xff\x0f")
                 with pytest.raises(ProtocolError, match="does not speak for aggregator 1"):
                     await courier.send(roster)
             station = client_context(certificates, "station")

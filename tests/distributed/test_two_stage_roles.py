@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout.distributed as td
-from turnout.distributed import Kind, Message, Party, Role, payloads
+from turnout.distributed import Message, MessageKind, Party, Role, payloads
 from turnout.distributed.roles.base import State
 from turnout.distributed.roles.elections import Election
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
@@ -35,14 +35,14 @@ class Recorded:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.counts = np.zeros(0, np.int64)
-        draw, contribute = td.TwoStageSampling.draw_sets, td.TwoStageSampling.contribution
+        draw, contribute = td.TwoStageSampling._draw_sets, td.TwoStageSampling._contribution
 
         def draw_sets(mechanism: Any, codes: Any, seed: Any = None) -> Any:
             coins, sets = draw(mechanism, codes, seed)
             self.add(mechanism, [int(codes[0])] * int(coins[0] and codes[0] in sets[0]))
             return coins, sets
 
-        patch.setattr(td.TwoStageSampling, "draw_sets", draw_sets)
+        patch.setattr(td.TwoStageSampling, "_draw_sets", draw_sets)
         self.dummies = 0
 
         def contribution(mechanism: Any, items: Any = None, seed: Any = None) -> Any:
@@ -50,7 +50,7 @@ class Recorded:
             self.dummies += 0 if found is None else int(found.sum())
             return found
 
-        patch.setattr(td.TwoStageSampling, "contribution", contribution)
+        patch.setattr(td.TwoStageSampling, "_contribution", contribution)
 
     def add(self, mechanism: Any, codes: list[int]) -> None:
         if not self.counts.size:
@@ -129,7 +129,7 @@ def test_dummies_are_added_once_by_each_contributor(
 ) -> None:
     rate = {"rate": harness.ALWAYS} if always else {}
     mechanism = plan(dummies=80, floor=0, **arguments, **rate)
-    assert mechanism.contributors == sets
+    assert mechanism._contributors == sets
     with pytest.MonkeyPatch.context() as patch:
         recorded = Recorded(patch)
         network = harness.Network(td.Round.start(mechanism))
@@ -156,10 +156,12 @@ def test_sets_of_strangers_repeated_or_malformed_sets_are_refused(harness: Modul
     first.receive(message.to_bytes())
     refused(harness, first, message.to_bytes(), "already has")
     for sender in (Party(USER, 6), Party(Role.AGGREGATOR, 1), SERVER):
-        data = harness.forged(network.round_, Kind.SET, sender, FIRST_SERVER, b"\x03")
+        data = harness.forged(network.round_, MessageKind.SET, sender, FIRST_SERVER, b"\x03")
         refused(harness, first, data, "no part")
     for payload in (b"", b"\x00", b"\x01", b"\x07", b"\x0b", b"\x83", b"\x03\x00"):
-        data = harness.forged(network.round_, Kind.SET, Party(USER, 1), FIRST_SERVER, payload)
+        data = harness.forged(
+            network.round_, MessageKind.SET, Party(USER, 1), FIRST_SERVER, payload
+        )
         refused(harness, first, data, "set", MalformedMessageError)
 
 
@@ -224,7 +226,9 @@ def test_two_users_at_least_are_elected_for_every_item(
     chosen = np.repeat(np.arange(3), reporters)[:present]
     for user, item in enumerate(chosen.tolist()):
         payload = bytes([1 << item])
-        first.receive(harness.forged(round_, Kind.SET, Party(USER, user), FIRST_SERVER, payload))
+        first.receive(
+            harness.forged(round_, MessageKind.SET, Party(USER, user), FIRST_SERVER, payload)
+        )
     read = Election.unpack(first.close()[-1].payload, 6, 3, None)
     expected = [arguments.get("elected")] * 3
     if least is not None:
@@ -245,7 +249,7 @@ def test_committees_are_drawn_uniformly_among_those_present(
         first = round_.reporting_server()
         for user in range(present):
             first.receive(
-                harness.forged(round_, Kind.SET, Party(USER, user), FIRST_SERVER, b"\x03")
+                harness.forged(round_, MessageKind.SET, Party(USER, user), FIRST_SERVER, b"\x03")
             )
         election = Election.unpack(first.close()[-1].payload, 6, 3, None)
         for users in election.elected:
@@ -263,7 +267,7 @@ def test_repeated_and_foreign_elections_are_refused(harness: ModuleType) -> None
     for role in (user, server):
         for sender in (Party(USER, 1), SERVER, Party(Role.REPORTING_SERVER, 1)):
             data = harness.forged(
-                network.round_, Kind.ELECTION, sender, role.party, elections[-1].payload
+                network.round_, MessageKind.ELECTION, sender, role.party, elections[-1].payload
             )
             refused(harness, role, data, ANY)
         mine = next(message for message in elections if message.recipient == role.party)
@@ -277,7 +281,7 @@ def test_repeated_and_foreign_elections_are_refused(harness: ModuleType) -> None
 def election_for(harness: ModuleType, network: Any, recipient: Party, election: Election) -> bytes:
     duties = election.duty_part(sorted(election.duties.items()))
     data = election.public_part() + duties
-    return harness.forged(network.round_, Kind.ELECTION, FIRST_SERVER, recipient, data)
+    return harness.forged(network.round_, MessageKind.ELECTION, FIRST_SERVER, recipient, data)
 
 
 def everybody(count: int) -> Items:
@@ -389,19 +393,21 @@ def test_repeated_malformed_and_foreign_shares_are_refused(harness: ModuleType) 
     user = network.user(0)
     user.receive(first.to_bytes())
     refused(harness, user, first.to_bytes(), "already has")
-    good = payloads.pack_item_shares(np.arange(3), field, field.elements([1, 2, 3]))
+    good = payloads.pack_item_shares(np.arange(3), field, field._elements([1, 2, 3]))
     for sender in (Party(USER, 6), SERVER, FIRST_SERVER):
-        data = harness.forged(network.round_, Kind.ITEM_SHARES, sender, user.party, good)
+        data = harness.forged(network.round_, MessageKind.ITEM_SHARES, sender, user.party, good)
         refused(harness, user, data, "no part")
-    own = harness.forged(network.round_, Kind.ITEM_SHARES, user.party, user.party, good)
+    own = harness.forged(network.round_, MessageKind.ITEM_SHARES, user.party, user.party, good)
     refused(harness, user, own, ANY)
     bad = bytearray(good)
     bad[-2:] = b"\xff\xff"
-    fewer = payloads.pack_item_shares(np.arange(2), field, field.elements([1, 2]))
-    twice = payloads.pack_item_shares(np.array([0, 0, 1]), field, field.elements([1, 2, 3]))
-    foreign = payloads.pack_item_shares(np.array([0, 1, 3]), field, field.elements([1, 2, 3]))
+    fewer = payloads.pack_item_shares(np.arange(2), field, field._elements([1, 2]))
+    twice = payloads.pack_item_shares(np.array([0, 0, 1]), field, field._elements([1, 2, 3]))
+    foreign = payloads.pack_item_shares(np.array([0, 1, 3]), field, field._elements([1, 2, 3]))
     for payload in (b"", good[:-1], good + b"\x00", bytes(bad), fewer, twice, foreign):
-        data = harness.forged(network.round_, Kind.ITEM_SHARES, Party(USER, 2), user.party, payload)
+        data = harness.forged(
+            network.round_, MessageKind.ITEM_SHARES, Party(USER, 2), user.party, payload
+        )
         refused(harness, user, data, ANY)
     network.deliver(message for message in sent if message is not first)
     assert network.server.sums.tolist() == [1, 2, 3]
@@ -415,10 +421,10 @@ def test_shares_that_came_before_the_election_and_do_not_fit_are_dropped(
     user, field = network.user(0), network.round_.mechanism.field
     for sender, items in ((1, [0]), (2, [0, 2]), (0, [0, 1, 2])):
         bundle = payloads.pack_item_shares(
-            np.array(items, np.int64), field, field.elements([1] * len(items))
+            np.array(items, np.int64), field, field._elements([1] * len(items))
         )
         early = harness.forged(
-            network.round_, Kind.ITEM_SHARES, Party(USER, sender), user.party, bundle
+            network.round_, MessageKind.ITEM_SHARES, Party(USER, sender), user.party, bundle
         )
         try:
             user.receive(early)
@@ -461,9 +467,11 @@ def test_sums_for_other_items_than_elected_for_are_refused(harness: ModuleType) 
         for items in ([0], [1], [0, 1], [0, 1, 2]):
             if items != duties:
                 payload = payloads.pack_item_shares(
-                    np.array(items, np.int64), field, field.elements([1] * len(items))
+                    np.array(items, np.int64), field, field._elements([1] * len(items))
                 )
-                data = harness.forged(network.round_, Kind.SUM, Party(USER, user), SERVER, payload)
+                data = harness.forged(
+                    network.round_, MessageKind.SUM, Party(USER, user), SERVER, payload
+                )
                 refused(harness, server, data, "other items than the election says")
     network.deliver(elections[:-1])
     assert server.sums.tolist() == [1, 2, 3]
@@ -479,8 +487,8 @@ def test_a_stray_sum_before_the_election_does_not_lose_the_round(harness: Module
     read = Election.unpack(elections[-1].payload, 7, 3, None)
     idle = next(user for user in range(7) if all(user not in users for users in read.elected))
     field = network.round_.mechanism.field
-    payload = payloads.pack_item_shares(np.array([0]), field, field.elements([1]))
-    stray = harness.forged(network.round_, Kind.SUM, Party(USER, idle), SERVER, payload)
+    payload = payloads.pack_item_shares(np.array([0]), field, field._elements([1]))
+    stray = harness.forged(network.round_, MessageKind.SUM, Party(USER, idle), SERVER, payload)
     network.server.receive(stray)
     network.deliver(elections)
     assert network.server.sums.tolist() == [2, 2, 3]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import turnout.distributed as td
-from turnout.distributed import Kind, PrimeField, Role, payloads
+from turnout.distributed import MessageKind, PrimeField, Role, payloads
 from turnout.distributed.roles.elections import Election
 
 #: Coins that all show heads.
@@ -76,8 +76,8 @@ def test_roles_of_one_stage_send_shares_rosters_and_sums_and_nothing_else(
     values = [2, 0, 2, 1]
     wire = views.Wire(td.Round.start(mechanism)).run(values)
     field, size, parties = mechanism.field, mechanism.domain.size, mechanism.number_of_parties
-    shares, rosters = wire.of(Kind.SHARE), wire.of(Kind.ROSTER)
-    sums = wire.of(Kind.SUM)
+    shares, rosters = wire.of(MessageKind.SHARE), wire.of(MessageKind.ROSTER)
+    sums = wire.of(MessageKind.SUM)
     assert len(shares) == 4 * parties
     assert len(rosters) == parties * (parties - 1)
     assert len(sums) == parties
@@ -88,7 +88,7 @@ def test_roles_of_one_stage_send_shares_rosters_and_sums_and_nothing_else(
     own = marks.of(drawn[0], *drawn[1])
     by_users = drawn[0] in ("discrete_laplace_piece", "discrete_gaussian")
     assert len(own) == (4 if by_users else contributors)
-    assert mechanism.contributors == contributors
+    assert mechanism._contributors == contributors
     # A user's shares make its item, and its own piece of noise if there is one.
     for user, value in enumerate(values):
         mine = [one for one in shares if one.sender.index == user]
@@ -107,7 +107,7 @@ def test_roles_of_one_stage_send_shares_rosters_and_sums_and_nothing_else(
         mine = [one for one in shares if one.recipient.index == index]
         expected = field.sum([views.elements_of_share(one.payload, mechanism) for one in mine])
         if index < contributors:
-            expected = field.add(expected, field.reduce(next(contributed)))
+            expected = field.add(expected, field._reduce(next(contributed)))
         assert total.tolist() == expected.tolist()
     counts = np.bincount(values, minlength=size)
     assert wire.sums == tuple(counts + sum(own))
@@ -136,21 +136,28 @@ def test_roles_of_two_stages_show_sets_committees_and_sums_and_nothing_else(
     field, size = mechanism.field, 3
     sets = {
         message.sender.index: payloads.unpack_bits(message.payload, size, "a set")
-        for message in wire.of(Kind.SET)
+        for message in wire.of(MessageKind.SET)
     }
     assert len(sets) == 6
     assert all(one.sum() == 2 for one in sets.values())
-    assert {message.recipient.role for message in wire.of(Kind.SET)} == {Role.REPORTING_SERVER}
+    assert {message.recipient.role for message in wire.of(MessageKind.SET)} == {
+        Role.REPORTING_SERVER
+    }
     # The first server gets the sets alone.
     known = [one for one in wire.sent if one.recipient.role is Role.REPORTING_SERVER]
-    assert {one.kind for one in known} == {Kind.SET}
-    assert {one.kind for one in wire.sent} == {Kind.SET, Kind.ELECTION, Kind.ITEM_SHARES, Kind.SUM}
-    to_server = [one for one in wire.of(Kind.ELECTION) if one.recipient.role is Role.SERVER]
+    assert {one.kind for one in known} == {MessageKind.SET}
+    assert {one.kind for one in wire.sent} == {
+        MessageKind.SET,
+        MessageKind.ELECTION,
+        MessageKind.ITEM_SHARES,
+        MessageKind.SUM,
+    }
+    to_server = [one for one in wire.of(MessageKind.ELECTION) if one.recipient.role is Role.SERVER]
     election = Election.unpack(to_server[0].payload, 6, size, None)
     assert all(len(members) == 5 for members in election.elected)
     # Every bundle goes from a reporter to an elected user, with an element for each common item.
     received: dict[int, np.ndarray[Any, Any]] = {}
-    for message in wire.of(Kind.ITEM_SHARES):
+    for message in wire.of(MessageKind.ITEM_SHARES):
         sender, recipient = message.sender.index, message.recipient.index
         items, elements = payloads.unpack_item_shares(message.payload, field, size)
         common = [
@@ -159,7 +166,7 @@ def test_roles_of_two_stages_show_sets_committees_and_sums_and_nothing_else(
             if sets[sender][item] and recipient in election.elected[item]
         ]
         assert items.tolist() == common
-        total = received.setdefault(recipient, np.zeros(size, field.dtype))
+        total = received.setdefault(recipient, np.zeros(size, field._dtype))
         total[items] = field.add(total[items], elements)
     # A sum of an elected user who reports none of its items is that of what came, and its dummies
     # where it is one of the first two.
@@ -171,7 +178,7 @@ def test_roles_of_two_stages_show_sets_committees_and_sums_and_nothing_else(
     plain = np.sum(hits, axis=1)
     assert sum(wire.sums) == plain.sum() + sum(int(marked.sum()) for marked in drawn)
     checked = 0
-    for message in wire.of(Kind.SUM):
+    for message in wire.of(MessageKind.SUM):
         user = message.sender.index
         assert message.recipient.role is Role.SERVER
         items, elements = payloads.unpack_item_shares(message.payload, field, size)
@@ -208,7 +215,7 @@ def test_real_rounds_of_sampling_show_the_law_that_is_accounted(
     mechanism = td.SamplingAggregation(2, 3, rate=0.625, dummies=1, parties=2)
     own: list[Any] = []
     coins: list[Any] = []
-    draw, toss = td.SamplingAggregation.contribution, td.SamplingAggregation.user_vector
+    draw, toss = td.SamplingAggregation._contribution, td.SamplingAggregation._user_vector
 
     def contribution(self: Any, *arguments: Any) -> Any:
         own.append(draw(self, *arguments))
@@ -218,8 +225,8 @@ def test_real_rounds_of_sampling_show_the_law_that_is_accounted(
         coins.append(toss(self, *arguments))
         return coins[-1]
 
-    monkeypatch.setattr(td.SamplingAggregation, "contribution", contribution)
-    monkeypatch.setattr(td.SamplingAggregation, "user_vector", user_vector)
+    monkeypatch.setattr(td.SamplingAggregation, "_contribution", contribution)
+    monkeypatch.setattr(td.SamplingAggregation, "_user_vector", user_vector)
     seen = []
     for _ in range(ROUNDS):
         own.clear()
@@ -244,13 +251,13 @@ def test_real_rounds_of_two_stages_show_the_law_that_is_accounted(
         wire = views.Wire(td.Round.start(mechanism)).run([0, 1, 1])
         sets = {
             message.sender.index: payloads.unpack_bits(message.payload, 2, "a set")
-            for message in wire.of(Kind.SET)
+            for message in wire.of(MessageKind.SET)
         }
         shown = tuple(tuple(np.flatnonzero(sets[user]).tolist()) for user in range(3))
         seen.append((wire.sums, shown))
-        public = wire.of(Kind.ELECTION)[-1]
+        public = wire.of(MessageKind.ELECTION)[-1]
         elected = Election.unpack(public.payload, 3, 2, None).elected
-        for message in wire.of(Kind.SUM):
+        for message in wire.of(MessageKind.SUM):
             items, elements = payloads.unpack_item_shares(message.payload, field, 2)
             for item, element in zip(items.tolist(), elements.tolist(), strict=True):
                 if (item,) in shown and elected[item][0] == message.sender.index:
@@ -280,14 +287,14 @@ def test_real_rounds_of_noise_hide_the_pieces_of_the_honest_users_who_are_there(
         max_missing_users=1,
     )
     told: list[Any] = []
-    draw = td.NoisyAggregation.contribution
+    draw = td.NoisyAggregation._contribution
 
     def piece(self: Any, items: int | None = None, seed: int | None = None) -> Any:
         drawn = draw(self, items, seed)
         told.append(drawn.copy())
         return drawn
 
-    monkeypatch.setattr(td.NoisyAggregation, "contribution", piece)
+    monkeypatch.setattr(td.NoisyAggregation, "_contribution", piece)
     hidden = []
     for _ in range(ROUNDS):
         told.clear()
@@ -317,7 +324,7 @@ def test_sums_of_all_parties_but_one_are_uniform_whatever_the_data(
         users = np.array(codes, np.uint32)
         cells = np.zeros((field.modulus,) * 4 + (4,), np.int64)
         for seed in range(rounds):
-            sums, *_ = field.core.share_one_hot(users, rate, size, 3, compressed, seed)
+            sums, *_ = field._core.share_one_hot(users, rate, size, 3, compressed, seed)
             held = np.delete(sums, honest, axis=0).ravel()
             total = sums.sum(axis=0, dtype=np.int64) % field.modulus
             assert total[0] <= codes.count(0)

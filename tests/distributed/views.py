@@ -239,13 +239,13 @@ def sampled(
     The first user holds ``item``, the others ``held``; ``colluding`` and ``missing`` are places in
     ``held``.
     """
-    size, rate = mechanism.domain.size, exact(mechanism.sharing_rate)
+    size, rate = mechanism.domain.size, exact(mechanism._sharing_rate)
     sources = [coin(size, item, rate)]
     for place, one in enumerate(held):
         if place not in missing:
             sources.append(coin(size, one, rate, known=place in colluding))
     hidden = 1 if mechanism.central else mechanism.honest_aggregators
-    for index in range(mechanism.contributors):
+    for index in range(mechanism._contributors):
         sources.append(dummies(size, mechanism.dummies, rate, known=index >= hidden))
     return view(size, sources)
 
@@ -268,7 +268,7 @@ def in_two_stages(
         if place not in missing:
             known = place in colluding
             sources.append(set_and_coin(size, one, rate, sets, known=known))
-    for index in range(mechanism.contributors):
+    for index in range(mechanism._contributors):
         known = index >= mechanism.honest_aggregators
         sources.append(dummies(size, mechanism.dummies, rate, known=known))
     return view(size, sources)
@@ -362,6 +362,6 @@ class Wire:
         found = self.roles[Party(Role.SERVER)].sums
         return tuple(int(number) for number in found)
 
-    def of(self, kind: td.Kind) -> list[Message]:
+    def of(self, kind: td.MessageKind) -> list[Message]:
         """Give the messages of one kind."""
         return [message for message in self.sent if message.kind is kind]

@@ -177,7 +177,7 @@ def test_what_is_no_group_is_refused_by_its_row_and_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     column, what = REFUSED[name]
-    monkeypatch.setattr(Job, "begin", lambda _: pytest.fail("a job began"))
+    monkeypatch.setattr(Job, "_begin", lambda _: pytest.fail("a job began"))
     for way in ways(tmp_path):
         with pytest.raises(errors.InvalidValueError) as refused:
             way(table_of(form(column)))
@@ -204,7 +204,7 @@ def test_a_date_far_down_a_file_is_refused_before_the_job_begins(
     days[[70_000, 90_000]] = 10**7
     rows = pa.table({"answer": ["no"] * 100_000, "g": numbers(pa.date32(), *days.tolist())})
     pq.write_table(rows, tmp_path / "in.parquet", row_group_size=10_000)
-    monkeypatch.setattr(Job, "begin", lambda _: pytest.fail("a job began"))
+    monkeypatch.setattr(Job, "_begin", lambda _: pytest.fail("a job began"))
     with pytest.raises(errors.InvalidValueError, match=r"2 rows have .* \(rows 70,001, 90,001\)"):
         job(tmp_path, tmp_path / "in.parquet")
 

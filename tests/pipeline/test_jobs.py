@@ -188,7 +188,7 @@ def test_a_key_from_the_system_is_a_new_one_each_time(tmp_path, answers_file):
 def test_a_job_goes_on_as_it_began(tmp_path, answers_file, monkeypatch, change):
     source, folder = tmp_path / "in.parquet", tmp_path / "reports"
     source.write_bytes(answers_file.read_bytes())
-    monkeypatch.setattr(Job, "finished", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(Job, "_finished", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         tn.pipeline.randomize(tn.pipeline.scan(source, "answer"), ORACLE, folder)
     monkeypatch.undo()
@@ -209,7 +209,7 @@ def test_a_job_goes_on_as_it_began(tmp_path, answers_file, monkeypatch, change):
 
 def test_a_table_in_memory_that_changed_is_refused_and_the_same_one_goes_on(tmp_path, monkeypatch):
     folder, frame = tmp_path / "reports", table(1000)
-    monkeypatch.setattr(Job, "finished", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(Job, "_finished", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         tn.pipeline.randomize(tn.pipeline.scan(frame, "answer"), ORACLE, folder)
     monkeypatch.undo()
@@ -229,7 +229,7 @@ def test_a_table_in_memory_that_changed_is_refused_and_the_same_one_goes_on(tmp_
 
 def test_a_stream_cannot_be_resumed(tmp_path, monkeypatch):
     folder = tmp_path / "reports"
-    monkeypatch.setattr(Job, "finished", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(Job, "_finished", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         tn.pipeline.randomize(
             tn.pipeline.scan(iter(table(1000).to_batches()), "answer"), ORACLE, folder
@@ -534,10 +534,10 @@ def test_of_two_that_go_on_at_once_the_second_one_ends_well(tmp_path, answers_fi
         yield from encoded
         header = task.write(0, iter(encoded), job.noise)
         assert len(list(folder.glob(".part-*.tmp"))) == 1
-        job.finished(1, processing.Totals.of_header(header))
+        job._finished(1, processing.Totals.of_header(header))
 
     header = task.write(0, slow(), job.noise)
-    assert job.finished(1, processing.Totals.of_header(header)) == Job.read(folder)
+    assert job._finished(1, processing.Totals.of_header(header)) == Job.read(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["_turnout", "part-00000.parquet"]
     assert tn.pipeline.tally(folder).nodes == header.nodes
 

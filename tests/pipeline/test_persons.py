@@ -60,7 +60,7 @@ def test_first_row_of_each(kind: Any, once: bool, ids: list[int], block_rows: in
     answers = scan(source, "row", id_column="id", duplicates="first")
     assert kept(answers) == first_of_each(ids)
     if not once:
-        persons = answers.persons()
+        persons = answers._persons()
         assert persons is not None
         assert persons.left_out.size == len(ids) - len(set(ids))
         assert persons.repeated_persons == sum(ids.count(i) > 1 for i in set(ids))
@@ -255,7 +255,7 @@ def test_left_out_beyond_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ids = [i % 7 for i in range(500)]
     table = pa.table({"row": range(500), "id": ids})
     answers = scan(open_source(table, block_rows=64), "row", id_column="id", duplicates="first")
-    persons = answers.persons()
+    persons = answers._persons()
     assert persons is not None
     assert isinstance(persons.left_out, np.memmap)
     assert kept(answers) == list(range(7))
@@ -278,7 +278,7 @@ def test_many_persons(seed: int) -> None:
     ids = rng.integers(0, 50_000, 100_000)
     table = pa.table({"row": np.zeros(ids.size, np.int64), "id": ids})
     answers = scan(open_source(table, block_rows=30_000), "row", id_column="id", duplicates="first")
-    persons = answers.persons()
+    persons = answers._persons()
     assert persons is not None
     _, first = np.unique(ids, return_index=True)
     left_out = np.setdiff1d(np.arange(ids.size), first)

@@ -527,6 +527,6 @@ def test_a_job_that_somebody_else_went_on_with_is_not_withdrawn(tmp_path: Path) 
     assert task is not None
     assert job.noise is not None
     task.write(0, [answers.encoded(block, DOMAIN) for block in answers.blocks()], job.noise)
-    job.withdraw()
+    job._withdraw()
     made = tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports", resume=True)
     assert made.tally().nodes == 10

@@ -45,7 +45,7 @@ def test_pseudonyms_tell_persons_apart_in_one_context() -> None:
     table = pa.table({"a": ["no", "yes", None, "no"], "id": ["anna", "bert", "carl", "anna"]})
     options: dict[str, Any] = {"missing": "drop", "id_column": "id", "duplicates": None}
     answers = scan(table, "a", pseudonym_key=key, **options)
-    found = only(answers.in_context("one")).pseudonyms
+    found = only(answers._in_context("one")).pseudonyms
     assert found is not None
     assert (found.dtype, found.shape) == (np.uint8, (3, 16))
     assert np.array_equal(found[0], found[2])
@@ -53,8 +53,8 @@ def test_pseudonyms_tell_persons_apart_in_one_context() -> None:
     again = only(scan(table, "a", pseudonym_key=key, pseudonym_context="one", **options)).pseudonyms
     assert np.array_equal(found, again)
     for other in (
-        only(answers.in_context("two")),
-        only(scan(table, "a", pseudonym_key=PseudonymKey.generate(), **options).in_context("one")),
+        only(answers._in_context("two")),
+        only(scan(table, "a", pseudonym_key=PseudonymKey.generate(), **options)._in_context("one")),
     ):
         assert other.pseudonyms is not None
         assert not {row.tobytes() for row in other.pseudonyms} & {row.tobytes() for row in found}
@@ -66,11 +66,11 @@ def test_a_context_is_named_once_and_needed() -> None:
     answers = scan(table, "a", id_column="id", pseudonym_key=PseudonymKey(bytes(32)))
     with pytest.raises(InvalidValueError, match="pseudonym_context must name the collection"):
         only(answers)
-    persons = answers.persons()
-    named = answers.in_context("one")
-    assert named.persons() is persons
-    assert named.in_context("two").pseudonym_context == "one"
-    assert scan(table, "a").in_context("one").pseudonym_context is None
+    persons = answers._persons()
+    named = answers._in_context("one")
+    assert named._persons() is persons
+    assert named._in_context("two").pseudonym_context == "one"
+    assert scan(table, "a")._in_context("one").pseudonym_context is None
 
 
 def test_key_files(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_key_is_not_pickled_be_it_that_of_answers() -> None:
     for secretive in (key, answers):
         with pytest.raises(InvalidTypeError, match="a PseudonymKey cannot be pickled"):
             pickle.dumps(secretive)
-    assert pickle.loads(pickle.dumps(answers.with_key(None))).id_column == "id"
+    assert pickle.loads(pickle.dumps(answers._with_key(None))).id_column == "id"
 
 
 def test_what_ray_sends_to_tasks_has_the_key_and_shows_nothing_of_it() -> None:

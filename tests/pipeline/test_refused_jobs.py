@@ -193,7 +193,7 @@ def test_no_part_appears_of_a_job_that_was_withdrawn(tmp_path):
     def blocks():
         for block in answers.blocks(ORACLE.domain):
             yield answers.encoded(block, ORACLE.domain)
-        assert job.withdraw()
+        assert job._withdraw()
 
     with pytest.raises(FileNotFoundError):
         task.write(0, blocks(), job.noise)
@@ -211,21 +211,21 @@ def test_a_job_that_noted_a_part_as_it_was_withdrawn_stays(tmp_path, monkeypatch
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", noted)
-    assert not job.withdraw()
+    assert not job._withdraw()
     assert Job.read(folder) == job
 
 
 def test_of_two_that_go_on_the_one_that_fails_leaves_the_job_to_the_other(tmp_path):
     answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
     job, _, _ = running.open_job(answers, ORACLE, folder)
-    with job.at_work():
-        with pytest.raises(KeyboardInterrupt), job.at_work():
+    with job._at_work():
+        with pytest.raises(KeyboardInterrupt), job._at_work():
             raise KeyboardInterrupt
         assert Job.read(folder) == job
-    with pytest.raises(KeyboardInterrupt), job.at_work():
+    with pytest.raises(KeyboardInterrupt), job._at_work():
         raise KeyboardInterrupt
     assert Job.read(folder) is None
-    with pytest.raises(errors.InvalidValueError, match="has withdrawn it"), job.at_work():
+    with pytest.raises(errors.InvalidValueError, match="has withdrawn it"), job._at_work():
         pass
 
 

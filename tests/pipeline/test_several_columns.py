@@ -94,7 +94,7 @@ def test_rules_that_say_nothing_or_too_much_are_refused() -> None:
     for method in (both.domain, both.distinct):
         with pytest.raises(InvalidValueError, match=f"{method.__name__} is of one column"):
             method()
-    assert scan(ROWS, "vote", missing={None: "none"}).rules == {"vote": "none"}
+    assert scan(ROWS, "vote", missing={None: "none"})._rules == {"vote": "none"}
     shown = scan(ROWS, ["vote", "year"], missing={None: "drop", "year": (1, 2)}).describe()
     assert shown["missing"] == {"vote": "drop", "year": "(1, 2)"}
 

@@ -231,7 +231,7 @@ def test_data_set_goes_on_only_if_it_is_the_same(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Job, "finished", interrupted)
+        patch.setattr(Job, "_finished", interrupted)
         with pytest.raises(KeyboardInterrupt):
             randomize(ray.data.from_arrow(rows), folder, **options)
     expected = written(untroubled())

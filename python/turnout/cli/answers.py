@@ -260,7 +260,7 @@ def settled(
     for column in answers.asked:
         asked = given.get(column)
         if asked is None:
-            answers, found[column], read[column] = answers.settled(
+            answers, found[column], read[column] = answers._settled(
                 column, written=True, progress=True
             )
         elif isinstance(asked, Bounds):
@@ -310,13 +310,13 @@ def in_domain(answers: Answers, domain: Any) -> Answers:
     InvalidValueError
         If a missing answer is to be what nobody can answer.
     """
-    for column, part in answers.parts(domain).items():
+    for column, part in answers._parts(domain).items():
         answers = _in_part(answers, column, part)
     return answers
 
 
 def _in_part(answers: Answers, column: str, part: Domain | Bounds) -> Answers:
-    text = answers.rule(column)
+    text = answers._rule(column)
     if text is None or text == "drop":
         return answers
     label: Any = text
@@ -325,17 +325,17 @@ def _in_part(answers: Answers, column: str, part: Domain | Bounds) -> Answers:
             label = float(str(text))
         except ValueError as error:
             raise InvalidValueError(
-                f"{answers.name_of(column)}: --missing must be drop or a number within the bounds, "
-                f"got {text!r}"
+                f"{answers._name_of(column)}: --missing must be drop or a number within the "
+                f"bounds, got {text!r}"
             ) from error
     else:
         label = next((each for each in part.labels if str(each) == text), text)
-    return answers.with_rule(column, label)
+    return answers._with_rule(column, label)
 
 
 def _stated(answers: Answers, column: str, labels: Sequence[str]) -> tuple[Answers, Domain]:
     """Read labels, and that of what is missing, as values of a kind that a column can have."""
-    rule = answers.rule(column)
+    rule = answers._rule(column)
     wanted = [] if rule is None or rule == "drop" else [str(rule)]
     kinds = _kinds(answers, column)
     kind = next(
@@ -344,9 +344,9 @@ def _stated(answers: Answers, column: str, labels: Sequence[str]) -> tuple[Answe
         if all(parse_label(text, kind) is not None for text in [*labels, *wanted])
     )
     if kind == "text" and kinds[0] != "text" and not answers.source.texts:
-        answers = answers.matched_by_text(column)
+        answers = answers._matched_by_text(column)
     for text in wanted:
-        answers = answers.with_rule(column, parse_label(text, kind))
+        answers = answers._with_rule(column, parse_label(text, kind))
     return answers, Domain([parse_label(text, kind) for text in labels])
 
 
@@ -354,7 +354,7 @@ def _kinds(answers: Answers, column: str) -> tuple[Kind, ...]:
     """List the kinds of labels that a column can have, the narrowest first."""
     if answers.source.texts:
         return "integer", "text"
-    types, kind = require("pyarrow", "cli").types, answers.type_of(column)
+    types, kind = require("pyarrow", "cli").types, answers._type_of(column)
     if types.is_boolean(kind):
         return "boolean", "text"
     if types.is_integer(kind):

@@ -385,7 +385,7 @@ def _summary(
     rows = [("nodes", f"{totals.nodes:,}")]
     if oracle.asked_of:
         rows.append(("asked", oracle.asked_of))
-    rows += words.left_out(totals.left_out, always=answers.drops)
+    rows += words.left_out(totals.left_out, always=answers._drops)
     return [
         *rows,
         ("reports", f"{totals.reports:,}"),

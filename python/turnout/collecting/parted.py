@@ -267,7 +267,7 @@ class PartedKind(Kind[PartedTally]):
         self, answers: Array, participation: Participation, noise: Noise
     ) -> tuple[Integers, Floats | None]:
         """Draw who takes part, and with which probability each of them did."""
-        self._domain.check_codes("values", answers)
+        self._domain._check_codes("values", answers)
         if not isinstance(participation, Personalized):
             return _core.participants(len(answers), common_rate(participation), noise), None
         probabilities = participation.probabilities

@@ -52,7 +52,7 @@ class AggregationMechanism(abc.ABC):
     name: ClassVar[str]
 
     #: The parameter that is found for a target if it is not given.
-    found: ClassVar[str]
+    _found: ClassVar[str]
 
     domain: Domain = dataclasses.field(kw_only=False)
     users: int = dataclasses.field(kw_only=False)
@@ -182,7 +182,7 @@ class AggregationMechanism(abc.ABC):
         return PrimeField.larger_than(self._largest_sum)
 
     @abc.abstractmethod
-    def user_vector(self, code: int, seed: int | None = None) -> Integers:
+    def _user_vector(self, code: int, seed: int | None = None) -> Integers:
         """Draw what one user shares: a whole number for each item.
 
         Parameters
@@ -199,7 +199,7 @@ class AggregationMechanism(abc.ABC):
         """
 
     @abc.abstractmethod
-    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers:
+    def _contribution(self, items: int | None = None, seed: int | None = None) -> Integers:
         """Draw what one contributor adds to the sum: dummies or noise.
 
         Parameters
@@ -217,11 +217,11 @@ class AggregationMechanism(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def contributors(self) -> int:
+    def _contributors(self) -> int:
         """How many parties add a contribution, each on its own, to the sum."""
 
     @property
-    def has_messages(self) -> bool:
+    def _has_messages(self) -> bool:
         """Whether parties exchange messages: a trusted server that has all records needs none."""
         return True
 
@@ -233,11 +233,11 @@ class AggregationMechanism(abc.ABC):
     # What it costs.
 
     @abc.abstractmethod
-    def vector_costs(self) -> Costs:
+    def _vector_costs(self) -> Costs:
         """Count what a user draws for its vector."""
 
     @abc.abstractmethod
-    def contribution_costs(self, items: int) -> Costs:
+    def _contribution_costs(self, items: int) -> Costs:
         """Count what a contributor draws for some items: coins of dummies, or noise."""
 
     def paper_costs(self) -> dict[str, Costs]:
@@ -282,7 +282,7 @@ class AggregationMechanism(abc.ABC):
         """
 
     @abc.abstractmethod
-    def estimation(self, sums: Integers, received: int) -> Estimation:
+    def _estimate_sums(self, sums: Integers, received: int) -> Estimation:
         """Estimate frequencies, with their law, from published sums.
 
         Parameters
@@ -399,7 +399,7 @@ class AggregationMechanism(abc.ABC):
             count = _arguments.integer("received", received, least=1, most=self.users)
         wholes = numbers.astype(np.int64)
         self._check_sums(wholes, count)
-        estimation = self.estimation(wholes, count)
+        estimation = self._estimate_sums(wholes, count)
         return FrequencyEstimate.from_estimation(self, self.name, count, count, estimation)
 
     def variances(self, frequencies: npt.ArrayLike) -> Floats:
@@ -421,7 +421,7 @@ class AggregationMechanism(abc.ABC):
             If there is not one number for each item.
         """
         truth = _arguments.frequencies("frequencies", frequencies, self.domain.size)
-        model = self.estimation(np.zeros(self.domain.size, np.int64), self.users).model
+        model = self._estimate_sums(np.zeros(self.domain.size, np.int64), self.users).model
         assert model is not None
         return model.variance(truth)
 
@@ -496,13 +496,13 @@ class AggregationMechanism(abc.ABC):
 
     def _contributions(self, seed: int | None) -> Iterator[tuple[int, Array]]:
         """Draw what each contributor adds, as elements of the field."""
-        for index in range(self.contributors):
-            own = self.contribution(seed=step_seed(seed, "contribution", index))
-            yield index, self.field.reduce(own)
+        for index in range(self._contributors):
+            own = self._contribution(seed=step_seed(seed, "contribution", index))
+            yield index, self.field._reduce(own)
 
     def _contributions_costs(self) -> Costs:
-        items = self.contributors * self.domain.size
-        return Costs(additions=items) + self.contribution_costs(items)
+        items = self._contributors * self.domain.size
+        return Costs(additions=items) + self._contribution_costs(items)
 
     # What travels.
 

@@ -42,14 +42,14 @@ class Deployed(AggregationMechanism):
             parties = _arguments.integer("parties", self.parties, least=2, most=_MOST_PARTIES)
             settle(self, parties=parties)
         _arguments.instance("compressed", self.compressed, bool, "True or False")
-        if self.users_are_parties and self.max_missing_users:
+        if self._users_are_parties and self.max_missing_users:
             raise InvalidValueError(
                 'max_missing_users must be 0 with parties="users", got '
                 f"{self.max_missing_users}: additive shares need every party, and every user is one"
             )
-        if self.users_are_parties and self.users < 2:
+        if self._users_are_parties and self.users < 2:
             raise InvalidValueError('users must be at least 2 with parties="users", got 1')
-        most = self.number_of_parties - (self._knowing_users if self.users_are_parties else 0)
+        most = self.number_of_parties - (self._knowing_users if self._users_are_parties else 0)
         if self.honest_aggregators > most:
             raise InvalidValueError(
                 f"honest_aggregators must be at most {most}, the parties that do not collude, got "
@@ -57,12 +57,12 @@ class Deployed(AggregationMechanism):
             )
 
     @property
-    def sharing_rate(self) -> float:
+    def _sharing_rate(self) -> float:
         """The probability that a user shares its item."""
         return 1.0
 
     @property
-    def users_are_parties(self) -> bool:
+    def _users_are_parties(self) -> bool:
         """Whether every user is a party that adds up shares."""
         return self.parties == "users"
 
@@ -71,7 +71,7 @@ class Deployed(AggregationMechanism):
         """How many shares are made of each user's vector."""
         return self.users if isinstance(self.parties, str) else self.parties
 
-    def seeded(self, party: int) -> bool:
+    def _seeded(self, party: int) -> bool:
         """Whether the shares of a party travel as seeds: all but the last are, if compressed."""
         return self.compressed and party < self.number_of_parties - 1
 
@@ -82,7 +82,7 @@ class Deployed(AggregationMechanism):
         seeds = self.number_of_parties - 1 if self.compressed else 0
         return seeds * SEED_BYTES + (self.number_of_parties - seeds) * packed
 
-    def noise_of_users(self, seed: int | None = None) -> Integers | None:
+    def _noise_of_users(self, seed: int | None = None) -> Integers | None:
         """Draw the sum of what all users add to their items; None if they add nothing.
 
         Parameters
@@ -94,25 +94,25 @@ class Deployed(AggregationMechanism):
 
     def _added_up(self, codes: Codes, seed: int | None) -> tuple[Array, CostLedger]:
         field, size, n = self.field, self.domain.size, self.users
-        parties = self.number_of_parties if self.has_messages else 2
-        rate = self.sharing_rate
-        per_party, draws, additions = field.core.share_one_hot(
+        parties = self.number_of_parties if self._has_messages else 2
+        rate = self._sharing_rate
+        per_party, draws, additions = field._core.share_one_hot(
             codes, rate, size, parties, self.compressed, step_seed(seed, "shares")
         )
         # Of the additions, those that make the last share are the users', the others the parties'.
         own_additions = n * (parties - 1) * size
-        each = self.vector_costs()
+        each = self._vector_costs()
         users = Costs(
             draws=draws, additions=own_additions, coins=n * each.coins, noise=n * each.noise
         )
-        noise = self.noise_of_users(seed)
+        noise = self._noise_of_users(seed)
         if noise is not None:
-            per_party[0] = field.add(per_party[0], field.reduce(noise))
+            per_party[0] = field.add(per_party[0], field._reduce(noise))
         for index, own in self._contributions(seed):
             per_party[index % parties] = field.add(per_party[index % parties], own)
         adding = Costs(additions=additions - own_additions) + self._contributions_costs()
         total = field.sum(per_party)
-        if not self.has_messages:
+        if not self._has_messages:
             return total, CostLedger({"server": Costs(coins=n + adding.coins)}, {"server": 1}, {})
         return total, self._ledger(users, adding)
 
@@ -126,12 +126,12 @@ class Deployed(AggregationMechanism):
         # What an aggregator expands, user by user.
         adding.draws += n * seeds * size
         # To each other a roster, to the server a sum with the number of users and the digest.
-        roster = ROSTER_DIGEST if self.users_are_parties else roster_size(n)
+        roster = ROSTER_DIGEST if self._users_are_parties else roster_size(n)
         total = party_sum_size(field, size)
         adding.messages = parties * parties
         adding.bytes = parties * ((parties - 1) * roster + total + parties * MESSAGE_OVERHEAD)
         server = Costs(additions=(parties - 1) * size)
-        if self.users_are_parties:
+        if self._users_are_parties:
             totals = {"user": users + adding, "server": server}
             return CostLedger(totals, {"user": n, "server": 1}, self.paper_costs())
         totals = {"user": users, "aggregator": adding, "server": server}
@@ -139,7 +139,7 @@ class Deployed(AggregationMechanism):
 
     def paper_costs(self) -> dict[str, Costs]:
         """Evaluate the paper's table, which is for users as parties."""
-        if not self.users_are_parties:
+        if not self._users_are_parties:
             return {}
         n, size, element = self.users, self.domain.size, self.field.bits / 8
         return {
@@ -155,7 +155,7 @@ class Deployed(AggregationMechanism):
     @property
     def _contributing_parties(self) -> int:
         """How many parties add dummies or noise so that enough of them are honest."""
-        if self.users_are_parties:
+        if self._users_are_parties:
             return self._knowing_users + self.honest_aggregators
         return self.number_of_parties
 
@@ -173,12 +173,12 @@ class Deployed(AggregationMechanism):
     def _parties_trust(self) -> str:
         honest = self.honest_aggregators
         who = "one" if honest == 1 else str(honest)
-        if self.users_are_parties and not self.contributors:
+        if self._users_are_parties and not self._contributors:
             return "at least one other user does not share what it sees with anybody"
-        if self.users_are_parties:
+        if self._users_are_parties:
             return (
-                f"at least {who} of the first {self.contributors} users, who add dummies or noise, "
-                f"{'keeps' if honest == 1 else 'keep'} them to themselves"
+                f"at least {who} of the first {self._contributors} users, who add dummies or "
+                f"noise, {'keeps' if honest == 1 else 'keep'} them to themselves"
             )
         return (
             f"at least {who} of the {self.number_of_parties} aggregators "

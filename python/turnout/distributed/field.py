@@ -51,14 +51,14 @@ class PrimeField:
     #: The prime q.
     modulus: int
     #: The field in the compiled core.
-    core: _core.PrimeField = field(init=False, compare=False)
+    _core: _core.PrimeField = field(init=False, compare=False)
     #: The type of arrays of elements.
-    dtype: np.dtype[Any] = field(init=False, compare=False)
+    _dtype: np.dtype[Any] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         modulus = _arguments.integer("modulus", self.modulus, least=2, most=_LARGEST)
         dtype = np.dtype(np.uint32 if modulus <= 2**32 else np.uint64)
-        settle(self, modulus=modulus, core=_core.PrimeField(modulus), dtype=dtype)
+        settle(self, modulus=modulus, _core=_core.PrimeField(modulus), _dtype=dtype)
 
     @classmethod
     def larger_than(cls, bound: int) -> PrimeField:
@@ -90,9 +90,9 @@ class PrimeField:
     @property
     def bits(self) -> int:
         """The size of a packed element: the least b with 2^b >= q."""
-        return self.core.bits
+        return self._core.bits
 
-    def elements(self, values: npt.ArrayLike, argument: str = "values") -> Array:
+    def _elements(self, values: npt.ArrayLike, argument: str = "values") -> Array:
         """Check that whole numbers are elements, and make an array of them.
 
         Parameters
@@ -123,9 +123,9 @@ class PrimeField:
         wrong = (array < 0) | (array >= self.modulus)
         within = f"from 0 to {self.modulus - 1}"
         _arguments.refuse_entries(argument, array, wrong, within, private=True)
-        return np.ascontiguousarray(array, self.dtype)
+        return np.ascontiguousarray(array, self._dtype)
 
-    def reduce(self, values: npt.ArrayLike) -> Array:
+    def _reduce(self, values: npt.ArrayLike) -> Array:
         """Take whole numbers, negative ones too, modulo q.
 
         Parameters
@@ -146,9 +146,9 @@ class PrimeField:
         array = _arguments.vector(
             "values", values, "whole numbers", "whole numbers", "iu", private=True
         )
-        return self.core.reduce(np.ascontiguousarray(array, np.int64))
+        return self._core.reduce(np.ascontiguousarray(array, np.int64))
 
-    def lift(self, values: npt.ArrayLike) -> Integers:
+    def _lift(self, values: npt.ArrayLike) -> Integers:
         """Read elements as the whole numbers of least absolute value.
 
         Parameters
@@ -168,10 +168,10 @@ class PrimeField:
 
         Examples
         --------
-        >>> PrimeField(7).lift([0, 3, 4, 6])
+        >>> PrimeField(7)._lift([0, 3, 4, 6])
         array([ 0,  3, -3, -1])
         """
-        return self.core.lift(self._vector("values", values))
+        return self._core.lift(self._vector("values", values))
 
     def add(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Array:
         """Add two vectors of the same length.
@@ -181,7 +181,7 @@ class PrimeField:
         InvalidTypeError, InvalidValueError
             If they are no elements, or of different lengths.
         """
-        return self.core.add(self._vector("left", left), self._vector("right", right))
+        return self._core.add(self._vector("left", left), self._vector("right", right))
 
     def sum(self, rows: npt.ArrayLike) -> Array:
         """Add up vectors.
@@ -201,7 +201,7 @@ class PrimeField:
         InvalidTypeError, InvalidValueError
             If they are no elements, or not in two dimensions.
         """
-        return self.core.sum(self._rows("rows", rows))
+        return self._core.sum(self._rows("rows", rows))
 
     def share(self, vector: npt.ArrayLike, parties: int = 3, seed: int | None = None) -> Array:
         """Split a vector into additive shares, all of which are needed to learn anything.
@@ -233,7 +233,7 @@ class PrimeField:
         [10, 0, 5]
         """
         count = _arguments.integer("parties", parties, least=2, most=_LARGEST)
-        return self.core.share(self._vector("vector", vector), count, _arguments.seed(seed))
+        return self._core.share(self._vector("vector", vector), count, _arguments.seed(seed))
 
     def share_compressed(
         self, vector: npt.ArrayLike, parties: int = 3, seed: int | None = None
@@ -269,7 +269,7 @@ class PrimeField:
         """
         count = _arguments.integer("parties", parties, least=2, most=_LARGEST)
         elements = self._vector("vector", vector)
-        return self.core.share_compressed(elements, count, _arguments.seed(seed))
+        return self._core.share_compressed(elements, count, _arguments.seed(seed))
 
     def expand(self, seed: bytes, length: int) -> Array:
         """Make the share that a seed stands for.
@@ -293,7 +293,7 @@ class PrimeField:
         """
         if not isinstance(seed, (bytes, bytearray)) or len(seed) != SEED_BYTES:
             raise _arguments.invalid(f"seed must be {SEED_BYTES} bytes", _arguments.Private(seed))
-        return self.core.expand(bytes(seed), _length(length))
+        return self._core.expand(bytes(seed), _length(length))
 
     def reconstruct(self, shares: npt.ArrayLike | Sequence[Array]) -> Array:
         """Add up all shares of a vector, or of a sum of vectors.
@@ -316,7 +316,7 @@ class PrimeField:
         rows = self._rows("shares", shares)
         if len(rows) < 2:
             raise InvalidValueError(f"shares must be at least two, got {len(rows)}")
-        return self.core.sum(rows)
+        return self._core.sum(rows)
 
     def pack(self, values: npt.ArrayLike) -> bytes:
         """Write elements with :attr:`bits` bits each.
@@ -341,7 +341,7 @@ class PrimeField:
         >>> PrimeField(7).pack([1, 6, 3]).hex()
         'f100'
         """
-        return self.core.pack(self._vector("values", values))
+        return self._core.pack(self._vector("values", values))
 
     def unpack(self, data: bytes, length: int) -> Array:
         """Read what :meth:`pack` wrote.
@@ -365,7 +365,7 @@ class PrimeField:
         """
         kinds = (bytes, bytearray, memoryview)
         _arguments.instance("data", data, kinds, "bytes", private=True)
-        return self.core.unpack(bytes(data), _length(length))
+        return self._core.unpack(bytes(data), _length(length))
 
     def packed_size(self, length: int) -> int:
         """How many bytes some packed elements take.
@@ -381,19 +381,19 @@ class PrimeField:
         # Here and not in the core, which takes no other arrays: short vectors come by the thousand.
         if (
             isinstance(values, np.ndarray)
-            and values.dtype == self.dtype
+            and values.dtype == self._dtype
             and values.ndim == 1
             and values.flags.c_contiguous
         ):
             return values  # the core checks the entries
-        array = self.elements(values, argument)
+        array = self._elements(values, argument)
         if array.ndim != 1:
             raise InvalidTypeError(f"{argument} must be one-dimensional, got shape {array.shape}")
         return array
 
     def _rows(self, argument: str, values: Any) -> Array:
         stacked = _arguments.as_array(argument, values, "vectors of one length", private=True)
-        array = self.elements(stacked, argument)
+        array = self._elements(stacked, argument)
         if array.ndim != 2:
             raise InvalidTypeError(
                 f"{argument} must have a vector in each row, got shape {array.shape}"

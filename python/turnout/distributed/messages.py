@@ -77,7 +77,7 @@ class Role(enum.IntEnum):
     REPORTING_SERVER = 4
 
 
-class Kind(enum.IntEnum):
+class MessageKind(enum.IntEnum):
     """What a message holds."""
 
     SHARE = 1
@@ -88,7 +88,7 @@ class Kind(enum.IntEnum):
     ITEM_SHARES = 6
 
 
-def in_words(member: Role | Kind) -> str:
+def in_words(member: Role | MessageKind) -> str:
     """Name a role or a kind of messages."""
     return member.name.lower().replace("_", " ")
 
@@ -152,12 +152,13 @@ class Message:
 
     Examples
     --------
-    >>> message = Message(Kind.SET, bytes(16), Party(Role.USER, 3), Party(Role.SERVER), b"\x05")
+    >>> user, server = Party(Role.USER, 3), Party(Role.SERVER)
+    >>> message = Message(MessageKind.SET, bytes(16), user, server, b"\x05")
     >>> Message.from_bytes(message.to_bytes()) == message
     True
     """
 
-    kind: Kind
+    kind: MessageKind
     round_id: bytes
     sender: Party
     recipient: Party
@@ -165,7 +166,7 @@ class Message:
 
     def __post_init__(self) -> None:
         """Check the fields."""
-        _arguments.instance("kind", self.kind, Kind, "a Kind")
+        _arguments.instance("kind", self.kind, MessageKind, "a MessageKind")
         for name in ("sender", "recipient"):
             _arguments.instance(name, getattr(self, name), Party, "a Party")
         _arguments.instance("round_id", self.round_id, bytes, "bytes")
@@ -288,7 +289,7 @@ def _opened(data: bytes, payload: bytes) -> Message:
     _, _, kind, round_id, sender, sender_index, to, to_index, _ = _HEADER.unpack_from(data)
     try:
         return Message(
-            Kind(kind),
+            MessageKind(kind),
             round_id,
             Party(Role(sender), sender_index),
             Party(Role(to), to_index),

@@ -92,7 +92,7 @@ class NoisyAggregation(Deployed):
     """
 
     name: ClassVar[str] = "noisy"
-    found: ClassVar[str] = "parameter"
+    _found: ClassVar[str] = "parameter"
 
     noise: str = "discrete_laplace"
     parameter: float | None = None
@@ -115,7 +115,7 @@ class NoisyAggregation(Deployed):
         settle(self, parameter=parameter)
         try:
             # The sampler may refuse a piece: before anything is promised.
-            self.contribution(0)
+            self._contribution(0)
         except InvalidValueError as error:
             raise InvalidValueError(
                 f"parameter must be one whose pieces can be drawn, got {parameter}: {error}"
@@ -151,7 +151,7 @@ class NoisyAggregation(Deployed):
         return self.source == "users"
 
     @property
-    def contributors(self) -> int:
+    def _contributors(self) -> int:
         """How many parties add noise when they add up."""
         return self._contributing_parties if self.source == "parties" else 0
 
@@ -170,7 +170,7 @@ class NoisyAggregation(Deployed):
         """
         pieces = self.users if received is None else received
         if self.source == "parties":
-            pieces = self.contributors
+            pieces = self._contributors
         assert self.parameter is not None
         return NOISES[self.noise](self.parameter, self.required_pieces, pieces)
 
@@ -188,7 +188,7 @@ class NoisyAggregation(Deployed):
         noise = dataclasses.replace(law, contributors=items * law.contributors).tail_bound(chance)
         return held[0] - noise, held[1] + noise
 
-    def noise_of_users(self, seed: int | None = None) -> Integers | None:
+    def _noise_of_users(self, seed: int | None = None) -> Integers | None:
         """Draw the sum of the pieces of all users; None if the parties add the noise.
 
         Parameters
@@ -203,15 +203,15 @@ class NoisyAggregation(Deployed):
         """
         return self.law().total(self.domain.size, seed) if self.source == "users" else None
 
-    def vector_costs(self) -> Costs:
+    def _vector_costs(self) -> Costs:
         """Count what a user draws for its vector: its piece of noise, if users add it."""
         return Costs(noise=self.domain.size if self.source == "users" else 0)
 
-    def contribution_costs(self, items: int) -> Costs:
+    def _contribution_costs(self, items: int) -> Costs:
         """Count what a contributor draws for some items: its noise."""
         return Costs(noise=items)
 
-    def user_vector(self, code: int, seed: int | None = None) -> Integers:
+    def _user_vector(self, code: int, seed: int | None = None) -> Integers:
         """Draw what one user shares: its item, and its noise if users add it.
 
         Parameters
@@ -227,11 +227,11 @@ class NoisyAggregation(Deployed):
             int64, one number for each item.
         """
         by_users = self.source == "users"
-        vector = self.contribution(seed=seed) if by_users else np.zeros(self.domain.size, np.int64)
+        vector = self._contribution(seed=seed) if by_users else np.zeros(self.domain.size, np.int64)
         vector[code] += 1
         return vector
 
-    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers:
+    def _contribution(self, items: int | None = None, seed: int | None = None) -> Integers:
         """Draw one piece of noise.
 
         Parameters
@@ -251,10 +251,10 @@ class NoisyAggregation(Deployed):
     def decode(self, sums: Array) -> Integers:
         """Read field elements as counts with noise, which may be negative or above n."""
         middle = self.users // 2
-        shifted = self.field.add(sums, self.field.reduce(np.full(sums.shape, -middle)))
-        return self.field.lift(shifted) + middle
+        shifted = self.field.add(sums, self.field._reduce(np.full(sums.shape, -middle)))
+        return self.field._lift(shifted) + middle
 
-    def estimation(self, sums: Integers, received: int) -> Estimation:
+    def _estimate_sums(self, sums: Integers, received: int) -> Estimation:
         """Estimate frequencies, with their law, from published sums."""
         law = self.law(received)
         model = StatisticModel(a=0.0, b=float(received), v0=law.variance, v1=0.0)

@@ -144,7 +144,7 @@ class Costs:
         pairs = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
         return Costs(*(one + two for one, two in pairs))
 
-    def count_bundles(self, items: Integers, bits: int) -> None:
+    def _count_bundles(self, items: Integers, bits: int) -> None:
         """Count messages that each hold elements of some items, with the items' numbers."""
         self.messages += len(items)
         sizes = MESSAGE_OVERHEAD + 4 + 4 * items + (items * bits + 7) // 8

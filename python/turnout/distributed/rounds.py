@@ -65,7 +65,7 @@ class Round:
     def __post_init__(self) -> None:
         """Check the fields and derive the name."""
         _arguments.instance("mechanism", self.mechanism, AggregationMechanism, "a mechanism")
-        if not self.mechanism.has_messages:
+        if not self.mechanism._has_messages:
             raise InvalidValueError(
                 "mechanism must be distributed, got central=True: a trusted server has all records "
                 "and needs no messages; use run"
@@ -235,9 +235,9 @@ def mechanism_from_dict(description: Any) -> AggregationMechanism:
             known = {item.name for item in dataclasses.fields(chosen)} - {"domain"}
             if set(fields) == known:
                 # To find it again could take any time, and it was found before it was written.
-                if fields[chosen.found] is None:
+                if fields[chosen._found] is None:
                     raise CorruptDataError(
-                        f"not a mechanism that can be: its {chosen.found} must be given"
+                        f"not a mechanism that can be: its {chosen._found} must be given"
                     )
                 try:
                     return chosen(domain=Domain.from_dict(domain), **fields)
@@ -310,7 +310,7 @@ def ledger(
     """Add up the costs of roles; with users as parties a user's two roles are one party."""
     order = (Role.USER, Role.AGGREGATOR, Role.REPORTING_SERVER, Role.SERVER)
     names = {role: in_words(role) for role in order}
-    if isinstance(mechanism, Deployed) and mechanism.users_are_parties:
+    if isinstance(mechanism, Deployed) and mechanism._users_are_parties:
         names[Role.AGGREGATOR] = "user"
     totals: dict[str, Costs] = {}
     parties: dict[str, set[Party]] = {}

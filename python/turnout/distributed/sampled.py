@@ -40,7 +40,7 @@ class Sampled(AggregationMechanism):
     See the subclasses for what the parameters mean.
     """
 
-    found: ClassVar[str] = "rate"
+    _found: ClassVar[str] = "rate"
 
     rate: float | None = None
     floor: int = 0
@@ -99,9 +99,9 @@ class Sampled(AggregationMechanism):
 
     @property
     def _largest_sum(self) -> int:
-        return self.users + self.contributors * self.dummies
+        return self.users + self._contributors * self.dummies
 
-    def user_vector(self, code: int, seed: int | None = None) -> Integers:
+    def _user_vector(self, code: int, seed: int | None = None) -> Integers:
         """Draw what one user shares: its item if its coin says so, otherwise zeros.
 
         Parameters
@@ -120,7 +120,7 @@ class Sampled(AggregationMechanism):
         vector[code] = _core.bernoulli_counts(1, self._rate, 1, seed)[0]
         return vector
 
-    def contribution(self, items: int | None = None, seed: int | None = None) -> Integers:
+    def _contribution(self, items: int | None = None, seed: int | None = None) -> Integers:
         """Draw a full set of dummies: how many of them take part, for each item.
 
         Parameters
@@ -138,11 +138,11 @@ class Sampled(AggregationMechanism):
         length = self.domain.size if items is None else items
         return _core.bernoulli_counts(self.dummies, self._rate, length, seed)
 
-    def vector_costs(self) -> Costs:
+    def _vector_costs(self) -> Costs:
         """Count what a user draws for its vector: a coin."""
         return Costs(coins=1)
 
-    def contribution_costs(self, items: int) -> Costs:
+    def _contribution_costs(self, items: int) -> Costs:
         """Count what a contributor draws for some items: the coins of dummies."""
         return Costs(coins=self.dummies * items)
 
@@ -157,11 +157,11 @@ class Sampled(AggregationMechanism):
 
     def _reach(self, held: Limits, items: int, received: int, chance: float) -> Limits:
         del received
-        dummies = items * self.contributors * self.dummies, self._rate
+        dummies = items * self._contributors * self.dummies, self._rate
         low = binomials_least([(held[0], self._counted_rate), dummies], chance / 2.0)
         return low, binomials([(held[1], self._counted_rate), dummies], chance / 2.0)
 
-    def estimation(self, sums: Integers, received: int) -> Estimation:
+    def _estimate_sums(self, sums: Integers, received: int) -> Estimation:
         """Estimate frequencies, with their law, from published sums."""
         return self._estimation(sums, received, self._counted_rate)
 
@@ -171,7 +171,7 @@ class Sampled(AggregationMechanism):
         The variance of the first is ``a_j rate (1 - rate)`` (Lemma 3.1 and Theorem 3.5 of the paper
         give the sums over all items).
         """
-        dummies, dummy_rate = self.contributors * self.dummies, self._rate
+        dummies, dummy_rate = self._contributors * self.dummies, self._rate
         model = StatisticModel(
             a=dummies * dummy_rate,
             b=received * rate,

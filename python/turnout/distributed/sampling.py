@@ -155,7 +155,7 @@ class SamplingAggregation(Deployed, Sampled):
             super()._check_protected()
 
     @property
-    def has_messages(self) -> bool:
+    def _has_messages(self) -> bool:
         """Whether parties exchange messages: not with a trusted server."""
         return not self.central
 
@@ -180,7 +180,7 @@ class SamplingAggregation(Deployed, Sampled):
         return SampleAndThreshold(rate, self.threshold - self.max_colluding_users)
 
     @property
-    def sharing_rate(self) -> float:
+    def _sharing_rate(self) -> float:
         """The probability that a user shares its item."""
         return self._rate
 
@@ -201,16 +201,16 @@ class SamplingAggregation(Deployed, Sampled):
         return [parties, server, users]
 
     @property
-    def contributors(self) -> int:
+    def _contributors(self) -> int:
         """How many parties add a full set of dummies."""
         if not self.dummies:
             return 0
         return 1 if self.central else self._contributing_parties
 
-    def estimation(self, sums: Integers, received: int) -> Estimation:
+    def _estimate_sums(self, sums: Integers, received: int) -> Estimation:
         """Estimate frequencies, with their law, from published sums."""
         if self.threshold is None:
-            return super().estimation(sums, received)
+            return super()._estimate_sums(sums, received)
         frequencies = sums / (received * self._rate)
         # As if a count had been published whatever it was.
         variances = frequencies * (1.0 - self._rate) / (received * self._rate)

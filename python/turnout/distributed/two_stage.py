@@ -135,7 +135,7 @@ class TwoStageSampling(Sampled):
         self._find_rate(self._accounting(0.5))
 
     def _check_committees(self) -> None:
-        colluding, least = self.max_colluding_users, self.least_elected
+        colluding, least = self.max_colluding_users, self._least_elected
         if self.elected is not None and self.collusion_bound is not None:
             raise InvalidValueError(
                 "elected and collusion_bound must not both be given: elected is how many, "
@@ -147,9 +147,9 @@ class TwoStageSampling(Sampled):
                 f"above it: all {least} elected for an item might collude and see its "
                 "reports"
             )
-        if least < self.contributors:
+        if least < self._contributors:
             raise InvalidValueError(
-                f"elected must be at least {self.contributors}, the elected users that add "
+                f"elected must be at least {self._contributors}, the elected users that add "
                 f"dummies, got {self.elected}"
             )
         if least > self.users - self.max_missing_users:
@@ -160,12 +160,12 @@ class TwoStageSampling(Sampled):
             )
 
     @property
-    def least_elected(self) -> int:
+    def _least_elected(self) -> int:
         """How many users are elected for an item at least."""
         if self.elected is not None:
             return self.elected
         bound = 0 if self.collusion_bound is None else self.collusion_bound + 1
-        return max(bound, self.contributors, _FEWEST_ELECTED)
+        return max(bound, self._contributors, _FEWEST_ELECTED)
 
     def _accounting(self, rate: float) -> Mechanism:
         return TwoStageCountSampling(
@@ -188,10 +188,10 @@ class TwoStageSampling(Sampled):
             sentences = [telling_sentence(self.max_colluding_users)]
         if self.dummies:
             sentences.append(
-                f"at least {self.honest_aggregators} of the {self.contributors} users that add "
+                f"at least {self.honest_aggregators} of the {self._contributors} users that add "
                 "dummies to an item keep the coins of these to themselves"
                 if self.honest_aggregators > 1
-                else f"at least one of the {self.contributors} users that add dummies to an item "
+                else f"at least one of the {self._contributors} users that add dummies to an item "
                 "keeps the coins of these to itself"
             )
         return sentences
@@ -256,10 +256,10 @@ class TwoStageSampling(Sampled):
 
     def committee_size(self, reporters: int) -> int:
         """How many users are elected for an item that so many report."""
-        return self.elected if self.elected is not None else max(reporters, self.least_elected)
+        return self.elected if self.elected is not None else max(reporters, self._least_elected)
 
     @property
-    def contributors(self) -> int:
+    def _contributors(self) -> int:
         """How many elected users of each item add a full set of dummies."""
         if not self.dummies:
             return 0
@@ -288,7 +288,7 @@ class TwoStageSampling(Sampled):
             "server": Costs(additions=(alpha * n - 1) * size),
         }
 
-    def draw_sets(
+    def _draw_sets(
         self, codes: npt.NDArray[np.uint32], seed: int | None = None
     ) -> tuple[Bytes, npt.NDArray[np.uint32]]:
         """Draw the coins and sets of some users.
@@ -316,7 +316,7 @@ class TwoStageSampling(Sampled):
                 f"users and reported must be at most {_MOST_SET_ENTRIES} together, got {n} and "
                 f"{self.reported}"
             )
-        coins, sets = self.draw_sets(codes, step_seed(seed, "sets"))
+        coins, sets = self._draw_sets(codes, step_seed(seed, "sets"))
         reporters = np.bincount(sets.ravel(), minlength=size)
         sizes = [min(self.committee_size(count), n) for count in reporters.tolist()]
         shares = sum(int(one) * two for one, two in zip(reporters, sizes, strict=True))
@@ -330,11 +330,11 @@ class TwoStageSampling(Sampled):
             codes, coins, sets, offsets, np.concatenate(chosen).astype(np.uint32), field.modulus,
             step_seed(seed, "shares"),
         )  # fmt: skip
-        elected_sums = sums.astype(field.dtype)
+        elected_sums = sums.astype(field._dtype)
         for index, own in self._contributions(seed):
             places = offsets[:-1].astype(np.int64) + index
             elected_sums[places] = field.add(elected_sums[places], own)
-        total = np.zeros(size, field.dtype)
+        total = np.zeros(size, field._dtype)
         starts = offsets.astype(np.int64)
         for item in range(size):
             part = elected_sums[starts[item] : starts[item + 1]]
@@ -380,8 +380,8 @@ class TwoStageSampling(Sampled):
             counts = (reported @ member).astype(np.int64)
             own = place[start : start + step]
             counts[np.flatnonzero(own >= 0), own[own >= 0]] = 0  # what a user keeps for itself
-            users.count_bundles(counts[counts > 0], field.bits)
-        users.count_bundles(member.sum(axis=0).astype(np.int64), field.bits)
+            users._count_bundles(counts[counts > 0], field.bits)
+        users._count_bundles(member.sum(axis=0).astype(np.int64), field.bits)
 
 
 def checked_gamma(gamma: object) -> float:

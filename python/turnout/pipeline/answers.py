@@ -96,12 +96,12 @@ class Answers(AskedColumns):
         return tuple(dict.fromkeys([*self.asked, *(name for name in others if name is not None)]))
 
     @property
-    def drops(self) -> bool:
+    def _drops(self) -> bool:
         """Whether somebody can be left out because an answer or a group is missing."""
-        rules = (*self.rules.values(), *map(self._group_rule, self.group_by))
+        rules = (*self._rules.values(), *map(self._group_rule, self.group_by))
         return "drop" in rules
 
-    def in_context(self, context: str) -> Answers:
+    def _in_context(self, context: str) -> Answers:
         """Name the collection that pseudonyms are for, unless it has been named.
 
         Parameters
@@ -113,24 +113,24 @@ class Answers(AskedColumns):
             return self
         return self._changed(pseudonym_context=context)
 
-    def with_digests(self, digests: Mapping[int, bytes]) -> Answers:
+    def _with_digests(self, digests: Mapping[int, bytes]) -> Answers:
         """Hold on to what the rows are: a block that is read again and differs is refused.
 
         Parameters
         ----------
         digests
-            For each block what :meth:`digests` gave.
+            For each block what :meth:`_read_digests` gave.
         """
         return self._changed(_digests=digests)
 
-    def digests(self) -> dict[int, bytes]:
+    def _read_digests(self) -> dict[int, bytes]:
         """Read the rows once and digest those of each block."""
         return {
             block.index: digested(block.read().select(self.columns))
             for block in self.source.blocks(self.columns, categories=self._categories({}))
         }
 
-    def with_key(self, key: PseudonymKey | None) -> Answers:
+    def _with_key(self, key: PseudonymKey | None) -> Answers:
         """Give another key for pseudonyms, or take it away."""
         return self if key is self.pseudonym_key else self._changed(pseudonym_key=key)
 
@@ -144,7 +144,7 @@ class Answers(AskedColumns):
         """Describe what is read in terms of JSON: names and choices, no data and no secret."""
         stated = self.missing if isinstance(self.missing, Mapping) else {}
         of_groups = {name: stated[name] for name in self.group_by if name in stated}
-        rules = {name: _plain(rule) for name, rule in {**self.rules, **of_groups}.items()}
+        rules = {name: _plain(rule) for name, rule in {**self._rules, **of_groups}.items()}
         key = self.pseudonym_key
         return {
             "source": self.source.name,
@@ -175,7 +175,7 @@ class Answers(AskedColumns):
 
     # Persons ----------------------------------------------------------------------------------
 
-    def persons(self, *, progress: bool = False) -> Persons | None:
+    def _persons(self, *, progress: bool = False) -> Persons | None:
         """Read the identifiers, once, and find which rows do not count.
 
         Parameters
@@ -208,7 +208,7 @@ class Answers(AskedColumns):
 
     # Groups -----------------------------------------------------------------------------------
 
-    def check_groups(self) -> None:
+    def _check_groups(self) -> None:
         """Read the columns of groups that can hold what is no group, and refuse it.
 
         Before a job begins: a job that has parts cannot go on with other rows. A source that can
@@ -279,8 +279,8 @@ class Answers(AskedColumns):
         return frozenset((*self.asked, *self.group_by)) - others
 
     def _blocks(self, skip: Container[int], domain: Asked | None) -> Iterator[Block]:
-        persons = self.persons()
-        categories = self._categories({} if domain is None else self.parts(domain))
+        persons = self._persons()
+        categories = self._categories({} if domain is None else self._parts(domain))
         if self.id_column is None or self.duplicates is None:
             yield from self.source.blocks(self.columns, skip=skip, categories=categories)
             return
@@ -296,7 +296,7 @@ class Answers(AskedColumns):
                 self._check_rows(block, [self.id_column], persons.checks)
             yield replace(block, left_out=persons.in_block(block.start, block.rows))
 
-    def rows_of(self, block: Block) -> Rows:
+    def _rows_of(self, block: Block) -> Rows:
         """Read a block without the rows of persons of whom another row counts.
 
         Raises
@@ -343,7 +343,7 @@ class Answers(AskedColumns):
         CorruptDataError
             If the block cannot be read.
         """
-        rows = self.rows_of(block)
+        rows = self._rows_of(block)
         found = [
             encoding.encoded(rows.table.column(name), rows)
             for name, encoding in zip(self.asked, self._encodings(domain), strict=True)
@@ -382,7 +382,7 @@ class Answers(AskedColumns):
         """Find out once how the values of each column become what is randomized."""
         known = self._found.encodings
         if known is None or known[0] is not domain:
-            known = domain, self.encodings(domain)
+            known = domain, self._each_encoding(domain)
             self._found.encodings = known
         return known[1]
 
@@ -394,7 +394,7 @@ class Answers(AskedColumns):
         stated = self.missing if isinstance(self.missing, Mapping) else {}
         if column in stated:
             return stated[column]  # type: ignore[no-any-return]
-        return "drop" if "drop" in (*self.rules.values(), stated.get(None)) else None
+        return "drop" if "drop" in (*self._rules.values(), stated.get(None)) else None
 
     def _groups(self, rows: Rows, columns: Sequence[str] | None = None) -> GroupIndex | None:
         if not self.group_by:
@@ -449,7 +449,7 @@ class Answers(AskedColumns):
         return self.pseudonym_key.pseudonyms(
             rows.table.column(self.id_column),
             self.pseudonym_context,
-            name=self.name_of(self.id_column),
+            name=self._name_of(self.id_column),
             rows=rows.numbers,
             first_row=rows.first,
         )
@@ -457,7 +457,7 @@ class Answers(AskedColumns):
     def _probabilities(self, rows: Rows) -> Floats | None:
         if self.probability_column is None:
             return None
-        name = self.name_of(self.probability_column)
+        name = self._name_of(self.probability_column)
         column = rows.table.column(self.probability_column)
         values = read_numbers(column, rows, missing_texts(), name)
         wrong = ~((values >= Personalized.minimum) & (values <= 1.0))

@@ -46,51 +46,51 @@ class AskedColumns:
         """What messages call the answers."""
         if self.joint:
             return f"{self.source.name}: columns {_arguments.listed(self.asked)}"
-        return self.name_of(self.column)
+        return self._name_of(self.column)
 
     @property
     def rows(self) -> int | None:
         """The number of rows, where it is known without reading them, or None."""
         return self.source.rows
 
-    def name_of(self, column: str) -> str:
+    def _name_of(self, column: str) -> str:
         """Say what messages call a column."""
         return f"{self.source.name}: column {column!r}"
 
-    def rule(self, column: str) -> Hashable:
+    def _rule(self, column: str) -> Hashable:
         """Say what a missing answer in a column is."""
         if isinstance(self.missing, Mapping):
             return self.missing.get(column, self.missing.get(None))  # type: ignore[no-any-return]
         return self.missing  # type: ignore[no-any-return]
 
     @property
-    def rules(self) -> dict[str, Hashable]:
+    def _rules(self) -> dict[str, Hashable]:
         """What a missing answer is in each column of answers."""
-        return {column: self.rule(column) for column in self.asked}
+        return {column: self._rule(column) for column in self.asked}
 
-    def with_rule(self: Self, column: str, rule: Hashable) -> Self:
+    def _with_rule(self: Self, column: str, rule: Hashable) -> Self:
         """Say of one column what a missing answer is."""
         if isinstance(self.missing, Mapping):
             return replace(self, missing={**self.missing, column: rule})
         return replace(self, missing={None: self.missing, column: rule} if self.joint else rule)
 
-    def matched_by_text(self: Self, column: str) -> Self:
+    def _matched_by_text(self: Self, column: str) -> Self:
         """Match the values of a column with labels by their texts."""
         return replace(self, texts_of=self.texts_of | {column})
 
-    def type_of(self, column: str) -> Any:
+    def _type_of(self, column: str) -> Any:
         """Give the Arrow type of a column's values."""
         kind = self.source.schema.field(column).type
         return kind.value_type if require("pyarrow", "cli").types.is_dictionary(kind) else kind
 
-    def holds_integers(self, column: str) -> bool:
+    def _holds_integers(self, column: str) -> bool:
         """Say whether a column has a type of integers; of text it is not known."""
         types = require("pyarrow", "cli").types
-        return not self.source.texts and bool(types.is_integer(self.type_of(column)))
+        return not self.source.texts and bool(types.is_integer(self._type_of(column)))
 
     # Codes --------------------------------------------------------------------------------------
 
-    def parts(self, domain: Asked) -> Mapping[str, Domain | Bounds]:
+    def _parts(self, domain: Asked) -> Mapping[str, Domain | Bounds]:
         """Say what is asked for in each column.
 
         Raises
@@ -118,7 +118,7 @@ class AskedColumns:
         assert isinstance(domain, (Domain, Bounds))
         return {self.column: domain}
 
-    def encodings(self, domain: Asked) -> list[Labels | Numbers]:
+    def _each_encoding(self, domain: Asked) -> list[Labels | Numbers]:
         """Find out how the values of each column become what is randomized.
 
         Raises
@@ -126,13 +126,13 @@ class AskedColumns:
         InvalidValueError, InvalidTypeError
             If what is missing is to be what nobody can answer.
         """
-        return [self._encoding(column, part) for column, part in self.parts(domain).items()]
+        return [self._encoding(column, part) for column, part in self._parts(domain).items()]
 
     def _encoding(self, column: str, domain: Domain | Bounds) -> Labels | Numbers:
         told: dict[str, Any] = {
-            "missing": self.rule(column),
+            "missing": self._rule(column),
             "missing_values": self.missing_values,
-            "name": self.name_of(column),
+            "name": self._name_of(column),
         }
         if isinstance(domain, Bounds):
             return Numbers(domain, **told)
@@ -179,7 +179,7 @@ class AskedColumns:
         >>> scan(pa.table({"answer": [3, 1, 3]}), "answer").domain().labels
         (1, 3)
         """
-        return self.settled(self._one("domain"))[1]
+        return self._settled(self._one("domain"))[1]
 
     def domains(self) -> dict[str, Domain]:
         """Make a domain of each column as :meth:`domain` does, for a plan of several questions.
@@ -206,9 +206,9 @@ class AskedColumns:
         >>> tn.JointTable(1.0, both.domains()).collect(both).nodes
         3
         """
-        return {column: self.settled(column)[1] for column in self.asked}
+        return {column: self._settled(column)[1] for column in self.asked}
 
-    def settled(
+    def _settled(
         self: Self, column: str, *, written: bool = False, progress: bool = False
     ) -> tuple[Self, Domain, FoundAnswers]:
         """Make a domain of the answers in a column, and read what is missing in its terms.
@@ -232,7 +232,7 @@ class AskedColumns:
         InvalidValueError
             As :meth:`domain`.
         """
-        settled, label, name = self, self.rule(column), self.name_of(column)
+        settled, label, name = self, self._rule(column), self._name_of(column)
         found = self._looked_at(column, progress=progress)
         values, gaps = sorted(found.values), found.gaps.total > 0
         if label is not None and label != "drop":
@@ -242,7 +242,7 @@ class AskedColumns:
                     # One column has one type: integers beside "unknown" all become text.
                     values, settled = (
                         [label_text(each) for each in values],
-                        settled.matched_by_text(column),
+                        settled._matched_by_text(column),
                     )
                 else:
                     label = parsed
@@ -255,7 +255,7 @@ class AskedColumns:
                     )
                 values.append(label)
             # What nobody answers and nothing stands for is no label.
-            settled = settled.with_rule(column, label if label in values else None)
+            settled = settled._with_rule(column, label if label in values else None)
         if len(values) < 2:
             # A column with one answer says nothing; a wrong separator or column is more likely.
             held = f"the one answer {values[0]!r}" if values else "no answer"
@@ -282,11 +282,11 @@ class AskedColumns:
         found = find_answers(
             self.source,
             column,
-            self.name_of(column),
+            self._name_of(column),
             missing_values=self.missing_values,
             trim=self.trim,
             progress=progress,
         )
-        if found.gaps.total and self.rule(column) is None:
+        if found.gaps.total and self._rule(column) is None:
             raise found.refuse_gaps()
         return found

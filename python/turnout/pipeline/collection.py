@@ -82,8 +82,8 @@ def run_collection(
     """Do what :func:`collect` does, wherever the work is done."""
     plan = plan_of(answers, oracle, participation)
     secrets = Secrets.of(JobNoise.made(seed), answers.pseudonym_key)
-    answers.persons(progress=executor.progress)
-    collecting = _Collecting(answers.with_key(None), plan)
+    answers._persons(progress=executor.progress)
+    collecting = _Collecting(answers._with_key(None), plan)
     stretches = in_parts(answers.blocks(plan.domain), executor.stretch)
     parts = (Part(number, list(blocks)) for number, blocks in stretches)
     with (

@@ -136,13 +136,13 @@ class Labels:
         name: str,
     ) -> None:
         self.domain, self.texts, self.trim, self.name = domain, texts, trim, name
-        listed = domain.listed
+        listed = domain._listed
         self.missing_values = missing_texts(listed, missing_values)
         self._by_text = _by_text(listed) if texts and listed else None
         # Among numbers "nan" is no number: a missing one.
         self._nan = texts and all(
             isinstance(label, (int, float)) and not isinstance(label, bool)
-            for label in listed or [domain.written("0")]
+            for label in listed or [domain.parse("0")]
         )
         #: The code of missing values, "drop" if they are dropped, None if they are refused.
         self.missing = self._code_of_missing(missing)
@@ -171,7 +171,7 @@ class Labels:
     def _find_text(self, text: str) -> int:
         if self._by_text is not None:
             return self._by_text.get(text, UNKNOWN)
-        return self._find(self.domain.written(text))
+        return self._find(self.domain.parse(text))
 
     def code(self, value: Any) -> int:
         """Give the code of one value: MISSING or UNKNOWN if it has none."""
@@ -212,7 +212,7 @@ class Labels:
             If a value is missing and nothing says what that means.
         """
         types = require("pyarrow", "cli").types
-        direct = self.domain.are_codes and not self.texts
+        direct = self.domain._are_codes and not self.texts
         if direct and (types.is_integer(column.type) or types.is_floating(column.type)):
             codes, missing = self._numbers(column, rows)
         else:
@@ -271,7 +271,7 @@ class Labels:
         start, gaps = 0, False
         previous: list[Any] = []
         table = np.empty(0, np.int64)
-        dtype = np.dtype(np.int64) if self.domain.are_codes else self.domain.code_dtype
+        dtype = np.dtype(np.int64) if self.domain._are_codes else self.domain.code_dtype
         for distinct, index in factors(column, self.name):
             if distinct is not previous:
                 table = np.fromiter(map(self.code, distinct), np.int64, len(distinct))
@@ -290,7 +290,7 @@ class Labels:
         if wrong:
             found = np.concatenate(wrong)
             raise UnknownLabelError(
-                f"{self.name}: {found.size:,} values are not among {self.domain.words}"
+                f"{self.name}: {found.size:,} values are not among {self.domain._words}"
                 f"{_columns.offenders(unknown, f' ({rows.text(found)})')}{self._hint(unknown)}"
             )
         codes = [(np.maximum(table, 0).astype(dtype), index) for table, index in tables]
@@ -307,7 +307,7 @@ class Labels:
             return (
                 "; a label with a comma in it is one for --labels-file, which takes a label a line"
             )
-        listed = [each for each in self.domain.listed or () if isinstance(each, str)]
+        listed = [each for each in self.domain._listed or () if isinstance(each, str)]
         if {text.casefold() for text in texts} & {label.casefold() for label in listed}:
             return "; some differ from a label only by case"
         return ""

@@ -94,7 +94,7 @@ class Job:
         """Whether a part is there, or was there and may have been seen."""
         return begun_path(self.folder).exists() or any(self.folder.glob("part-*"))
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Write the state of a new job to its folder, which has none.
 
         Raises
@@ -148,7 +148,7 @@ class Job:
         except ValueError as error:
             raise CorruptDataError(f"{path}: not the state of a job: {error}") from error
 
-    def check_same(self, plan: Plan, answers: Mapping[str, Any]) -> None:
+    def _check_same(self, plan: Plan, answers: Mapping[str, Any]) -> None:
         """Refuse to go on with another plan or with other answers.
 
         Raises
@@ -186,7 +186,7 @@ class Job:
                 "answers"
             )
 
-    def finished(self, parts: int, totals: Totals) -> Job:
+    def _finished(self, parts: int, totals: Totals) -> Job:
         """Write that all parts are there, erase the secret and digests of data, and tidy up."""
         self._tidy()
         answers = _without_data(self.answers)
@@ -200,7 +200,7 @@ class Job:
         return done
 
     @contextlib.contextmanager
-    def at_work(self) -> Iterator[None]:
+    def _at_work(self) -> Iterator[None]:
         """Work on the job; an exception of any kind withdraws it if no part has ever appeared.
 
         While somebody else works on it, it stays: the last one withdraws it.
@@ -230,13 +230,13 @@ class Job:
 
     def _withdraw_quietly(self) -> None:
         try:
-            if self.withdraw():
+            if self._withdraw():
                 _LOGGER.info("job %s: ended before its first part, and withdrawn", self.name)
         except OSError as error:
             _LOGGER.warning("job %s: its secret could not be erased: %s", self.name, error)
 
-    def withdraw(self) -> bool:
-        """Undo :meth:`begin` of a job no part of which ever appeared, and erase the secret.
+    def _withdraw(self) -> bool:
+        """Undo :meth:`_begin` of a job no part of which ever appeared, and erase the secret.
 
         Returns
         -------

@@ -68,7 +68,7 @@ class Secrets:
         """Give answers their key back."""
         if self.pseudonym_secret is None:
             return answers
-        return answers.with_key(PseudonymKey(self.pseudonym_secret))
+        return answers._with_key(PseudonymKey(self.pseudonym_secret))
 
 
 def randomize(
@@ -169,9 +169,9 @@ def run_job(
     )
     if task is None:
         return open_reports(job.folder)
-    with job.at_work():
+    with job._at_work():
         parts, total = _made(executor, job, task, answers)
-        job.finished(parts, total)
+        job._finished(parts, total)
     _LOGGER.info("job %s: complete, %d parts", job.name, parts)
     return open_reports(job.folder)
 
@@ -182,9 +182,9 @@ def _made(executor: Executor, job: Job, task: PartTask, answers: Answers) -> tup
     assert job.noise is not None
     hidden = Secrets.of(job.noise, answers.pseudonym_key)
     # Other machines have other working folders.
-    writing = _Writing(answers.with_key(None), replace(task, folder=job.folder.absolute()))
+    writing = _Writing(answers._with_key(None), replace(task, folder=job.folder.absolute()))
     parts, total = 0, Totals()
-    answers.persons(progress=executor.progress)
+    answers._persons(progress=executor.progress)
     work = executor.results(writing, _parts(answers, task), hidden)
     with contextlib.closing(work) as each:
         number = number_of_parts(answers, PART_BLOCKS)
@@ -296,7 +296,7 @@ def randomize_to_file(
     """
     plan, answers = _settled(answers, oracle, participation)
     noise = JobNoise.made(seed)
-    answers.persons(progress=progress)
+    answers._persons(progress=progress)
     encoded = _encoded(answers, plan)
     blocks = track(encoded, "randomizing", progress, answers.source.number_of_blocks)
     if file_format(path) == "arrow":
@@ -348,10 +348,10 @@ def open_job(
     described = {**answers.describe(), "part_blocks": PART_BLOCKS}
     job = Job.read(folder)
     if job is None:
-        answers.check_groups()
+        answers._check_groups()
         content, answers = content_of(answers, noise)
         job = Job(folder, secrets.token_hex(16), plan, described, noise, content)
-        job.begin()
+        job._begin()
     elif not resume:
         state = "is complete" if job.complete else "is unfinished: resume goes on with it"
         empty = not (job.complete or job.begun)
@@ -362,7 +362,7 @@ def open_job(
             "other answers go to another folder"
         )
     else:
-        job.check_same(plan, described)
+        job._check_same(plan, described)
         if job.noise is not None:
             content, answers = content_of(answers, job.noise)
             if content is None or content != job.content:
@@ -390,7 +390,7 @@ def _settled(
                 "give it another name"
             )
     # Of pseudonyms: two questions may have one plan.
-    return plan, answers.in_context(f"{plan.fingerprint}/{'/'.join(answers.asked)}")
+    return plan, answers._in_context(f"{plan.fingerprint}/{'/'.join(answers.asked)}")
 
 
 def _task(answers: Answers, plan: Plan, folder: Path, name: str) -> PartTask:
@@ -412,10 +412,10 @@ def content_of(answers: Answers, noise: JobNoise) -> tuple[str | None, Answers]:
     if content is not None:
         digest.update(content)
         return digest.hexdigest(), answers
-    found = answers.digests()
+    found = answers._read_digests()
     for index, rows in found.items():
         digest.update(index.to_bytes(8, "little") + rows)
-    return digest.hexdigest(), answers.with_digests(found)
+    return digest.hexdigest(), answers._with_digests(found)
 
 
 def blocks_there(task: PartTask, most: int | None) -> frozenset[int]:

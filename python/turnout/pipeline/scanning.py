@@ -162,7 +162,7 @@ def scan(
     for name in names if isinstance(missing, Mapping) else ():
         if rules.get(name) not in (None, "drop"):
             stored = source.schema.field(name).type
-            answers = answers.with_rule(name, group_label(name, stored, rules[name]))
+            answers = answers._with_rule(name, group_label(name, stored, rules[name]))
     return answers
 
 

@@ -76,7 +76,7 @@ def split(
             writers: list[Any] = []
             names = [name for name in answers.columns if name != answers.id_column]
             for block in answers.blocks():
-                table = answers.rows_of(block).table.select(names)
+                table = answers._rows_of(block).table.select(names)
                 if not writers:
                     schema = _plain_schema(pa, table.schema)
                     writers = [

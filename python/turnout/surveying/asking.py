@@ -244,7 +244,7 @@ def survey(
         elif name in given_labels:
             domain = domain_of("labels", given_labels[name])
         else:
-            answers, domain, found = answers.settled(name)
+            answers, domain, found = answers._settled(name)
         questions[name] = question_of(answers, name, domain, probabilities, found)
     if joint:
         questions = together_of(questions)

@@ -200,7 +200,7 @@ def question_of(
         return SharesOf(domain=domain, labels_of_data=True, cautions=cautions)
     if not quantiles:
         return MeanOf(domain=domain)
-    grid = Grid.of(domain, integers=answers.holds_integers(name))
+    grid = Grid.of(domain, integers=answers._holds_integers(name))
     return SpreadOf(domain=domain, grid=grid, probabilities=quantiles)
 
 

@@ -103,7 +103,7 @@ def statement_of_left_out(answers: Answers, nodes: int, left_out: LeftOut) -> It
             f"{nodes + left_out.total:,} rows were read. Left out: {left_out}. What follows is "
             f"about the other {nodes:,}."
         )
-    elif answers.drops:
+    elif answers._drops:
         yield f"{nodes:,} rows were read, and none is left out."
 
 

@@ -62,7 +62,7 @@ def test_a_value_has_the_code_of_its_prefix_by_every_way(
     codes = domain.encode(known)
     assert codes.dtype == domain.code_dtype
     assert [domain.find(value) for value in known.tolist()] == codes.tolist()
-    assert [domain.find(domain.written(str(value))) for value in known.tolist()] == codes.tolist()
+    assert [domain.find(domain.parse(str(value))) for value in known.tolist()] == codes.tolist()
     texts = ["".join(map(str, row)) for row in np.unpackbits(values.encode(known), axis=1)]
     expected = [
         prefixes.index(text[:bits]) if text[:bits] in prefixes else domain.size - 1

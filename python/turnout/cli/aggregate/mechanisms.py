@@ -154,7 +154,7 @@ def parameters(mechanism: distributed.AggregationMechanism) -> dict[str, Any]:
         found["noise_variance"] = mechanism.law().variance
     elif isinstance(mechanism, (distributed.SamplingAggregation, distributed.TwoStageSampling)):
         found["rate"] = mechanism.rate
-        found["dummies_an_item"] = mechanism.contributors * mechanism.dummies
+        found["dummies_an_item"] = mechanism._contributors * mechanism.dummies
     if isinstance(mechanism, distributed.TwoStageSampling):
         found["own_probability"] = mechanism.own_probability
         found["sampling_probability"] = mechanism.sampling_probability
@@ -171,7 +171,7 @@ def rows(mechanism: distributed.AggregationMechanism) -> list[tuple[str, str]]:
     elif isinstance(mechanism, (distributed.SamplingAggregation, distributed.TwoStageSampling)):
         assert mechanism.rate is not None
         found.append(("rate", f"{down(mechanism.rate)} of the people take part, unseen"))
-        if mechanism.contributors:
+        if mechanism._contributors:
             found.append(("dummies", _dummies(mechanism)))
     threshold = getattr(mechanism, "threshold", None)
     if threshold is not None:
@@ -199,11 +199,13 @@ def _title(mechanism: distributed.AggregationMechanism) -> str:
 
 def _dummies(mechanism: distributed.SamplingAggregation | distributed.TwoStageSampling) -> str:
     each = f"{mechanism.dummies:,} on every item"
-    count = mechanism.contributors
+    count = mechanism._contributors
     if isinstance(mechanism, distributed.TwoStageSampling):
         who = "the first user" if count == 1 else f"each of the first {count} users"
         return f"{each}, by {who} elected for it"
-    return f"{each}, by each of {count} {'users' if mechanism.users_are_parties else 'aggregators'}"
+    return (
+        f"{each}, by each of {count} {'users' if mechanism._users_are_parties else 'aggregators'}"
+    )
 
 
 def _first_server(mechanism: distributed.TwoStageSampling) -> str:

@@ -347,7 +347,7 @@ def _text_in(answers: Answers, column: str) -> Value | None:
     """Find a value that is no number."""
     known = missing_texts(more=answers.missing_values)
     for block in answers.source.blocks([column], categories=frozenset([column])):
-        for values, index in factors(block.read().column(column), answers.name_of(column)):
+        for values, index in factors(block.read().column(column), answers._name_of(column)):
             for value in (values[place] for place in np.unique(index).tolist()):
                 if not is_missing(value, known) and not _reads_as_number(value):
                     return value  # type: ignore[no-any-return]

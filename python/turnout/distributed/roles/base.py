@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NoReturn
 
 from turnout.distributed.aggregation import AggregationMechanism
-from turnout.distributed.messages import Kind, Message, Party, Role, in_words
+from turnout.distributed.messages import Message, MessageKind, Party, Role, in_words
 from turnout.distributed.results import Costs
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
 
@@ -65,7 +65,7 @@ class Participant(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def takes(self) -> Mapping[Kind, int]:
+    def _takes(self) -> Mapping[MessageKind, int]:
         """The kinds of messages that this party takes, and the bytes of the largest payload."""
 
     @abc.abstractmethod
@@ -111,8 +111,8 @@ class Participant(abc.ABC):
             raise ProtocolError(
                 f"{self.party} got a message of {message.sender} for {message.recipient}"
             )
-        if message.kind not in self.takes:
-            expected = " or ".join(map(in_words, self.takes)) or "none"
+        if message.kind not in self._takes:
+            expected = " or ".join(map(in_words, self._takes)) or "none"
             raise MalformedMessageError(
                 f"{self.party} takes messages of kind {expected} only, got "
                 f"{in_words(message.kind)} from {message.sender}"
@@ -140,7 +140,7 @@ class Participant(abc.ABC):
         self._failure = reason
         raise MissingPartyError(f"{self.party}: {reason}", parties)
 
-    def _send(self, kind: Kind, recipient: Party, payload: bytes) -> Message:
+    def _send(self, kind: MessageKind, recipient: Party, payload: bytes) -> Message:
         message = Message(kind, self.round_id, self.party, recipient, payload)
         self.costs.messages += 1
         self.costs.bytes += len(message)

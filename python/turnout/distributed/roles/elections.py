@@ -218,7 +218,7 @@ class Adding(Participant):
     def _total(self) -> Array:
         """Add up what was found: one sum for every item."""
         mechanism = self._mechanism
-        totals = np.zeros(mechanism.domain.size, mechanism.field.dtype)
+        totals = np.zeros(mechanism.domain.size, mechanism.field._dtype)
         for items, elements in self._found.values():
             totals[items] = mechanism.field.add(totals[items], elements)
             self.costs.additions += len(items)

@@ -14,7 +14,7 @@ from turnout._types import Integers, Truths, Unsigned
 from turnout.distributed import payloads
 from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.deployment import Deployed
-from turnout.distributed.messages import Kind, Message, Party, Role
+from turnout.distributed.messages import Message, MessageKind, Party, Role
 from turnout.distributed.roles.base import Participant, State, absent, listed
 from turnout.distributed.roles.elections import Adding, Election, largest_election
 from turnout.distributed.two_stage import TwoStageSampling
@@ -81,18 +81,20 @@ class Aggregator(Participant):
         return ()
 
     @property
-    def takes(self) -> Mapping[Kind, int]:
+    def _takes(self) -> Mapping[MessageKind, int]:
         """The kinds of messages that this party takes, and the bytes of the largest payload."""
         mechanism = self._mechanism
         roster = payloads.roster_size(mechanism.users)
         return {
-            Kind.SHARE: payloads.share_size(mechanism.field, mechanism.domain.size, self._seeded),
-            Kind.ROSTER: payloads.ROSTER_DIGEST if mechanism.users_are_parties else roster,
+            MessageKind.SHARE: payloads.share_size(
+                mechanism.field, mechanism.domain.size, self._seeded
+            ),
+            MessageKind.ROSTER: payloads.ROSTER_DIGEST if mechanism._users_are_parties else roster,
         }
 
     @property
     def _seeded(self) -> bool:
-        return self._mechanism.seeded(self.party.index)
+        return self._mechanism._seeded(self.party.index)
 
     def _forget(self) -> None:
         self._shares.clear()
@@ -100,7 +102,7 @@ class Aggregator(Participant):
         self._rosters.clear()
 
     def _accept(self, message: Message) -> list[Message]:
-        if message.kind is Kind.SHARE:
+        if message.kind is MessageKind.SHARE:
             return self._take_share(message)
         return self._take_roster(message)
 
@@ -127,7 +129,7 @@ class Aggregator(Participant):
             raise ProtocolError(f"{self.party} got a roster that claims to be its own")
         count, states = mechanism.number_of_parties, (State.COLLECTING, State.WAITING)
         other = self._sender(message, Role.AGGREGATOR, count, self._rosters, *states)
-        payloads.check_roster(message.payload, mechanism.users, mechanism.users_are_parties)
+        payloads.check_roster(message.payload, mechanism.users, mechanism._users_are_parties)
         self._rosters[other] = message.payload
         return self._finish()
 
@@ -151,12 +153,12 @@ class Aggregator(Participant):
         self._check(self._reports)
         self.state = State.WAITING
         payload = payloads.pack_roster(self._reports)
-        if mechanism.users_are_parties:
+        if mechanism._users_are_parties:
             # All users must be there: whether the rosters are the same is all that is asked.
             payload = payloads.roster_digest(self._reports)
         self._rosters[self.party.index] = payload
         others = absent(Role.AGGREGATOR, mechanism.number_of_parties, (self.party.index,))
-        sent = [self._send(Kind.ROSTER, other, payload) for other in others]
+        sent = [self._send(MessageKind.ROSTER, other, payload) for other in others]
         return sent + self._finish()
 
     def _check(self, reports: Unsigned) -> None:
@@ -169,7 +171,7 @@ class Aggregator(Participant):
         others = [index for index, roster in self._rosters.items() if roster != own]
         if not others:
             return reports
-        if self._mechanism.users_are_parties:
+        if self._mechanism._users_are_parties:
             parties = tuple(Party(Role.AGGREGATOR, index) for index in sorted(others))
             self._fail(
                 f"the round is lost: {listed(parties)} hold shares of other reports", parties
@@ -187,21 +189,21 @@ class Aggregator(Participant):
         reports = self._agreed_reports()
         present = np.flatnonzero(reports)
         size, field = mechanism.domain.size, mechanism.field
-        total = _core.ShareSum(field.core, size)
+        total = _core.ShareSum(field._core, size)
         add = total.add_seed if self._seeded else total.add_packed
         for user in present.tolist():
             add(self._shares[user])
         self.costs.draws += size * len(present) * self._seeded
         self.costs.additions += size * max(len(present) - 1, 0)
         sums = total.finish()
-        if self.party.index < mechanism.contributors:
-            sums = field.add(sums, field.reduce(mechanism.contribution()))
+        if self.party.index < mechanism._contributors:
+            sums = field.add(sums, field._reduce(mechanism._contribution()))
             self.costs.additions += size
-            self.costs += mechanism.contribution_costs(size)
+            self.costs += mechanism._contribution_costs(size)
         self._forget()
         self.state = State.DONE
         payload = payloads.pack_party_sum(reports, field, sums)
-        return [self._send(Kind.SUM, Party(Role.SERVER), payload)]
+        return [self._send(MessageKind.SUM, Party(Role.SERVER), payload)]
 
 
 class ReportingServer(Participant):
@@ -240,9 +242,9 @@ class ReportingServer(Participant):
         return absent(Role.USER, self._mechanism.users, self._sets)
 
     @property
-    def takes(self) -> Mapping[Kind, int]:
+    def _takes(self) -> Mapping[MessageKind, int]:
         """The kinds of messages that this party takes, and the bytes of the largest payload."""
-        return {Kind.SET: payloads.bits_size(self._mechanism.domain.size)}
+        return {MessageKind.SET: payloads.bits_size(self._mechanism.domain.size)}
 
     def _forget(self) -> None:
         self._sets.clear()
@@ -293,8 +295,8 @@ class ReportingServer(Participant):
         for user in present.tolist():
             own = ((item, present[table[:, item]]) for item in duties.get(user, ()))
             payload = public + election.duty_part(own)
-            messages.append(self._send(Kind.ELECTION, Party(Role.USER, user), payload))
-        messages.append(self._send(Kind.ELECTION, Party(Role.SERVER), public))
+            messages.append(self._send(MessageKind.ELECTION, Party(Role.USER, user), payload))
+        messages.append(self._send(MessageKind.ELECTION, Party(Role.SERVER), public))
         self._forget()
         self.state = State.DONE
         return messages
@@ -331,19 +333,19 @@ class AggregatingServer(Adding):
             self._expected = {index: [] for index in range(mechanism.number_of_parties)}
 
     @property
-    def takes(self) -> Mapping[Kind, int]:
+    def _takes(self) -> Mapping[MessageKind, int]:
         """The kinds of messages that this party takes, and the bytes of the largest payload."""
         mechanism = self._mechanism
         size = mechanism.domain.size
         if isinstance(mechanism, TwoStageSampling):
             return {
-                Kind.SUM: payloads.item_shares_size(mechanism.field, size),
-                Kind.ELECTION: largest_election(mechanism, with_duties=False),
+                MessageKind.SUM: payloads.item_shares_size(mechanism.field, size),
+                MessageKind.ELECTION: largest_election(mechanism, with_duties=False),
             }
-        return {Kind.SUM: payloads.party_sum_size(mechanism.field, size)}
+        return {MessageKind.SUM: payloads.party_sum_size(mechanism.field, size)}
 
     def _accept(self, message: Message) -> list[Message]:
-        if message.kind is Kind.ELECTION:
+        if message.kind is MessageKind.ELECTION:
             election = self._read_election(message, None)
             self._await(election, election.duties_of_all())
         elif isinstance(self._mechanism, Deployed):

@@ -11,7 +11,7 @@ from turnout._types import Integers
 from turnout.distributed import payloads
 from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.deployment import Deployed
-from turnout.distributed.messages import Kind, Message, Party, Role
+from turnout.distributed.messages import Message, MessageKind, Party, Role
 from turnout.distributed.roles.base import State
 from turnout.distributed.roles.elections import Adding, Election, largest_election
 from turnout.distributed.two_stage import TwoStageSampling
@@ -52,14 +52,14 @@ class User(Adding):
         self._bits: Integers = np.empty(0, np.int64)
 
     @property
-    def takes(self) -> Mapping[Kind, int]:
+    def _takes(self) -> Mapping[MessageKind, int]:
         """The kinds of messages that this party takes, and the bytes of the largest payload."""
         mechanism = self._mechanism
         if not isinstance(mechanism, TwoStageSampling):
             return {}
         return {
-            Kind.ELECTION: largest_election(mechanism, with_duties=True),
-            Kind.ITEM_SHARES: payloads.item_shares_size(mechanism.field, mechanism.reported),
+            MessageKind.ELECTION: largest_election(mechanism, with_duties=True),
+            MessageKind.ITEM_SHARES: payloads.item_shares_size(mechanism.field, mechanism.reported),
         }
 
     def _forget(self) -> None:
@@ -102,9 +102,9 @@ class User(Adding):
 
     def _share(self, mechanism: Deployed, code: int) -> list[Message]:
         field, parties = mechanism.field, mechanism.number_of_parties
-        vector = mechanism.user_vector(code)
-        self.costs += mechanism.vector_costs()
-        elements, report = field.reduce(vector), payloads.new_report()
+        vector = mechanism._user_vector(code)
+        self.costs += mechanism._vector_costs()
+        elements, report = field._reduce(vector), payloads.new_report()
         if mechanism.compressed:
             seeds, packed = field.share_compressed(elements, parties)
             shares = [*seeds, packed]
@@ -115,9 +115,9 @@ class User(Adding):
         self.state = State.DONE
         return [
             self._send(
-                Kind.SHARE,
+                MessageKind.SHARE,
                 Party(Role.AGGREGATOR, index),
-                payloads.pack_share(report, share, mechanism.seeded(index)),
+                payloads.pack_share(report, share, mechanism._seeded(index)),
             )
             for index, share in enumerate(shares)
         ]
@@ -125,7 +125,7 @@ class User(Adding):
     # Two-stage sampling.
 
     def _report_set(self, mechanism: TwoStageSampling, code: int) -> list[Message]:
-        coins, sets = mechanism.draw_sets(np.array([code], np.uint32))
+        coins, sets = mechanism._draw_sets(np.array([code], np.uint32))
         self.costs.coins += 1
         self.costs.sets += 1
         self._set = sets[0].astype(np.int64)
@@ -134,10 +134,10 @@ class User(Adding):
         chosen[self._set] = True
         self.state = State.WAITING
         payload = payloads.pack_bits(chosen)
-        return [self._send(Kind.SET, Party(Role.REPORTING_SERVER), payload)]
+        return [self._send(MessageKind.SET, Party(Role.REPORTING_SERVER), payload)]
 
     def _accept(self, message: Message) -> list[Message]:
-        if message.kind is Kind.ELECTION:
+        if message.kind is MessageKind.ELECTION:
             return self._take_election(message)
         if message.sender == self.party:
             raise ProtocolError(f"{self.party} got shares that claim to be its own")
@@ -176,12 +176,12 @@ class User(Adding):
         messages = []
         for user in sorted(bundles):
             items, elements = bundles[user]
-            listed, packed = np.array(items, np.int64), field.elements(elements)
+            listed, packed = np.array(items, np.int64), field._elements(elements)
             if user == self.party.index:
                 self._found[user] = (listed, packed)
                 continue
             payload = payloads.pack_item_shares(listed, field, packed)
-            messages.append(self._send(Kind.ITEM_SHARES, Party(Role.USER, user), payload))
+            messages.append(self._send(MessageKind.ITEM_SHARES, Party(Role.USER, user), payload))
         self._bits = np.empty(0, np.int64)
         return messages
 
@@ -198,16 +198,16 @@ class User(Adding):
         sums = self._total()[duties]
         contributes = np.array(
             [
-                self.party.index in election.elected[item][: mechanism.contributors]
+                self.party.index in election.elected[item][: mechanism._contributors]
                 for item in duties.tolist()
             ]
         )
         count = int(contributes.sum())
         if count:
-            own = field.reduce(mechanism.contribution(count))
+            own = field._reduce(mechanism._contribution(count))
             sums[contributes] = field.add(sums[contributes], own)
             self.costs.additions += count
-            self.costs += mechanism.contribution_costs(count)
+            self.costs += mechanism._contribution_costs(count)
         self._forget()
         payload = payloads.pack_item_shares(duties, field, sums)
-        return [self._send(Kind.SUM, Party(Role.SERVER), payload)]
+        return [self._send(MessageKind.SUM, Party(Role.SERVER), payload)]

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from turnout import _arguments
 from turnout.distributed.messages import (
     MESSAGE_OVERHEAD,
-    Kind,
     Message,
+    MessageKind,
     Party,
     in_words,
     read_head,
@@ -142,7 +142,7 @@ class Station:
             _arguments.instance("server_tls", server_tls, ssl.SSLContext, "an ssl.SSLContext")
         self._place = (host, _arguments.integer("port", port, least=0, most=65535))
         self._admission = Admission(admits)
-        largest = max(max(role.takes.values(), default=0) for role in self._roles.values())
+        largest = max(max(role._takes.values(), default=0) for role in self._roles.values())
         self._largest = min(MESSAGE_OVERHEAD + largest + _TOLERATED, 2**32 - 1)
         self._listener = Listener(
             self._talk,
@@ -237,7 +237,7 @@ class Station:
         role = self._role(head)
         if head.round_id != role.round_id:
             raise ProtocolError(f"a message of {head.sender} is of another round")
-        most = role.takes.get(head.kind, 0)
+        most = role._takes.get(head.kind, 0)
         if length > most:
             raise MalformedMessageError(
                 f"{role.party} takes at most {most} bytes of the kind "
@@ -281,7 +281,7 @@ class Station:
         except MissingPartyError as error:
             self._fail(error)
             raise
-        if message.kind in (Kind.SHARE, Kind.SET) and role.party in self._awaited:
+        if message.kind in (MessageKind.SHARE, MessageKind.SET) and role.party in self._awaited:
             self._awaited[role.party] -= 1
         self._note(role)
         return given

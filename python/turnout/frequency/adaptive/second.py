@@ -336,7 +336,7 @@ class SecondRound(WrappedOracle):
 
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
         """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
-        self._domain.check_codes("values", answers)
+        self._domain._check_codes("values", answers)
         kept = answers[self.reporting(answers, participation, noise)]
         # How likely each of them took part would tell the answer: reports come without it.
         return self._inner.draw_reports(kept, Everyone(), derived(noise, 3))

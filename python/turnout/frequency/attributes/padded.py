@@ -130,7 +130,7 @@ class PaddedOracle(WrappedOracle):
     def _padded(self, codes: Array, noise: Noise) -> Array:
         """Make some answers uniform."""
         size = self._domain.size
-        self._domain.check_codes("values", codes)
+        self._domain._check_codes("values", codes)
         chosen = weighted_choices([_SCALE - self._real, self._real], codes.size, derived(noise, 0))
         fake = _core.uniform_integers(size, codes.size, derived(noise, 1))
         return np.where(chosen == 1, codes.astype(np.int64), fake)

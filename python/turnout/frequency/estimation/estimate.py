@@ -200,7 +200,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         Interval({0: ... to ..., 1: ... to ..., 2: ... to ...}, level=0.9, 'score', ...)
         """
         interval = self._interval(level, method, simultaneous, slice(None))
-        return replace(interval, labels=self.domain.sequence)
+        return replace(interval, labels=self.domain._sequence)
 
     def _interval(
         self, level: float, method: str, simultaneous: str | None, codes: Integers | slice
@@ -354,7 +354,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
             known = np.isfinite(interval.low) & np.isfinite(interval.high)
             low, high = (np.where(known, each, np.nan) for each in (interval.low, interval.high))
         if isinstance(codes, slice):
-            labels: Sequence[Any] = self.domain.sequence[codes]
+            labels: Sequence[Any] = self.domain._sequence[codes]
         else:
             labels = self.domain.decode(codes)
         errors = self.standard_errors[codes]

@@ -154,7 +154,7 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
             )
         z = critical_value(level, self.domain.size, None)
         low, high = normal_interval(self.frequencies, self.standard_errors, z)
-        return Interval(low, high, level, "normal", None, self.domain.sequence)
+        return Interval(low, high, level, "normal", None, self.domain._sequence)
 
     def __repr__(self) -> str:
         """Show how many reports there are and how far the maximum may be."""

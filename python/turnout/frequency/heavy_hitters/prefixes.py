@@ -137,18 +137,18 @@ class PrefixDomain(Domain):
         return found.astype(self.code_dtype)
 
     @property
-    def listed(self) -> tuple[Hashable, ...]:
+    def _listed(self) -> tuple[Hashable, ...]:
         """No labels: values are looked up by what they begin with."""
         return ()
 
     @property
-    def words(self) -> str:
+    def _words(self) -> str:
         """What messages call the values that can be given."""
         return str(self._values)
 
-    def written(self, text: str) -> Any:
-        """Give the value that a text stands for where nothing but texts is known."""
-        return self._values.written(text)
+    def parse(self, text: str) -> Any:
+        """Parse text into a label."""
+        return self._values.parse(text)
 
     def find(self, value: Any) -> int | None:
         """Find the prefix of one value, or of its text; None if it is no value of the kind.
@@ -167,7 +167,7 @@ class PrefixDomain(Domain):
                 for code, row in enumerate(self._rows)
             }
         try:
-            known = self._values.written(value) if isinstance(value, str) else value
+            known = self._values.parse(value) if isinstance(value, str) else value
             number = self._values.number(known)
         except (InvalidTypeError, InvalidValueError):
             return None

@@ -93,8 +93,8 @@ class IntegerValues:
             )
         return found
 
-    def written(self, text: str) -> Any:
-        """Read digits as a number; another text is none."""
+    def parse(self, text: str) -> Any:
+        """Parse text into a label: digits become a number, another text is kept."""
         return int(text) if _DIGITS.fullmatch(text) else text
 
     def decode(self, row: Rows) -> int:
@@ -212,8 +212,8 @@ class TextValues:
             return int.from_bytes(bytes(codes), "big")
         return int("".join(f"{code:0{size}b}" for code in codes), 2)
 
-    def written(self, text: str) -> str:
-        """Take the text."""
+    def parse(self, text: str) -> str:
+        """Parse text into a label: the text itself."""
         return text
 
     def _symbols(self, value: Any) -> list[int]:

@@ -108,11 +108,11 @@ class DirectEncoding(FrequencyOracle):
         CodeOutsideDomainError
             If there is one, with its position.
         """
-        self._domain.check_codes("codes", reports)
+        self._domain._check_codes("codes", reports)
 
     def refuse_range(self, reports: Array) -> NoReturn:
         """Refuse reports with a number that :attr:`report_dtype` does not hold."""
-        self._domain.check_codes("codes", reports)
+        self._domain._check_codes("codes", reports)
         super().refuse_range(reports)
 
     def check_support(self, support: Array, received: int) -> None:
