@@ -18,6 +18,8 @@ def test_what_json_writes_is_read_back() -> None:
     for form in (text, text.encode(), bytearray(text.encode())):
         assert parsed(form) == values
     assert [type(value) for value in parsed("[1, 1.0]")] == [int, float]
+    # As Windows writes it.
+    assert parsed("\ufeff" + text) == parsed(b"\xef\xbb\xbf" + text.encode()) == values
 
 
 @pytest.mark.parametrize(

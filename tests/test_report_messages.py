@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -412,3 +413,12 @@ def test_refused_messages_are_told_to_the_hooks() -> None:
     finally:
         stop()
     assert seen == [("messages_refused", {"messages": 2})]
+
+
+def test_a_byte_order_mark_before_the_first_message_costs_no_message(tmp_path: Path) -> None:
+    path = tmp_path / "messages.jsonl"
+    lines = [message(report=number % 3) for number in range(3)]
+    path.write_bytes(b"\xef\xbb\xbf" + b"\n".join(lines))
+    for mode, encoding in (("rb", None), ("r", "utf-8")):
+        with path.open(mode, encoding=encoding) as file:
+            assert len(HALF.gather(file, nodes=10)) == 3

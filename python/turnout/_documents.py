@@ -40,6 +40,8 @@ _FLAT: Final = frozenset((str, int, float, bool, type(None)))
 def parsed(text: str | bytes | bytearray) -> Any:
     """Read JSON as :func:`json.loads` does, with bounded numbers and depth.
 
+    A byte order mark at its beginning, which some editors write, is no part of it.
+
     Raises
     ------
     ValueError
@@ -58,7 +60,7 @@ def parsed(text: str | bytes | bytearray) -> Any:
     if not isinstance(text, str):
         text = text.decode(json.detect_encoding(text))
     try:
-        found = _DECODER.decode(text)
+        found = _DECODER.decode(text.removeprefix("\ufeff"))
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     if nested_deeper(found, MOST_DEPTH):

@@ -11,6 +11,7 @@ import random
 import struct
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
     InvalidValueError,
+    MemoryLimitError,
     PlanMismatchError,
     UnsupportedVersionError,
 )
@@ -650,3 +652,15 @@ def test_labels_that_a_file_cannot_hold_are_refused_by_name() -> None:
     oracle = tn.DirectEncoding(1.0, tn.Domain(["a", b"bytes"]))
     with pytest.raises(InvalidTypeError, match="label b'bytes' cannot be written to a file"):
         oracle.collect(["a"], seed=1).to_bytes()
+
+
+def test_more_answers_than_memory_holds_are_refused() -> None:
+    def out_of_memory(*_: Any) -> Any:
+        raise MemoryError("Unable to allocate 32.0 GiB")
+
+    plan = tn.Plan(tn.DirectEncoding(1.0, 2**32 - 1), tn.Everyone())
+    with (
+        mock.patch.object(tn.Tally, "_none", out_of_memory),
+        pytest.raises(MemoryLimitError, match=r"not enough memory for the sums of Domain.from_in"),
+    ):
+        tn.Tally.empty(plan)

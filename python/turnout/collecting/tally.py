@@ -18,7 +18,7 @@ from turnout.collecting.origin import Origin
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Counts
 from turnout.collecting.sums import DesignSums, WeightedSums
-from turnout.errors import CorruptDataError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidValueError, MemoryLimitError
 from turnout.participation import Participation
 
 if TYPE_CHECKING:
@@ -195,13 +195,24 @@ class BaseTally(ABC):
     def empty(cls: type[T], plan: Plan) -> T:
         """Make the tally of no nodes.
 
+        Raises
+        ------
+        MemoryLimitError
+            If there is not enough memory for a number for each possible answer.
+
         Examples
         --------
         >>> import turnout as tn
         >>> tn.Tally.empty(tn.Plan(tn.DirectEncoding(1.0, 3), tn.Everyone())).nodes
         0
         """
-        sums, weights = cls._none(plan)
+        try:
+            sums, weights = cls._none(plan)
+        except MemoryError as error:
+            raise MemoryLimitError(
+                f"there is not enough memory for the sums of {plan.domain!r}: a tally holds a "
+                "number for each possible answer. Ask with HeavyHitters, or of fewer answers"
+            ) from error
         design = None if weights is None else DesignSums(0, 0)
         return cls(plan, sums, 0, 0, weights=weights, design=design)
 
