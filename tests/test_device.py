@@ -105,7 +105,7 @@ def test_values_that_are_none_stop_all_and_are_not_shown(device: Device) -> None
         plan = tn.Plan(oracle, tn.Everyone())
         for value in wrong:
             with pytest.raises((InvalidTypeError, InvalidValueError)):
-                plan.report(oracle.domain.written(value))
+                plan.report(oracle.domain.parse(value))
             done = device(plan, lines=f"{answers[0]}\n{value}\n")
             assert (done.returncode, done.stdout) == (1, "")
             assert done.stderr == f"error: answer 2 is none of the {words}\n"

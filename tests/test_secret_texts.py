@@ -88,7 +88,7 @@ def job() -> tp.Job:
 
 def share() -> td.Message:
     party = td.Party(td.Role.USER)
-    return td.Message(td.Kind.SHARE, bytes(16), party, party, BYTES)
+    return td.Message(td.MessageKind.SHARE, bytes(16), party, party, BYTES)
 
 
 def undelivered() -> Undelivered:
@@ -207,7 +207,7 @@ REASONS: dict[str, tuple[type, ...]] = {
         tl.TradeOffCurve, td.RecommendationRecord, ts.PrivacyBudget,
     ),
     "who takes part in a round, and what all of them know of it": (
-        td.Party, td.Role, td.Kind, td.Round,
+        td.Party, td.Role, td.MessageKind, td.Round,
     ),
     "numbers that whoever holds the records asks for": (ts.BoostingRound, ts.LogNormalizer),
     "a base of classes that are made here": (ts.PrivateSampler,),

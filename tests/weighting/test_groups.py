@@ -54,7 +54,7 @@ def test_default_weights_are_those_of_the_variances_at_uniform_frequencies() -> 
     oracle = tn.DirectEncoding(1.0, 3)
     p, q = (Fraction(x) for x in oracle.support_probabilities)
     sampling = tn.distributed.SamplingAggregation(3, n, rate=0.5, dummies=20)
-    added = sampling.contributors * sampling.dummies
+    added = sampling._contributors * sampling.dummies
     third = Fraction(1, 3)
     r = q + (p - q) * third
     exact = [
