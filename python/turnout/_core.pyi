@@ -59,6 +59,7 @@ __all__ = [
     "random_participation_attained",
     "random_participation_grid",
     "rounded_gaussian",
+    "scan_rows",
     "select_bernoulli",
     "shuffled",
     "skellam",
@@ -278,6 +279,14 @@ def participants(nodes: int, rate: float | _Floats, seed: _Seed = None) -> _Inte
 def keyed_digests(
     offsets: _Integers, data: _Coins, key: bytes, context: bytes
 ) -> npt.NDArray[np.uint8]: ...
+def scan_rows(
+    data: npt.NDArray[np.uint8],
+    delimiter: int,
+    last: bool,
+    ends: int,
+    fields: int | None,
+    most: int | None,
+) -> tuple[int, int, int, int, int, tuple[str, int, int] | None]: ...
 def likelihood_step(
     frequencies: _Floats, support: _Counts, weights: _Floats, ratio: float
 ) -> tuple[_Floats, float]: ...

@@ -9,6 +9,7 @@
 //! * [`frequency`]: local randomizers of categorical answers under partial participation;
 //! * [`mean`]: local randomizers of numbers, likewise;
 //! * [`noise`]: integer noise whose law is exact;
+//! * [`rows`]: where the rows of delimited text end, and what no two readers take alike;
 //! * [`samplers`]: draws whose law stays in a band around a public reference;
 //! * [`sharing`]: prime fields, additive shares and two-stage sets, for sums without a trusted
 //!   server;
@@ -73,6 +74,8 @@ pub mod mean;
 pub mod noise;
 pub mod parameters;
 pub mod random;
+#[cfg(feature = "rows")]
+pub mod rows;
 #[cfg(feature = "samplers")]
 pub mod samplers;
 #[cfg(feature = "sharing")]

@@ -21,6 +21,7 @@ mod oracle;
 mod oracles;
 mod participation;
 mod pool;
+mod rows;
 mod samplers;
 mod sharing;
 mod signing;
@@ -61,6 +62,7 @@ mod _core {
             UnaryEncoding, projective_space,
         },
         participation::{design_sums, participants},
+        rows::scan_rows,
         samplers::{SamplerBand, choose_weighted, first_accepted, uniform_integers, uniforms},
         sharing::sets::{SetSampler, two_stage_sums},
         sharing::{PrimeField, ShareSum},
