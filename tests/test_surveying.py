@@ -118,7 +118,7 @@ def test_what_is_missing_is_never_an_answer_in_silence(tmp_path: Path) -> None:
     taken = tn.survey(path, "vote", epsilon=9.0, missing="none", labels=labels).estimate
     assert taken["NA"].frequency == pytest.approx(1 / 6, abs=0.05)
     dropped = tn.survey(path, "vote", epsilon=1.0, missing="drop")
-    assert "300 rows were read. Left out: 100 without an answer. What fol" in str(dropped)
+    assert "has 300 rows. Left out: 100 without an answer. What fol" in str(dropped)
     assert "who left it open is not protected" in str(dropped)
     assert dropped.left_out == dropped.tally.left_out == tn.LeftOut(unanswered=100)
     gaps = pa.table({"vote": ["yes", None, "no"] * 50})

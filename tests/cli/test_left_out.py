@@ -48,7 +48,7 @@ def test_a_survey_says_how_many_it_lost_and_asks_none_of_the_rest(
     survey_file: Path, turnout: Run
 ) -> None:
     shown = said(turnout("survey", survey_file, *OPTIONS))
-    assert "9,000 rows were read. Left out: 4,126 without an answer." in shown
+    assert "has 9,000 rows. Left out: 4,126 without an answer." in shown
     assert "What follows is about the other 4,874." in shown
     assert "4,874 people have an answer in 'Debt (EUR)' and 4,874 reported" in shown
     assert "asked" not in shown
@@ -70,7 +70,7 @@ def test_the_tally_that_a_survey_writes_says_it_on_its_page(
     tally, page = tmp_path / "a.tally", tmp_path / "page.html"
     together = ("--joint", "region") if joint else ()
     shown = said(turnout("survey", survey_file, *OPTIONS, *together, "-o", tally))
-    assert "9,000 rows were read. Left out: 4,126 without an answer." in shown
+    assert "has 9,000 rows. Left out: 4,126 without an answer." in shown
     said(turnout("report", tally, "-o", page))
     assert "<dd>4,126 without an answer</dd>" in page.read_text(encoding="utf-8")
 

@@ -63,7 +63,7 @@ def test_a_missing_number_is_read_as_another(tmp_path: Path, turnout: Any) -> No
     assert "400 people have an answer" in turnout(*options, "--missing", 25).stdout
     shown = turnout(*options, "--missing", "drop").stdout
     assert "200 people have an answer" in shown
-    assert "400 rows were read. Left out: 200 without an answer." in shown
+    assert "has 400 rows. Left out: 200 without an answer." in " ".join(shown.split())
     assert turnout(*options, "--missing", "abc").exit_code == 1
 
 
@@ -160,7 +160,7 @@ def test_what_is_missing_can_differ_by_column(tmp_path: Path, turnout: Any) -> N
     path.write_text("vote,w\n" + 100 * "yes,a\nno,\n,b\n")
     options = ("survey", path, "-c", "vote", "-c", "w", "-e", 2, "--seed", 1, "--json")
     found = json.loads(turnout(*options, "--missing", "vote=abst", "--missing", "drop").stdout)
-    assert "300 rows were read. Left out: 100 without an answer." in found["statement"][0]
+    assert "has 300 rows. Left out: 100 without an answer." in found["statement"][0]
     assert "200 people" in found["statement"][1]
     assert found["left_out"]["unanswered"] == 100
     labels = {each["label"] for each in found["columns"]["vote"]["estimates"]}

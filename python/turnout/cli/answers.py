@@ -192,6 +192,8 @@ def scanned(
     missing: Sequence[str] | None,
     missing_values: Sequence[str] | None,
     trim: bool = False,
+    separator: str | None = None,
+    encoding: str | None = None,
     id_column: str | None = None,
     duplicates: Literal["refuse", "first"] = "refuse",
     pseudonym_key: Path | None = None,
@@ -215,12 +217,20 @@ def scanned(
         missing=missing_rules(missing, (*columns, *(group_by or ()))),
         missing_values=tuple(missing_values or ()),
         trim=trim,
+        separator=separator,
+        encoding=encoding,
         id_column=id_column,
         duplicates=duplicates,
         pseudonym_key=None if pseudonym_key is None else _key(pseudonym_key),
         group_by=tuple(group_by or ()),
         probability_column=probability_column,
     )
+
+
+def listed_files(answers: Answers) -> dict[str, list[dict[str, Any]]]:
+    """List the files that were read, and how many rows each has, in terms of JSON."""
+    files = answers.source.file_rows
+    return {"files": [{"path": path, "rows": rows} for path, rows in files.items()]}
 
 
 def _key(path: Path) -> PseudonymKey:

@@ -166,6 +166,17 @@ Sources = Annotated[
         ),
     ),
 ]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="What stands between fields of CSV files, where that is not found out: ';' or tab.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="How CSV files are written, if not in UTF-8: cp1252."),
+]
 IdColumn = Annotated[
     str | None, typer.Option(help="Which person a row is of; it is not written anywhere.")
 ]

@@ -39,6 +39,7 @@ from turnout.pipeline import Answers, Job
 from turnout.pipeline.processing import Totals, plan_of
 from turnout.pipeline.running import randomize as run_job
 from turnout.pipeline.running import randomize_to_file
+from turnout.pipeline.sources.files import rows_of_files
 from turnout.planning.choice import choose_oracle
 from turnout.reporting import words
 from turnout.reporting.telling import telling
@@ -98,6 +99,8 @@ def randomize(
     missing: options.Missing = None,
     missing_value: options.MissingValues = None,
     trim: options.Trim = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
     id_column: options.IdColumn = None,
     duplicates: options.Duplicates = "refuse",
     pseudonym_key: options.PseudonymKeyFile = None,
@@ -211,6 +214,8 @@ def randomize(
         missing=missing,
         missing_values=missing_value,
         trim=trim,
+        separator=separator,
+        encoding=encoding,
         id_column=id_column,
         duplicates=duplicates,
         pseudonym_key=pseudonym_key,
@@ -386,6 +391,9 @@ def _summary(
     if oracle.asked_of:
         rows.append(("asked", oracle.asked_of))
     rows += words.left_out(totals.left_out, always=answers._drops)
+    files = answers.source.file_rows
+    if files:
+        rows.insert(0, ("read", rows_of_files(files)))
     return [
         *rows,
         ("reports", f"{totals.reports:,}"),

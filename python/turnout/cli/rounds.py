@@ -192,6 +192,8 @@ def split(
     duplicates: options.Duplicates = "refuse",
     group_by: options.GroupBy = None,
     probability_column: options.ProbabilityColumn = None,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Split people into the groups of the rounds: each person is asked in one round.
@@ -218,6 +220,8 @@ def split(
         [column],
         missing=None,
         missing_values=None,
+        separator=separator,
+        encoding=encoding,
         id_column=id_column,
         duplicates=duplicates,
         group_by=group_by,

@@ -14,7 +14,14 @@ from turnout._extras import require
 from turnout._files import atomic_write
 from turnout._progress import doing
 from turnout.cli import options
-from turnout.cli.answers import by_column, files_of, scanned, settled, stated_labels
+from turnout.cli.answers import (
+    by_column,
+    files_of,
+    listed_files,
+    scanned,
+    settled,
+    stated_labels,
+)
 from turnout.cli.numbers import read_bounds
 from turnout.cli.running import output, refusing
 from turnout.cli.showing.estimates import Wish
@@ -63,6 +70,8 @@ def survey(
     missing: options.Missing = None,
     missing_value: options.MissingValues = None,
     trim: options.Trim = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
     trust: Literal["local", "aggregators"] = "local",
     delta: Annotated[float | None, typer.Option(callback=_check_delta)] = None,
     parties: Annotated[int | None, typer.Option(min=2)] = None,
@@ -194,7 +203,14 @@ def survey(
     )
     asked = {name: bounds for each in given.values() for name, bounds in each.items()}
     answers = scanned(
-        sources, columns, missing=missing, missing_values=missing_value, trim=trim, group_by=by
+        sources,
+        columns,
+        missing=missing,
+        missing_values=missing_value,
+        separator=separator,
+        encoding=encoding,
+        trim=trim,
+        group_by=by,
     )
     answers, domains, found = settled(answers, asked)
     quantiles = quantiles or QUANTILES
@@ -226,7 +242,7 @@ def survey(
         with doing("writing the page"):
             write_report(result, page, title=title, level=level, simultaneous=simultaneous, top=top)
     if as_json:
-        print_survey(result, wish)
+        print_survey(result, wish, listed_files(answers))
         return
     show_survey(result, wish)
     written = [*(("tally", file) for file in files.values()), *((("page", page),) if page else ())]

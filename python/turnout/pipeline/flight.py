@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +10,9 @@ from typing import Any, Final, TypeVar
 
 from turnout import _arguments
 from turnout.pipeline.sources.base import Block
+from turnout.pipeline.threads import in_flight, processors
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 #: Threads beyond which reading and writing are no faster.
 _MOST_WORKERS: Final = 16
@@ -67,9 +64,7 @@ class Executor:
     def __init__(self, workers: int | None, progress: bool) -> None:
         self.progress = progress
         if workers is None:
-            available = getattr(os, "sched_getaffinity", None)
-            count = len(available(0)) if available is not None else os.cpu_count() or 1
-            workers = min(count, _MOST_WORKERS)
+            workers = min(processors(), _MOST_WORKERS)
         self._workers = _arguments.integer("workers", workers, least=1, most=self.most)
 
     def merging(self) -> AbstractContextManager[Any]:
@@ -119,32 +114,3 @@ class _Sum:
 
     def result(self) -> Any:
         return self._total
-
-
-def in_flight(work: Callable[[T], R], items: Iterable[T], workers: int) -> Iterator[R]:
-    """Work on items in threads, and give the results in order, with few of them waiting.
-
-    A part that is in hand is done here and at once. After an error, or when the caller stops,
-    nothing new is begun and what is begun is awaited.
-
-    Examples
-    --------
-    >>> list(in_flight(abs, [-1, 2, -3], workers=2))
-    [1, 2, 3]
-    """
-    waiting: deque[Future[R]] = deque()
-    with ThreadPoolExecutor(workers, thread_name_prefix="turnout") as pool:
-        try:
-            for item in items:
-                at_once = isinstance(item, Part) and item.in_hand
-                while len(waiting) > (0 if at_once else workers):
-                    yield waiting.popleft().result()
-                if at_once:
-                    yield work(item)
-                else:
-                    waiting.append(pool.submit(work, item))
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()

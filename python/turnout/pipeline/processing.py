@@ -40,8 +40,8 @@ from turnout.participation import Participation, Personalized, from_dict, taking
 from turnout.pipeline.answers import Answers
 from turnout.pipeline.columns import GroupIndex
 from turnout.pipeline.encoding import EncodedBlock
-from turnout.pipeline.flight import in_flight
 from turnout.pipeline.sources import BLOCK
+from turnout.pipeline.threads import in_flight
 
 #: Chunks of a block: each has random streams of its own.
 _CHUNKS: Final = BLOCK // 2**16

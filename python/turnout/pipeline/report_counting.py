@@ -27,7 +27,6 @@ from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, MemoryLimitError
-from turnout.pipeline.flight import in_flight
 from turnout.pipeline.job import Job
 from turnout.pipeline.processing import Totals, designs_by_group
 from turnout.pipeline.sources.files import (
@@ -36,6 +35,7 @@ from turnout.pipeline.sources.files import (
     partitions_of,
     searched,
 )
+from turnout.pipeline.threads import in_flight
 
 _SUFFIXES: Final = (".parquet", ".arrow", ".ipc", ".feather")
 

@@ -44,6 +44,8 @@ def scan(
     missing: Any = None,
     missing_values: Sequence[str] = (),
     trim: bool = False,
+    separator: str | None = None,
+    encoding: str | None = None,
     id_column: str | None = None,
     duplicates: Duplicates = "refuse",
     group_by: str | Sequence[str] | None = None,
@@ -57,7 +59,20 @@ def scan(
     Parameters
     ----------
     data
-        Files, a table (pandas, polars, Arrow), a query or a stream.
+        One of
+
+        - a path, a folder (searched with the folders in it), a glob such as ``"day-*.parquet"``, or
+          a list of these: Parquet, Arrow IPC, CSV or TSV files (``.csv.gz`` too), all of one
+          format. Folders named ``country=DE`` are Hive partitions and become columns, of numbers if
+          all of their values are. Files come in natural order of their paths (``part-2`` before
+          ``part-10``), whatever the order of a list;
+        - a table: pyarrow, pandas, polars, or any that narwhals takes; nothing is copied where
+          Arrow allows. Columns of pandas whose names are no text go by the text of the name;
+        - a dictionary of columns, or a list of dictionaries, one a row;
+        - a query that is run as it is read: a polars LazyFrame, a DuckDB relation, a
+          ``pyarrow.dataset.Dataset``, a Ray data set. Its order must be the same whenever it runs;
+        - a stream that is read once: a ``RecordBatchReader``, an iterator of record batches, any
+          object with ``__arrow_c_stream__``.
     column
         The column of answers, one row a person; of a plan of several questions (a
         :class:`turnout.JointTable`, ``PairTables``, ``SplitBudget`` or ``SampledAttribute``) the
@@ -76,6 +91,13 @@ def scan(
     trim
         Whether white space around the texts of answers and groups is taken off: then ``"a "`` is
         ``"a"``.
+    separator
+        What stands between two fields of CSV files. By default a comma, in ``.tsv`` a tab; or a
+        semicolon, tab or ``|`` where only that divides the header and the first row of a file into
+        as many fields.
+    encoding
+        How CSV files are written, such as ``"cp1252"``. By default UTF-8; or what a mark at the
+        beginning of a file says (UTF-16).
     id_column
         A column that says which person a row is of: text, integers or bytes, compared byte by byte.
     duplicates
@@ -105,9 +127,16 @@ def scan(
     Raises
     ------
     InvalidValueError
-        If a column is not there exactly once, or is named for two purposes of which one is secret.
+        If a column is not there exactly once, or is named for two purposes of which one is secret;
+        if a folder or glob has no file of a known format, or a file is named twice.
     InvalidTypeError
         If a column is nested, or an argument has a type that cannot be used.
+    CorruptDataError
+        If a file cannot be read, or is not of the form that it must have.
+    FileNotFoundError
+        If a path does not exist.
+    MissingExtraError
+        If pyarrow is not installed.
 
     Examples
     --------
@@ -142,7 +171,7 @@ def scan(
             hash(rule)
         except TypeError as error:
             raise _arguments.mistyped("missing must be None, 'drop' or a label", rule) from error
-    source = open_source(data)
+    source = open_source(data, separator=separator, encoding=encoding)
     answers = Scan(
         source,
         asked[0],

@@ -16,7 +16,6 @@ from turnout.participation import Participation, taking_part_in
 from turnout.pipeline import Answers, collect, scan
 from turnout.pipeline.found import FoundAnswers
 from turnout.pipeline.scanning import asked_columns, by_column, group_columns
-from turnout.pipeline.sources import open_source
 from turnout.surveying.aggregated import aggregated
 from turnout.surveying.local import (
     Question,
@@ -62,6 +61,8 @@ if TYPE_CHECKING:
         missing: Any
         missing_values: Sequence[str]
         trim: bool
+        separator: str | None
+        encoding: str | None
         method: str
         trust: str
         delta: float | None
@@ -91,6 +92,8 @@ def survey(
     missing: Any = None,
     missing_values: Sequence[str] = (),
     trim: bool = False,
+    separator: str | None = None,
+    encoding: str | None = None,
     method: str = "hajek",
     trust: str = "local",
     delta: float | None = None,
@@ -145,6 +148,9 @@ def survey(
         Further texts that stand for a missing answer or group.
     trim
         Whether white space around the texts of answers and groups is taken off.
+    separator, encoding
+        How CSV files are written, where they do not say so themselves: what stands between two
+        fields, such as ``";"``, and the encoding, such as ``"cp1252"``.
     method
         The estimator, as in :meth:`turnout.Tally.estimate`; ``"hajek"`` for quantiles.
     trust
@@ -226,11 +232,13 @@ def survey(
         raise InvalidValueError("quantiles are of numbers: no column has bounds")
     probabilities = _quantiles(quantiles, method)
     answers = scan(
-        open_source(data),
+        data,
         columns,
         missing=missing,
         missing_values=missing_values,
         trim=trim,
+        separator=separator,
+        encoding=encoding,
         group_by=groups,
     )
     questions: dict[str, Question] = {}

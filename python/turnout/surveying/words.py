@@ -14,6 +14,7 @@ from turnout.collecting.left_out import LeftOut
 from turnout.frequency.ordered import HierarchicalCollection
 from turnout.mean.mechanism import mechanisms_of
 from turnout.pipeline import Answers
+from turnout.pipeline.sources.files import rows_of_files
 from turnout.products import questions_of
 from turnout.surveying.local import Question, Scheme, SpreadOf
 from turnout.surveying.numbers import NumberEstimate
@@ -97,14 +98,15 @@ def about_labels(question: Question) -> Iterator[str]:
 
 
 def statement_of_left_out(answers: Answers, nodes: int, left_out: LeftOut) -> Iterator[str]:
-    """Say how many rows do not count, and whom the results are then about."""
+    """Say how many rows there are and do not count, and whom the results are then about."""
+    files = answers.source.file_rows
+    there = rows_of_files(files) if files else f"{nodes + left_out.total:,} rows were read"
     if left_out:
-        yield (
-            f"{nodes + left_out.total:,} rows were read. Left out: {left_out}. What follows is "
-            f"about the other {nodes:,}."
-        )
+        yield f"{there}. Left out: {left_out}. What follows is about the other {nodes:,}."
     elif answers._drops:
-        yield f"{nodes:,} rows were read, and none is left out."
+        yield f"{there}, and none is left out."
+    elif files:
+        yield f"{there}."
 
 
 def about_left_out(left_out: LeftOut) -> Iterator[str]:

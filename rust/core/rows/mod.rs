@@ -97,7 +97,7 @@ pub struct Stretch {
 /// [`Error::Integer`] if the delimiter is a quote, a line end or zero.
 ///
 /// ```
-/// use turnout::rows::{Ends, Rules, scan};
+/// use turnout_core::rows::{Ends, Rules, scan};
 ///
 /// let rules =
 ///     Rules { delimiter: b',', last: false, ends: Ends::Unknown, fields: None, most: None };

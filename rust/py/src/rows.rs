@@ -1,7 +1,7 @@
 //! Binding of `rows`.
 
 use pyo3::prelude::*;
-use turnout::rows::{self, Ends, Reason, Rules};
+use turnout_core::rows::{self, Ends, Reason, Rules};
 
 use crate::arrays::vector;
 use crate::errors::{Failure, Result};

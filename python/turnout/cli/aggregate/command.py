@@ -82,6 +82,8 @@ def aggregate(
     missing: options.Missing = None,
     missing_value: options.MissingValues = None,
     trim: options.Trim = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
     level: options.Level = 0.95,
     clip: options.Clip = False,
     simultaneous: options.Simultaneous = None,
@@ -177,7 +179,15 @@ def aggregate(
         options.refuse_given(context, _OF_A_ROUND, reason)
     if plot is not None:
         options.refuse_overwriting_inputs(plot, files_of(sources))
-    answers = scanned(sources, [column], missing=missing, missing_values=missing_value, trim=trim)
+    answers = scanned(
+        sources,
+        [column],
+        missing=missing,
+        missing_values=missing_value,
+        separator=separator,
+        encoding=encoding,
+        trim=trim,
+    )
     stated = stated_labels(labels and [labels], labels_file, [column])
     answers, domains, found = settled(answers, stated)
     tell_of_labels(answers, domains, found, "turnout survey --mean LOW:HIGH asks for their mean")

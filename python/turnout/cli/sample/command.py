@@ -90,6 +90,8 @@ def sample(
     missing: Annotated[str | None, typer.Option(metavar="LABEL|drop")] = None,
     missing_value: options.MissingValues = None,
     trim: options.Trim = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", callback=_check_jobs)] = 1,
     seed: Annotated[int | None, typer.Option(min=0, max=2**64 - 1)] = None,
     reference: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
@@ -176,6 +178,8 @@ def sample(
         reference,
         one_value=assume is not None,
         trim=trim,
+        separator=separator,
+        encoding=encoding,
     )
     wanted.check()
     for path in (target, plot):

@@ -79,6 +79,8 @@ class Wanted:
         Whether every user is taken to hold one value.
     trim
         Whether white space around texts is taken off.
+    separator, encoding
+        How the text of a CSV file is written, if that was stated.
     """
 
     columns: tuple[str, ...]
@@ -93,6 +95,8 @@ class Wanted:
     reference: Path | None = None
     one_value: bool = False
     trim: bool = False
+    separator: str | None = None
+    encoding: str | None = None
 
     def check(self) -> None:
         """Refuse what does not go together."""
@@ -260,6 +264,8 @@ def read_records(source: Path, wanted: Wanted) -> Records:
         wanted.columns,
         missing=missing,
         missing_values=wanted.missing_values,
+        separator=wanted.separator,
+        encoding=wanted.encoding,
         trim=wanted.trim,
         group_by=() if wanted.user_column is None else wanted.user_column,
         max_groups=_MOST_USERS,

@@ -33,19 +33,20 @@ def show_survey(result: SurveyResult | SurveyResults, wish: Wish) -> None:
             part(console) if callable(part) else console.print(part)
 
 
-def print_survey(result: SurveyResult | SurveyResults, wish: Wish) -> None:
-    """Print the object of ``--json``."""
+def print_survey(result: SurveyResult | SurveyResults, wish: Wish, read: Mapping[str, Any]) -> None:
+    """Print the object of ``--json``, and in it what was ``read``."""
     records = {
         name: {**_shown(one, wish).make_record(), "notes": list(one.notes)}
         for name, one in _each(result).items()
     }
     if isinstance(result, SurveyResult):
-        print_json(records[result.column])
+        print_json({**records[result.column], **read})
         return
     whole = {
         "statement": list(result.statement),
         "notes": list(result.notes),
         "left_out": result.left_out.to_dict(),
+        **read,
     }
     print_json({**whole, "columns": records})
 

@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from turnout import _arguments
 from turnout._extras import require
+from turnout.errors import InvalidValueError
 from turnout.pipeline.sources.base import BLOCK, Block, Source, TableBlock
 from turnout.pipeline.sources.columnar import ColumnarSource, FileBlock
-from turnout.pipeline.sources.filed import CsvSource
+from turnout.pipeline.sources.delimited import CsvSource
 from turnout.pipeline.sources.files import find_files
 from turnout.pipeline.sources.frames import open_frame
 
 __all__ = ["BLOCK", "Block", "FileBlock", "Source", "TableBlock", "open_source"]
 
 
-def open_source(data: Any, *, block_rows: int = BLOCK) -> Source:
+def open_source(
+    data: Any,
+    *,
+    separator: str | None = None,
+    encoding: str | None = None,
+    block_rows: int = BLOCK,
+) -> Source:
     """Open rows, wherever they are.
 
     Parameters
     ----------
     data
-        One of
-
-        - a path, a folder (searched with the folders in it), a glob such as ``"day-*.parquet"``, or
-          a list of these: Parquet, Arrow IPC, CSV or TSV files (``.csv.gz`` too), all of one
-          format. Folders named ``country=DE`` are Hive partitions and become columns, of numbers if
-          all of their values are;
-        - a table: pyarrow, pandas, polars, or any that narwhals takes; nothing is copied where
-          Arrow allows;
-        - a query that is run as it is read: a polars LazyFrame, a DuckDB relation, a
-          ``pyarrow.dataset.Dataset``, a Ray data set. Its order must be the same whenever it runs;
-        - a stream that is read once: a ``RecordBatchReader``, an iterator of record batches, any
-          object with ``__arrow_c_stream__``.
+        Whatever :func:`turnout.pipeline.scan` takes.
+    separator, encoding
+        How CSV files are written, likewise.
     block_rows
         Rows of a block. Reports depend on it, so it is changed in tests only.
 
@@ -66,17 +65,31 @@ def open_source(data: Any, *, block_rows: int = BLOCK) -> Source:
     require("pyarrow", "cli")
     # The streams of noise of a block are those of BLOCK rows.
     block_rows = _arguments.integer("block_rows", block_rows, least=1, most=BLOCK)
+    given = {"separator": separator, "encoding": encoding}
+    stated = {argument: value for argument, value in given.items() if value is not None}
     if isinstance(data, Source):
+        _refuse_stated(stated)
         return data
     several = data if isinstance(data, (list, tuple)) else [data]
     if all(isinstance(entry, (str, os.PathLike)) for entry in several):
         name, files = find_files(data)
-        opener = CsvSource if files[0].format == "csv" else ColumnarSource
-        return opener(name, files, block_rows)
+        if files[0].format == "csv":
+            return CsvSource(name, files, block_rows, separator=separator, encoding=encoding)
+        _refuse_stated(stated)
+        return ColumnarSource(name, files, block_rows)
+    _refuse_stated(stated)
     found = open_frame(data)
     if found is None:
         raise _arguments.mistyped(
-            "data must be paths, a table, a query, or an iterator of record batches", data
+            "data must be paths, a table, a dictionary of columns, a list of dictionaries, a query "
+            "or an iterator of record batches",
+            data,
         )
     found.block_rows = block_rows
     return found
+
+
+def _refuse_stated(stated: Mapping[str, str]) -> None:
+    """Refuse to be told how text is written where there is none."""
+    for argument, value in stated.items():
+        raise InvalidValueError(f"{argument} is of CSV files, and there are none, got {value!r}")

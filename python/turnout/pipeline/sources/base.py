@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -33,6 +33,21 @@ def _family(kind: Any) -> str:
     return "number" if types.is_floating(kind) else str(kind)
 
 
+def plain_type(kind: Any) -> Any:
+    """Tell the type in which a column is read: of runs of values the type of the values."""
+    types = require("pyarrow", "cli").types
+    if not types.is_run_end_encoded(kind):
+        return kind
+    inner = kind.value_type
+    return inner.value_type if types.is_dictionary(inner) else inner
+
+
+def plain_schema(schema: Any) -> Any:
+    """Tell the types in which columns are read."""
+    pa = require("pyarrow", "cli")
+    return pa.schema([pa.field(item.name, plain_type(item.type)) for item in schema])
+
+
 def wanted_schema(schema: Any, columns: Sequence[str], name: str) -> Any:
     """Take the wanted columns; each must be there once and hold one value a row.
 
@@ -56,7 +71,7 @@ def wanted_schema(schema: Any, columns: Sequence[str], name: str) -> Any:
             raise InvalidValueError(
                 f"{name}: no column {column!r}{hint}; its columns are {_names(schema.names)}"
             )
-        kind = schema.field(column).type
+        kind = plain_type(schema.field(column).type)
         inner = kind.value_type if pa.types.is_dictionary(kind) else kind
         inner = inner.storage_type if isinstance(inner, pa.BaseExtensionType) else inner
         if pa.types.is_nested(inner):
@@ -139,20 +154,38 @@ def conform(table: Any, schema: Any, name: str) -> Any:
         column = table.column(item.name)
         try:
             columns.append(_cast(column, item.type))
-        except pa.ArrowException as error:
+        except pa.ArrowException:
+            # Not the text of the error, which may quote a value.
             raise InvalidTypeError(
                 f"{name}: column {item.name!r} has type {column.type} where type {item.type} is "
-                f"expected: {error}"
-            ) from error
+                "expected, and a value does not fit it"
+            ) from None
     return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _cast(column: Any, kind: Any) -> Any:
-    types = require("pyarrow", "cli").types
+    pa, types = require("pyarrow", "cli"), require("pyarrow", "cli").types
+    if types.is_run_end_encoded(column.type):
+        plain = plain_type(column.type)
+        chunks = [_decoded(chunk, plain) for chunk in column.chunks]
+        column = pa.chunked_array(chunks, plain)
     if types.is_dictionary(kind) and types.is_string_view(column.type):
         # Arrow makes no dictionary of views.
         column = column.cast(kind.value_type)
     return column.cast(kind)
+
+
+def _decoded(chunk: Any, plain: Any) -> Any:
+    """Write the runs of values out."""
+    pa, compute = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
+    if chunk.type.value_type != plain:
+        # Arrow decodes no dictionaries.
+        kind = pa.run_end_encoded(chunk.type.run_end_type, plain)
+        children = [chunk.run_ends, chunk.values.cast(plain)]
+        chunk = pa.RunEndEncodedArray.from_buffers(
+            kind, len(chunk), [None], 0, chunk.offset, children
+        )
+    return compute.run_end_decode(chunk)
 
 
 #: Rows of a block. Block ``i`` of a source is its rows ``[i * BLOCK, (i + 1) * BLOCK)``.
@@ -259,6 +292,11 @@ class Source(ABC):
     @abstractmethod
     def schema(self) -> Any:
         """The columns and their types, a ``pyarrow.Schema``; partition columns included."""
+
+    @property
+    def file_rows(self) -> Mapping[str, int]:
+        """The rows of each file, by its path as it was given, as far as they are known."""
+        return {}
 
     @property
     def number_of_blocks(self) -> int | None:

@@ -7,7 +7,7 @@ them: such are read in order instead, by whoever asks for the blocks.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,6 +19,11 @@ from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.sources.base import BLOCK, Block, TableBlock, cut
 from turnout.pipeline.sources.filed import FileSource, own_names, reading, with_partitions
 from turnout.pipeline.sources.files import DataFile
+from turnout.pipeline.sources.whole import (
+    check_arrow_file,
+    check_arrow_stream,
+    check_parquet,
+)
 
 #: A row group of more blocks than this is read in order.
 _LONG: Final = 4
@@ -101,6 +106,12 @@ class ColumnarSource(FileSource):
         self._groups = [groups for _, groups in found]
         self.rows = sum(map(sum, self._groups))
 
+    @property
+    def file_rows(self) -> Mapping[str, int]:
+        """The rows of each file."""
+        counts = zip(self._files, self._groups, strict=True)
+        return {file.shown: sum(groups) for file, groups in counts}
+
     def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[Block]:
         pa = require("pyarrow", "cli")
         cursor = _Cursor(checked)
@@ -132,19 +143,26 @@ def _inspect(file: DataFile) -> tuple[Any, list[int]]:
             parquet = require("pyarrow.parquet", "cli")
             with parquet.ParquetFile(file.path) as opened:
                 metadata = opened.metadata
+                check_parquet(file, metadata)
                 rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
                 return _plain_schema(opened.schema_arrow, file), rows
         pa = require("pyarrow", "cli")
         stream = _is_stream(file)
         with (pa.OSFile if stream else pa.memory_map)(file.path) as source:
             with _open_ipc(source, stream=stream) as opened:
-                schema = _plain_schema(opened.schema, file)
+                schema, place = _plain_schema(opened.schema, file), source.tell()
+            if not stream:
+                check_arrow_file(file)
             # The smallest column, because compressed ones must be read to count their rows.
             narrowest = [_narrowest(schema)] if schema else None
             with _open_ipc(source, narrowest, stream=stream) as opened:
                 if stream:
+                    total = 0
+                    for batch in opened:
+                        total, place = total + batch.num_rows, source.tell()
+                    check_arrow_stream(file, place, source.tell())
                     # One group, as it can only be read from its beginning.
-                    return schema, [sum(batch.num_rows for batch in opened)]
+                    return schema, [total]
                 counts = [opened.get_batch(i).num_rows for i in range(opened.num_record_batches)]
                 return schema, counts
 
@@ -156,7 +174,8 @@ def _plain_schema(schema: Any, file: DataFile) -> Any:
             f"{file.shown} is a file of reports: its rows have been randomized already, and "
             "turnout.pipeline.tally counts them"
         )
-    return schema.remove_metadata()
+    # Names are decoded here, and may not be UTF-8.
+    return require("pyarrow", "cli").schema(list(zip(schema.names, schema.types, strict=True)))
 
 
 def _narrowest(schema: Any) -> int:
@@ -195,6 +214,8 @@ def _batches(piece: Piece, schema: Any) -> Iterator[Any]:
                 positions = sorted(opened.schema.get_field_index(name) for name in names)
             with _open_ipc(source, positions, stream=stream) as opened:
                 for batch in opened if stream else [opened.get_batch(piece.group)]:
+                    # What is looked at unchecked can kill who looks at it.
+                    batch.validate(full=True)
                     yield pa.Table.from_batches([batch])
 
 
@@ -237,7 +258,7 @@ class _Cursor:
             self._place = (piece.file.path, piece.group)
             self._tables, self._position, self._rest = _batches(piece, self._schema), 0, None
         parts, end = [], piece.offset + piece.length
-        with reading(piece.file):
+        with reading(piece.file, values=True):
             while self._position < end:
                 table = next(self._tables, None) if self._rest is None else self._rest
                 if table is None:

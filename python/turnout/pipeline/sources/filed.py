@@ -1,23 +1,19 @@
-"""Sources of files: what all formats share, and CSV files, which are read in order."""
+"""Sources of files: what all formats share."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from turnout._extras import require
 from turnout.errors import CorruptDataError
 from turnout.pipeline.sources.base import (
     BLOCK,
-    Block,
     Source,
     as_category,
-    blocks_of_stream,
     conform,
+    plain_schema,
     unified,
     wanted_schema,
 )
@@ -31,16 +27,21 @@ from turnout.pipeline.sources.files import (
 
 
 @contextmanager
-def reading(file: DataFile) -> Iterator[None]:
-    """Name the file in what its readers have to say about it."""
+def reading(file: DataFile, *, values: bool = False) -> Iterator[None]:
+    """Name the file in what its readers have to say about it.
+
+    What they say of ``values`` may quote one, and is passed over; what they say of the file is not.
+    """
     pa = require("pyarrow", "cli")
     try:
         yield
-    except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
-        raise CorruptDataError(f"{file.shown}: cannot be read: {error}") from error
-    except OSError as error:
-        if error.errno is not None:
+    except UnicodeDecodeError:
+        raise CorruptDataError(f"{file.shown}: holds text that is not UTF-8") from None
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
             raise
+        if values and not isinstance(error, OSError):
+            raise CorruptDataError(f"{file.shown}: its rows cannot be read") from None
         raise CorruptDataError(f"{file.shown}: cannot be read: {error}") from error
 
 
@@ -57,10 +58,18 @@ class FileSource(Source):
         The columns of each, without its partitions.
     block_rows
         Rows of a block.
+    stated
+        How the files are to be read, where it was stated: part of the fingerprint.
     """
 
     def __init__(
-        self, name: str, files: Sequence[DataFile], schemas: Sequence[Any], block_rows: int = BLOCK
+        self,
+        name: str,
+        files: Sequence[DataFile],
+        schemas: Sequence[Any],
+        block_rows: int = BLOCK,
+        *,
+        stated: str = "",
     ) -> None:
         self.name = name
         self.block_rows = block_rows
@@ -72,14 +81,16 @@ class FileSource(Source):
         for file, schema in zip(self._files, schemas, strict=True):
             names = tuple(name for name, _ in file.partitions)
             self._distinct.setdefault((schema, names), (file, schema))
-        self.fingerprint = fingerprint(self._files, block_rows)
+        self.fingerprint = fingerprint(
+            self._files, f"{block_rows}/{stated}" if stated else str(block_rows)
+        )
 
     @property
     def schema(self) -> Any:
         """The columns of the first file, and the partitions."""
         pa = require("pyarrow", "cli")
         fields = [pa.field(name, kind) for name, kind in self._partitions.items()]
-        return pa.schema([*(pa.field(f.name, f.type) for f in self._first), *fields])
+        return pa.schema([*plain_schema(self._first), *fields])
 
     def _checked(self, columns: Sequence[str], categories: Container[str] = ()) -> Any:
         """Types of the wanted columns, checked in every file; categories are dictionaries."""
@@ -125,93 +136,3 @@ def with_partitions(table: Any, file: DataFile, rows: int, schema: Any) -> Any:
             column = pa.repeat(partition_value(value, item.type), rows)
         columns.append(pa.chunked_array([column]))
     return conform(pa.Table.from_arrays(columns, names=schema.names), schema, file.shown)
-
-
-_CHUNK: Final = 2**22
-
-
-class CsvSource(FileSource):
-    """CSV and TSV files, perhaps compressed: UTF-8 with a header line; every column is text.
-
-    An empty field is null, also between quotes; fields may hold line ends between quotes. They can
-    only be read from their beginning.
-    """
-
-    texts = True
-
-    def __init__(self, name: str, files: Sequence[DataFile], block_rows: int = BLOCK) -> None:
-        super().__init__(name, files, list(map(_header_schema, files)), block_rows)
-
-    def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[Block]:
-        return blocks_of_stream(self._tables(checked), self, skip)
-
-    def _tables(self, schema: Any) -> Iterator[Any]:
-        for file in self._files:
-            file.check_unchanged()
-            for table in _rows(file, schema):
-                # Rows that were written meanwhile: nobody looked whose they are.
-                file.check_unchanged()
-                yield with_partitions(table, file, table.num_rows, schema)
-
-
-def _header_schema(file: DataFile) -> Any:
-    pa = require("pyarrow", "cli")
-    header, _ = _beginning(file)
-    if not header:
-        raise CorruptDataError(f"{file.shown}: no header line")
-    return pa.schema([pa.field(name, pa.string()) for name in header])
-
-
-def _rows(file: DataFile, schema: Any) -> Iterator[Any]:
-    """Read the wanted columns that a file itself has, in tables of any length."""
-    pa = require("pyarrow", "cli")
-    arrow_csv = require("pyarrow.csv", "cli")
-    header, more = _beginning(file)
-    if not more:
-        return
-    names = own_names(file, schema)
-    # Without a column of its own to read, its rows still count.
-    kinds = {name: schema.field(name).type for name in names} or {header[0]: pa.string()}
-    with (
-        reading(file),
-        pa.input_stream(file.path, compression="detect") as stream,
-        arrow_csv.open_csv(
-            stream,
-            read_options=arrow_csv.ReadOptions(block_size=_CHUNK, use_threads=False),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=_delimiter(file),
-                newlines_in_values=True,
-                # With one column an empty line is a row whose field is empty: a missing value.
-                ignore_empty_lines=len(header) > 1,
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                include_columns=list(kinds),
-                column_types=kinds,
-                null_values=[""],
-                strings_can_be_null=True,
-            ),
-        ) as reader,
-    ):
-        for batch in reader:
-            yield pa.Table.from_batches([batch])
-
-
-def _delimiter(file: DataFile) -> str:
-    return "\t" if ".tsv" in [suffix.lower() for suffix in Path(file.path).suffixes[-2:]] else ","
-
-
-def _beginning(file: DataFile) -> tuple[list[str], bool]:
-    """Read the header, and whether anything comes after it: Arrow takes no header alone."""
-    pa = require("pyarrow", "cli")
-    with (
-        reading(file),
-        pa.input_stream(file.path, compression="detect") as stream,
-        io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
-    ):
-        lines = csv.reader(text, delimiter=_delimiter(file))
-        header = next((row for row in lines if row), [])
-        try:
-            return header, any(row or len(header) == 1 for row in lines)
-        except csv.Error:
-            # A field that is too long for this reader; Arrow has the last word.
-            return header, True

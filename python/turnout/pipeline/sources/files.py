@@ -8,7 +8,7 @@ import glob
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,8 @@ _DATE: Final = re.compile(r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _TAIL: Final = 2**16
 _STRETCH: Final = 2**20
 _READERS: Final = 4
+#: So many files are named where each has a number of rows.
+_NAMED: Final = 12
 
 
 @dataclass(frozen=True)
@@ -308,13 +310,32 @@ def partition_value(text: str | None, kind: Any) -> Any:
     return pa.scalar(text, pa.string()).cast(kind)
 
 
-def fingerprint(files: Iterable[DataFile], block_rows: int) -> str:
-    """Digest of paths, times of last change, sizes and ends of files, and of the rows a block.
+def rows_of_files(files: Mapping[str, int]) -> str:
+    """Say how many rows each of some files has; the first few are named.
 
-    The first 32 digits are of the paths, the times and the rows a block, and so say nothing of
+    Examples
+    --------
+    >>> rows_of_files({"people.csv": 9000})
+    'people.csv has 9,000 rows'
+    >>> rows_of_files({"day-1.csv": 700, "day-2.csv": 1})
+    '2 files have 701 rows: day-1.csv 700, day-2.csv 1'
+    """
+    total = sum(files.values())
+    rows = f"{total:,} row{'' if total == 1 else 's'}"
+    if len(files) == 1:
+        return f"{next(iter(files))} has {rows}"
+    named = ", ".join(f"{name} {number:,}" for name, number in list(files.items())[:_NAMED])
+    more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""
+    return f"{len(files):,} files have {rows}: {named}{more}"
+
+
+def fingerprint(files: Iterable[DataFile], how: str) -> str:
+    """Digest of paths, times of last change, sizes and ends of files, and of how they are read.
+
+    The first 32 digits are of the paths, the times and how they are read, and so say nothing of
     what is in the files; the other 64 are of everything.
     """
-    begin = f"turnout-files/{block_rows}".encode()
+    begin = f"turnout-files/{how}".encode()
     places, whole = hashlib.sha256(begin), hashlib.sha256(begin)
     for file in files:
         size, modified, _ = file.state

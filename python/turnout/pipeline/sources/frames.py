@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
 from turnout import _arguments
 from turnout._extras import require
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.pipeline.sources.base import (
+    BLOCK,
     Block,
     Source,
     TableBlock,
     blocks_of_stream,
     conform,
+    plain_schema,
     wanted_schema,
 )
 
@@ -49,7 +51,7 @@ class StreamSource(Source):
         once: bool = False,
     ) -> None:
         self.name = name
-        self.schema = schema
+        self.schema = plain_schema(schema)
         self.repeatable, self.computed = not once, not once
         self._run = run
         self._used = False
@@ -78,9 +80,18 @@ def _selected(batches: Iterable[Any], schema: Any, name: str) -> Iterator[Any]:
             wanted_schema(batch.schema, schema.names, f"{name}, batch {number}")
             whole = isinstance(batch, pa.Table)
             table = batch if whole else pa.Table.from_batches([batch])
-            yield conform(table.select(schema.names), schema, f"{name}, batch {number}")
-    except pa.ArrowException as error:
+            table = table.select(schema.names)
+            # Runs of values that are written out take memory.
+            for start in range(0, table.num_rows, BLOCK):
+                part = table.slice(start, BLOCK)
+                yield conform(part, schema, f"{name}, batch {number}")
+    except OSError as error:
+        if error.errno is not None:
+            raise
         raise CorruptDataError(f"{name}: cannot be read: {error}") from error
+    except pa.ArrowException:
+        # Not the text of the error, which may quote a value.
+        raise CorruptDataError(f"{name}: its rows cannot be read") from None
 
 
 def _from_iterator(data: Iterator[Any]) -> Source:
@@ -195,14 +206,14 @@ class TableSource(Source):
     @cached_property
     def schema(self) -> Any:
         """The columns; every one is looked at for it."""
-        return self._converted(self._names).schema
+        return plain_schema(self._converted(self._names).schema)
 
     def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[Block]:
-        """Cut the table into slices; nothing is copied."""
-        size = self.block_rows
-        for index in range(-(-checked.num_rows // size)):
+        """Cut the table into slices; nothing is copied, but runs of values are written out."""
+        (table, schema), size = checked, self.block_rows
+        for index in range(-(-table.num_rows // size)):
             if index not in skip:
-                part = checked.slice(index * size, size)
+                part = conform(table.slice(index * size, size), schema, self.name)
                 yield TableBlock(index, part.num_rows, part, first_row=index * size)
 
     def _checked(self, columns: Sequence[str], categories: Container[str] = ()) -> Any:
@@ -211,18 +222,24 @@ class TableSource(Source):
         names = pa.schema([pa.field(name, pa.null()) for name in self._names])
         wanted_schema(names, columns, self.name)
         table = self._converted(list(columns))
-        wanted_schema(table.schema, columns, self.name)
-        return table
+        if columns and table.num_rows != self.rows:
+            raise CorruptDataError(
+                f"{self.name}: has {table.num_rows:,} rows where there were {self.rows:,}"
+            )
+        return table, wanted_schema(table.schema, columns, self.name)
 
     def _converted(self, columns: list[str]) -> Any:
         pa = require("pyarrow", "cli")
         try:
             return self._convert(columns)
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except TurnoutError:
+            raise
+        except (pa.ArrowException, TypeError, ValueError):
+            # Not the text of the error, which may quote a value.
             raise InvalidTypeError(
                 f"{self.name}: columns {', '.join(map(repr, columns))} cannot be made Arrow "
-                f"columns: {error}"
-            ) from error
+                "columns: expected values of one type in each, and not text beside numbers"
+            ) from None
 
 
 def _from_arrow(data: Any) -> Source:
@@ -249,12 +266,74 @@ def _from_dataset(data: Any) -> Source:
 def _from_pandas(data: Any) -> Source:
     pa = require("pyarrow", "cli")
 
+    # A name need not be text, and is no key then.
+    names = [str(name) for name in data.columns]
+
     def convert(columns: list[str]) -> Any:
         # A column at a time: a table of all of them would copy a frame of one type.
-        return pa.table({name: pa.array(data[name], from_pandas=True) for name in columns})
+        found = {name: data.iloc[:, names.index(name)] for name in columns}
+        return pa.table({name: pa.array(each, from_pandas=True) for name, each in found.items()})
 
-    names = [str(name) if isinstance(name, str) else repr(name) for name in data.columns]
     return TableSource("the pandas frame", names, len(data), convert)
+
+
+def _from_columns(data: Mapping[Any, Any]) -> Source:
+    """Read a dictionary of columns."""
+    pa = require("pyarrow", "cli")
+    columns = list(data.values())
+    names = [str(name) for name in data]
+    for name, column in zip(names, columns, strict=True):
+        if isinstance(column, (str, bytes, Mapping)) or not hasattr(column, "__len__"):
+            raise InvalidTypeError(
+                f"{_COLUMNS}: {name!r} must be a column, a list or an array, got "
+                f"{type(column).__name__}"
+            )
+    lengths = dict(zip(names, map(len, columns), strict=True))
+    rows = next(iter(lengths.values()), 0)
+    for name, length in lengths.items():
+        if length != rows:
+            raise InvalidValueError(
+                f"{_COLUMNS}: columns must have one length, got {rows:,} of {names[0]!r} and "
+                f"{length:,} of {name!r}"
+            )
+
+    def convert(wanted: list[str]) -> Any:
+        return pa.table({name: _column(columns[names.index(name)]) for name in wanted})
+
+    return TableSource(_COLUMNS, names, rows, convert)
+
+
+#: What messages call one.
+_COLUMNS: Final = "the dictionary of columns"
+
+
+def _column(values: Any) -> Any:
+    pa = require("pyarrow", "cli")
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if hasattr(values, "__arrow_c_stream__"):
+        return pa.chunked_array(values)
+    return pa.array(values, from_pandas=True)
+
+
+def _from_rows(data: Sequence[Any]) -> Source | None:
+    """Read a list of dictionaries, one a row; what one of them lacks is missing there."""
+    if not data or not all(isinstance(row, Mapping) for row in data):
+        return None
+    pa = require("pyarrow", "cli")
+    keys = list(dict.fromkeys(itertools.chain.from_iterable(data)))
+    names = [str(key) for key in keys]
+
+    def convert(wanted: list[str]) -> Any:
+        found = {name: keys[names.index(name)] for name in wanted}
+        return pa.table(
+            {
+                name: pa.array([row.get(key) for row in data], from_pandas=True)
+                for name, key in found.items()
+            }
+        )
+
+    return TableSource("the list of dictionaries", names, len(data), convert)
 
 
 def _from_polars(data: Any) -> Source | None:
@@ -322,7 +401,7 @@ def _from_narwhals(data: Any) -> Source | None:
     return StreamSource(f"the {type(data).__name__}", schema, run)
 
 
-#: The classes of libraries that may not be installed, and what opens them.
+#: The classes of data, of libraries that may not be installed too, and what opens them.
 _KINDS: Final[list[tuple[str, str, Callable[[Any], Source | None]]]] = [
     ("pyarrow", "Table", _from_arrow),
     ("pyarrow", "RecordBatch", _from_arrow),
@@ -332,6 +411,9 @@ _KINDS: Final[list[tuple[str, str, Callable[[Any], Source | None]]]] = [
     ("polars", "DataFrame", _from_polars),
     ("polars", "LazyFrame", _from_lazy),
     ("duckdb", "DuckDBPyRelation", _from_duckdb),
+    ("collections.abc", "Mapping", _from_columns),
+    ("builtins", "list", _from_rows),
+    ("builtins", "tuple", _from_rows),
 ]
 
 
@@ -358,8 +440,6 @@ def open_frame(data: Any) -> Source | None:
         try:
             reader = pa.RecordBatchReader.from_stream(data)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise InvalidTypeError(
-                f"data must be a table, got {type(data).__name__}: {error}"
-            ) from error
+            raise InvalidTypeError(f"data must be a table, got {type(data).__name__}") from error
         return _from_reader(reader)
     return _from_iterator(data) if isinstance(data, Iterator) else None
