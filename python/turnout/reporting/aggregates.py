@@ -105,7 +105,7 @@ class OfRounds(Collected):
     @property
     def _trusted(self) -> bool:
         """Whether a server sees all answers."""
-        return not self._first.has_messages
+        return not self._first._has_messages
 
     def _parties(self) -> str:
         """Say who adds up."""
