@@ -31,7 +31,7 @@ def named_in_stub(
     --------
     >>> import turnout.planning
     >>> names, get, listed = named_in_stub("turnout.planning", turnout.planning.__file__)
-    >>> get("choose_oracle").__module__
+    >>> get("OracleChoice").__module__
     'turnout.planning.choice'
     >>> listed() == names == turnout.planning.__all__
     True

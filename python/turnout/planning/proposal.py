@@ -251,7 +251,7 @@ class PlanProposal(PlanSetting, Listing):
 
         Examples
         --------
-        >>> from turnout.planning import plan
+        >>> from turnout import plan
         >>> proposal = plan(epsilon=1.0, domain_size=4, nodes=10_000, oracles="direct_encoding")
         >>> bool(0.8 < proposal.simulate(200, seed=1).ratio < 1.2)
         True

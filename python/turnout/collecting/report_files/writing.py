@@ -174,7 +174,8 @@ class ReportWriter:
     --------
     >>> import pathlib, tempfile
     >>> import turnout as tn
-    >>> from turnout.collecting.report_files import ReportWriter, read_reports
+    >>> from turnout.collecting.report_files import read_reports
+    >>> from turnout.collecting.report_files.writing import ReportWriter
     >>> oracle = tn.DirectEncoding(1.0, 3)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "reports.parquet")

@@ -55,7 +55,7 @@ class PrefixDomain(Domain):
 
     Examples
     --------
-    >>> from turnout.frequency.heavy_hitters import IntegerValues
+    >>> from turnout.frequency.heavy_hitters.values import IntegerValues
     >>> domain = PrefixDomain(IntegerValues(8), ["01", "11"], 3)
     >>> domain.labels
     ('010*', '011*', '110*', '111*', 'other')
@@ -155,7 +155,7 @@ class PrefixDomain(Domain):
 
         Examples
         --------
-        >>> from turnout.frequency.heavy_hitters import IntegerValues
+        >>> from turnout.frequency.heavy_hitters.values import IntegerValues
         >>> domain = PrefixDomain(IntegerValues(8), ["01", "11"], 3)
         >>> domain.find(255), domain.find(0), domain.find(256)
         (3, 4, None)
@@ -183,7 +183,7 @@ class PrefixDomain(Domain):
 
         Examples
         --------
-        >>> from turnout.frequency.heavy_hitters import IntegerValues
+        >>> from turnout.frequency.heavy_hitters.values import IntegerValues
         >>> PrefixDomain(IntegerValues(8), ["01", "11"], 3).to_dict()["kept"]
         ['01', '11']
         """
@@ -200,7 +200,7 @@ class PrefixDomain(Domain):
 
         Examples
         --------
-        >>> from turnout.frequency.heavy_hitters import IntegerValues
+        >>> from turnout.frequency.heavy_hitters.values import IntegerValues
         >>> domain = PrefixDomain(IntegerValues(8), ["01", "11"], 3)
         >>> PrefixDomain.from_dict(domain.to_dict()) == domain
         True
