@@ -55,7 +55,7 @@ READERS: list[tuple[str, Callable[[Path], object]]] = [
     ("a.csv", lambda path: scan(path, "answer")),
     ("a.arrow", lambda path: scan(path, "answer")),
     ("plan.json", tn.Plan.read),
-    ("ledger.json", PrivacyLedger.load),
+    ("ledger.json", PrivacyLedger.read),
     ("a.key", SigningKey.read),
     ("a.key", PseudonymKey.read),
     ("model.npz", load_checkpoint),

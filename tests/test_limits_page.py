@@ -24,14 +24,12 @@ LIMITS = words("docs/reference/limits.rst")
 
 def test_the_device_refuses_what_both_pages_say() -> None:
     """What it makes reports of is compared for every kind in ``test_device_questions.py``."""
-    assert "every kind but :class:`Memoized`" in LIMITS
-    assert "It refuses personal probabilities too" in LIMITS
+    assert "of every kind, permanent answers included" in LIMITS
+    assert "It refuses personal probabilities" in LIMITS
     devices = words("docs/topics/devices.rst")
-    assert "Two things the device refuses: :class:`Memoized`" in devices
-    assert "and personal probabilities, which a plan does not hold" in devices
-    tests = words("tests/test_device.py")
-    assert "memoized has permanent answers" in tests
-    assert "participation is personal" in tests
+    assert "Personal probabilities are refused: a plan does not hold them" in devices
+    assert "participation is personal" in words("tests/test_device.py")
+    assert "with permanent answers" in words("tests/test_device_permanent.py")
 
 
 def test_votes_that_move_are_not_found_out_and_large_changes_are() -> None:
