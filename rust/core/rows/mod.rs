@@ -102,7 +102,7 @@ pub struct Stretch {
 /// let rules =
 ///     Rules { delimiter: b',', last: false, ends: Ends::Unknown, fields: None, most: None };
 /// let found = scan(b"1,yes\n2,\"no,\nnever\"\n3,ye", rules)?;
-/// assert_eq!((found.end, found.rows, found.lines, found.fault), (21, 2, 3, None));
+/// assert_eq!((found.end, found.rows, found.lines, found.fault), (20, 2, 3, None));
 /// # Ok::<(), turnout_core::Error>(())
 /// ```
 pub fn scan(data: &[u8], rules: Rules) -> Result<Stretch> {
