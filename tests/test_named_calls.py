@@ -141,7 +141,9 @@ def texts() -> list[tuple[Text, list[str]]]:
                 found.append((own, re.findall(r"``(.+?)``", own.text, re.S)))
             else:
                 found.append((text, [text.text]))
-    for path in [*sorted((ROOT / "docs").rglob("*.rst")), ROOT / "README.md"]:
+    # The pages of single names are written from the docstrings, where the documentation was made.
+    pages = [page for page in (ROOT / "docs").rglob("*.rst") if page.parent.name != "api"]
+    for path in [*sorted(pages), ROOT / "README.md"]:
         page = without_examples(path.read_text(encoding="utf-8"))
         # What to write instead of a name that is no more: the first column is of such names.
         page = re.sub(r"^   \* - (?:.|\n)*?(?=^     - )", "", page, flags=re.M)
