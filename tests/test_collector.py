@@ -263,7 +263,9 @@ def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="a message does not carry its probability"):
         tn.Collector(tn.Plan(ALL.oracle, Personalized([0.5])))
     collector = tn.Collector(ALL)
-    with pytest.raises(InvalidTypeError, match=r"messages\[1\] must be bytes or text, got None"):
+    with pytest.raises(
+        InvalidTypeError, match=r"messages\[1\] must be bytes or text, got a NoneType"
+    ):
         collector.accept_many([*sent(ALL, 1), None])  # type: ignore[list-item]
     assert collector.receipts.accepted == 0
     with pytest.raises(InvalidTypeError, match="messages must be an iterable of messages"):

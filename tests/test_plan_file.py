@@ -265,11 +265,14 @@ def test_a_plan_has_one_text(plan: str, read: Read) -> None:
         ({"fingerprint": ..., "plan": ...}, "lacks 'fingerprint', 'plan'"),
         ({"more": 1}, "has unknown members 'more'"),
         ({"fingerprint": PLAN.fingerprint.upper()}, "must be 64 hexadecimal digits"),
-        ({"fingerprint": None}, "must be 64 hexadecimal digits, got None"),
+        ({"fingerprint": None}, "must be 64 hexadecimal digits, got null"),
         ({"fingerprint": "0" * 64}, "altered or formatted anew"),
-        ({"signature": None}, "not a signature of a plan: None"),
+        ({"signature": None}, "not a signature of a plan of turnout: null"),
         ({"signature": {}}, "not a signature of a plan"),
-        ({"plan": 5, "fingerprint": hashlib.sha256(b"5").hexdigest()}, "not a plan of turnout: 5"),
+        (
+            {"plan": 5, "fingerprint": hashlib.sha256(b"5").hexdigest()},
+            "not a plan of turnout: its format is not",
+        ),
     ],
 )
 def test_other_members_are_refused(changes: dict[str, Any], message: str, read: Read) -> None:
@@ -283,7 +286,7 @@ def test_members_that_occur_twice_are_refused(read: Read) -> None:
     text = with_text(TEXT)
     for name in json.loads(text):
         twice = text[:-1] + f', "{name}": ' + json.dumps(json.loads(text)[name]) + "}"
-        with pytest.raises(CorruptDataError, match=f"has '{name}' twice"):
+        with pytest.raises(CorruptDataError, match="a member is there twice"):
             read(twice)
 
 
@@ -393,7 +396,7 @@ def test_labels_that_no_device_can_read_are_refused(path: Path, read: Read) -> N
     plan = tn.Plan(tn.DirectEncoding(1.0, tn.Domain(["\ud800", "b"])), tn.Everyone())
     with pytest.raises(InvalidValueError, match="must be Unicode text"):
         plan.write(path)
-    with pytest.raises(CorruptDataError, match="canonical form"):
+    with pytest.raises(CorruptDataError, match="half of a surrogate pair"):
         read(with_text(plan.to_json()))
     with pytest.raises(InvalidTypeError, match="label b'x' cannot be written"):
         tn.Plan(tn.DirectEncoding(1.0, tn.Domain([b"x", "b"])), tn.Everyone()).write(path)

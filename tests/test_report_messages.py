@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
+import pickle
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +19,7 @@ import pytest
 import turnout as tn
 from turnout import metrics
 from turnout.collecting.message_reading import REFUSALS
-from turnout.collecting.report_messages import Gathered
+from turnout.collecting.report_messages import Gathered, device_of, make_message
 from turnout.errors import (
     CodeOutsideDomainError,
     CorruptDataError,
@@ -86,6 +88,48 @@ def test_messages_of_every_oracle_hold_its_reports(name: str, size: int) -> None
         assert [each is None for each in messages] == [not len(each) for each in alone]
 
 
+def test_messages_of_every_kind_hold_its_reports(kinds: Any) -> None:
+    known = 0
+    for name, oracle in kinds.KINDS.items():
+        if not oracle.fresh:
+            continue
+        for participation in (tn.Everyone(), tn.Bernoulli(0.5)):
+            plan = tn.Plan(oracle, participation, groups={"day": ["one", None]})
+            device = device_of(plan)
+            known += device is not None
+            # As the core makes it, and as a kind does that the core does not know.
+            for seed, answer in enumerate(list(kinds.answers_of(oracle))[:20]):
+                drawn = oracle.randomize([answer], participation=participation, seed=seed)
+                for of in (device, None):
+                    made = make_message(plan, of, answer, "one", seed)
+                    assert (made is None) == (not len(drawn)), name
+                    if made is not None:
+                        collector = tn.Collector(plan)
+                        assert collector.accept(made).outcome == "accepted", name
+                        collector.ask(1, "one")
+                        assert collector.tally()["one",] == oracle.tally(drawn), name
+    assert known == 2 * (len(kinds.KINDS) - 1)
+
+
+def test_a_kind_that_the_core_does_not_know_makes_its_own_messages() -> None:
+    class Contrary(tn.DirectEncoding):
+        """Another kind of an oracle: everybody says the first label."""
+
+        def draw_reports(self, answers: Any, participation: Any, noise: Any) -> Any:
+            return super().draw_reports(np.zeros_like(answers), participation, noise)
+
+    plan = tn.Plan(Contrary(40.0, 3), tn.Everyone())
+    assert device_of(plan) is None
+    assert json.loads(plan.report(2) or b"")["report"] == 0
+
+
+def test_a_plan_that_made_a_message_can_be_copied() -> None:
+    assert ALL.report("once", seed=1) is not None
+    for copied in (pickle.loads(pickle.dumps(ALL)), copy.deepcopy(ALL)):
+        made = [json.loads(plan.report("once", seed=1) or b"") for plan in (ALL, copied)]
+        assert made[0]["report"] == made[1]["report"]
+
+
 def test_some_are_silent_and_nobody_is_drawn_twice_alike() -> None:
     messages = [HALF.report("once") for _ in range(2000)]
     sent = [each for each in messages if each]
@@ -146,10 +190,15 @@ BAD: dict[str, tuple[bytes | str, str, type[Exception], str]] = {
         UnsupportedVersionError,
         "has version 2; this release of turnout reads 1",
     ),
-    "version true": (message(version=True), "other_version", UnsupportedVersionError, "version Tr"),
+    "version true": (
+        message(version=True),
+        "other_version",
+        UnsupportedVersionError,
+        "has version true",
+    ),
     "version 1.0": (message(version=1.0), "other_version", UnsupportedVersionError, "version 1.0"),
     "plan": (message(ALL), "other_plan", PlanMismatchError, "was made under the plan"),
-    "plan null": (message(plan=None), "other_plan", PlanMismatchError, "under the plan None"),
+    "plan null": (message(plan=None), "other_plan", PlanMismatchError, "under the plan null"),
     "report text": (message(report="0"), "malformed", CorruptDataError, "from 0 to 255"),
     "report true": (message(report=True), "malformed", CorruptDataError, "from 0 to 255"),
     "report 1.0": (message(report=1.0), "malformed", CorruptDataError, "from 0 to 255"),
@@ -368,7 +417,7 @@ def test_other_arguments_are_refused() -> None:
             HALF.gather(given, 10)  # type: ignore[call-overload]
     for on_bad in ("refuse", "count"):
         with pytest.raises(
-            InvalidTypeError, match=r"messages\[1\] must be bytes or text, got None"
+            InvalidTypeError, match=r"messages\[1\] must be bytes or text, got a NoneType"
         ):
             HALF.gather([message(), None], 10, on_bad=on_bad)  # type: ignore[call-overload]
     with pytest.raises(InvalidValueError, match="on_bad must be one of 'refuse', 'count'"):

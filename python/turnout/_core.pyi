@@ -7,6 +7,7 @@ from typing_extensions import Self
 
 __all__ = [
     "CountMeanSketch",
+    "Device",
     "DirectEncoding",
     "HadamardCountMeanSketch",
     "HadamardResponse8",
@@ -17,6 +18,8 @@ __all__ = [
     "MeanKernel",
     "MemoizedDirect",
     "MemoizedUnary",
+    "MessageReader",
+    "MessageWriter",
     "NoiseStreams",
     "PooledLocalHashing",
     "PrimeField",
@@ -53,11 +56,13 @@ __all__ = [
     "network_logits",
     "network_scores",
     "participants",
+    "plan_to_sign",
     "poisson_sampling",
     "projective_space",
     "random_participation",
     "random_participation_attained",
     "random_participation_grid",
+    "read_plan_file",
     "rounded_gaussian",
     "scan_rows",
     "select_bernoulli",
@@ -67,6 +72,7 @@ __all__ = [
     "two_stage_sums",
     "uniform_integers",
     "uniforms",
+    "write_plan_file",
 ]
 
 _Elements = npt.NDArray[Any]
@@ -473,3 +479,48 @@ def clip_to_grid(gradients: _Parts, clip: float, step: float) -> _Integers: ...
 def ed25519_public_key(secret: bytes) -> bytes: ...
 def ed25519_sign(secret: bytes, message: bytes) -> bytes: ...
 def ed25519_verify(public_key: bytes, message: bytes, signature: bytes) -> bool: ...
+def read_plan_file(data: bytes, public_key: bytes | None = None) -> str: ...
+def plan_to_sign(text: str) -> bytes: ...
+def write_plan_file(
+    text: str, public_key: bytes | None = None, signature: bytes | None = None
+) -> str: ...
+
+# The places of the good messages, their plans, nonces and contents, their groups and their reports;
+# of the others places, kinds and reasons.
+_Read = tuple[
+    _Integers,
+    npt.NDArray[np.uint32],
+    list[bytes],
+    list[bytes],
+    npt.NDArray[np.uint32],
+    _Coins,
+    list[tuple[int, str, str]],
+]
+
+@final
+class MessageReader:
+    def __new__(
+        cls,
+        plans: Sequence[tuple[str, str | None]],
+        itemsize: int,
+        signed: bool,
+        width: int | None,
+    ) -> MessageReader: ...
+    def read(self, messages: list[Any]) -> _Read: ...
+
+@final
+class MessageWriter:
+    def __new__(
+        cls, fingerprint: str, groups: str | None, itemsize: int, signed: bool, width: int | None
+    ) -> MessageWriter: ...
+    def write(self, report: bytes, group: str | None = None) -> bytes: ...
+
+@final
+class Device:
+    def __new__(cls, text: str) -> Device: ...
+    def of_codes(
+        self, codes: Sequence[int], group: str | None = None, seed: int | None = None
+    ) -> bytes | None: ...
+    def of_numbers(
+        self, numbers: Sequence[float], group: str | None = None, seed: int | None = None
+    ) -> bytes | None: ...

@@ -260,7 +260,7 @@ class SealedDocument:
         check_version(self.word, description, self.format, self.version)
 
 
-def canonical(description: dict[str, Any]) -> str:
+def canonical(description: dict[str, Any] | list[Any]) -> str:
     """Write JSON in the one way in which it is compared: keys sorted, no spaces, ASCII only."""
     return json.dumps(description, sort_keys=True, separators=(",", ":"))
 

@@ -152,7 +152,8 @@ class Collector:
         self._receipts = Receipts()
         self._improbable = 0
         self._refused = 0
-        self._waiting = self._reader.read([])
+        self._waiting: list[Batch] = []
+        self._number_waiting = 0
         self._tallies: dict[Key, BaseTally] = {}
 
     @property
@@ -262,8 +263,9 @@ class Collector:
             repeated = batch.leave_out_repeated(self._seen)
             self._receipts += _receipts_of(batch, repeated)
             self._refused += len(batch.refusals)
-            self._waiting.take(batch)
-            if len(self._waiting) >= _WAITING:
+            self._waiting.append(batch)
+            self._number_waiting += len(batch)
+            if self._number_waiting >= _WAITING:
                 self._count()
         if batch.refusals or repeated:
             tell(len(batch.refusals), repeated)
@@ -344,11 +346,12 @@ class Collector:
 
     def _count(self) -> None:
         """Count what waits."""
-        together, self._waiting = self._waiting, self._reader.read([])
-        if not len(together):
+        together, number = self._waiting, self._number_waiting
+        self._waiting, self._number_waiting = [], 0
+        if not number:
             return
         oracle = self.plan.oracle
-        for key, codes in together.by_group():
+        for key, codes in self._reader.by_group(together):
             self._improbable += int(np.count_nonzero(oracle.improbable(codes)))
             counts = oracle.count_reports(codes)
             counted = oracle.tally_type.of(self.plan, counts, len(codes))

@@ -1,23 +1,20 @@
 """Messages as they are read: which a plan allows, which came in before, and why others are refused.
 
-The layout of a message is that of :mod:`turnout.collecting.report_messages`.
+The layout of a message is that of :mod:`turnout.collecting.report_messages`; the core reads it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, Final
 
 import numpy as np
 
-from turnout import _arguments
-from turnout._documents import canonical, parsed
+from turnout import _arguments, _core
 from turnout._types import Array
-from turnout.collecting.keys import Key, key_from_json
-from turnout.collecting.public_groups import key_among
+from turnout.collecting.keys import Key
+from turnout.collecting.public_groups import Groups, groups_text
 from turnout.errors import (
     CorruptDataError,
     InvalidValueError,
@@ -26,10 +23,6 @@ from turnout.errors import (
     TurnoutError,
     UnsupportedVersionError,
 )
-
-FORMAT: Final = "turnout-report"
-VERSION: Final = 1
-NONCE_BYTES: Final = 16
 
 #: The kinds of refusals, and what is raised where they are not counted.
 ERRORS: Final[dict[str, type[TurnoutError]]] = {
@@ -42,11 +35,6 @@ ERRORS: Final[dict[str, type[TurnoutError]]] = {
 }
 #: Those of messages that are put together at once, under a plan that had not expired.
 REFUSALS: Final = tuple(kind for kind in ERRORS if kind != "expired")
-
-_MEMBERS = {"format", "version", "plan", "nonce", "report"}
-_GROUPED = _MEMBERS | {"group"}
-_NONCE = re.compile("[0-9a-f]{32}")
-_CONTENT = 16
 
 
 class RefusedError(Exception):
@@ -111,83 +99,52 @@ class Batch:
     ----------
     size
         How many messages were read.
-    positions, plans, nonces, keys, reports
-        Of each good message its place, the number of its plan, its own bytes, its group and its
-        report.
+    positions, plans, nonces, contents, groups, codes
+        Of each good message its place, the number of its plan, its own bytes, what it says in at
+        most 16 bytes, the numbers of the values of its group, and its report.
     refusals
         The refusals of the others, by their places.
     """
 
-    def __init__(self, layouts: Sequence[_Layout]) -> None:
-        self._layouts = layouts
-        self.size = 0
-        self.positions: list[int] = []
-        self.plans: list[int] = []
-        self.nonces: list[bytes] = []
-        self.keys: list[Key] = []
-        self.reports: list[int | bytes] = []
-        self.refusals: dict[int, RefusedError] = {}
+    def __init__(self, reader: Reader, messages: list[Any]) -> None:
+        found = reader.core.read(messages)
+        self._reader = reader
+        self.size = len(messages)
+        self.positions, self.plans, self.nonces, self.contents, self.groups = found[:5]
+        self.codes = reader.codes(found[5])
+        self.refusals: dict[int, RefusedError] = {
+            place: RefusedError(kind, reason) for place, kind, reason in found[6]
+        }
+        self._leave_out_impossible()
 
     def __len__(self) -> int:
         """Return the number of good messages."""
-        return len(self.reports)
+        return len(self.nonces)
 
-    def add(self, position: int, parsed: tuple[int, bytes, Key, int | bytes]) -> None:
-        """Add a good message: its plan, nonce, group and report."""
-        plan, nonce, key, report = parsed
-        self.positions.append(position)
-        self.plans.append(plan)
-        self.nonces.append(nonce)
-        self.keys.append(key)
-        self.reports.append(report)
-
-    def codes(self) -> Array:
-        """Give the reports, in the order of the messages; plans of one collector ask the same."""
-        return self._layouts[0].array(self.reports)
-
-    def by_group(self) -> Iterator[tuple[Key, Array]]:
-        """Give the reports of each group."""
-        codes = self.codes()
-        places: dict[Key, list[int]] = {}
-        for place, key in enumerate(self.keys):
-            places.setdefault(key, []).append(place)
-        if len(places) == 1:
-            yield self.keys[0], codes
-            return
-        for key, own in places.items():
-            yield key, codes[own]
-
-    def take(self, other: Batch) -> None:
-        """Add the good messages of another batch after these."""
-        self.positions += other.positions
-        self.plans += other.plans
-        self.nonces += other.nonces
-        self.keys += other.keys
-        self.reports += other.reports
-
-    def leave_out_impossible(self) -> None:
+    def _leave_out_impossible(self) -> None:
         """Refuse the reports that the oracle cannot have made."""
-        if not self.reports:
+        if not len(self):
             return
-        layout = self._layouts[0]
-        impossible = layout.impossible(self.codes(), 0)
-        reason = f"holds no report of {layout.oracle.name} that its parameters allow"
+        oracle = self._reader.oracle
+        impossible = _impossible(oracle, self.codes, 0)
+        reason = f"holds no report of {oracle.name} that its parameters allow"
         self._refuse(dict.fromkeys(impossible, ("impossible", reason)))
 
     def leave_out_expired(self, plan: int, reason: str) -> None:
         """Refuse the messages under a plan that had expired."""
-        late = [place for place, of in enumerate(self.plans) if of == plan]
+        late = np.flatnonzero(self.plans == plan).tolist()
         self._refuse(dict.fromkeys(late, ("expired", reason)))
 
     def leave_out_repeated(self, seen: Any) -> int:
         """Leave out what came in before, refuse what contradicts it, and count the former."""
-        contents = list(map(_content, self.keys, self.reports))
         repeated = set()
         contradictory = {}
-        for place, earlier in enumerate(seen.remember(self.nonces, contents)):
-            if earlier is not None and earlier == contents[place]:
+        for place, earlier in enumerate(seen.remember(self.nonces, self.contents)):
+            if earlier is None:
+                continue
+            if earlier == self.contents[place]:
                 repeated.add(place)
-            elif earlier is not None:
+            else:
                 reason = "has the nonce of an earlier message and another report"
                 contradictory[place] = ("contradictory", reason)
         self._refuse(contradictory, repeated)
@@ -207,23 +164,14 @@ class Batch:
         if not (refused or left_out):
             return
         for place, (kind, reason) in refused.items():
-            self.refusals[self.positions[place]] = RefusedError(kind, reason)
-        kept = [place not in refused and place not in left_out for place in range(len(self.plans))]
-        self.positions = list(compress(self.positions, kept))
-        self.plans = list(compress(self.plans, kept))
+            self.refusals[int(self.positions[place])] = RefusedError(kind, reason)
+        kept = np.ones(len(self), bool)
+        kept[[*refused, *left_out]] = False
+        self.positions, self.plans = self.positions[kept], self.plans[kept]
+        self.groups = self.groups[kept] if self._reader.groups else self.groups
+        self.codes = self.codes[kept]
         self.nonces = list(compress(self.nonces, kept))
-        self.keys = list(compress(self.keys, kept))
-        self.reports = list(compress(self.reports, kept))
-
-
-def _content(key: Key, report: int | bytes) -> bytes:
-    """Give at most 16 bytes that say what a message says."""
-    if isinstance(report, int):
-        report = report.to_bytes(9, "little", signed=True)
-    if not key and len(report) <= _CONTENT:
-        return report
-    said = repr(key).encode() + report
-    return hashlib.blake2b(said, digest_size=_CONTENT).digest()
+        self.contents = list(compress(self.contents, kept))
 
 
 class Reader:
@@ -232,12 +180,15 @@ class Reader:
     Parameters
     ----------
     plans
-        Plans that ask the same; each has a fingerprint of its own.
+        Plans that ask the same, of the same groups; each has a fingerprint of its own.
     """
 
     def __init__(self, plans: Sequence[Any]) -> None:
-        self._layouts = [_Layout(plan) for plan in plans]
-        self._numbers = {plan.fingerprint: number for number, plan in enumerate(plans)}
+        self.oracle = plans[0].oracle
+        self.groups: Groups = plans[0].groups
+        self._dtype, self._shape = self.oracle.report_dtype, self.oracle.report_shape
+        known = [(plan.fingerprint, groups_text(plan.groups)) for plan in plans]
+        self.core = _core.MessageReader(known, *layout_of(self.oracle))
 
     def read(self, messages: Iterable[bytes | str]) -> Batch:
         """Read messages and check that their reports are possible.
@@ -251,134 +202,49 @@ class Reader:
             raise _arguments.mistyped(
                 "messages must be an iterable of messages", _arguments.Private(messages)
             )
-        given = _arguments.items("messages", messages, "an iterable of messages", private=True)
-        batch = Batch(self._layouts)
-        batch.size = len(given)
-        for position, message in enumerate(given):
-            if not isinstance(message, (str, bytes, bytearray)):
-                raise _arguments.mistyped(
-                    f"messages[{position}] must be bytes or text", _arguments.Private(message)
-                )
-            try:
-                batch.add(position, self._parsed(message))
-            except RefusedError as refusal:
-                batch.refusals[position] = refusal
-        batch.leave_out_impossible()
-        return batch
+        expected = "an iterable of messages"
+        return Batch(self, _arguments.items("messages", messages, expected, private=True))
 
-    def _parsed(self, message: str | bytes | bytearray) -> tuple[int, bytes, Key, int | bytes]:
-        """Parse one message: the number of its plan, its nonce, its group and its report."""
-        try:
-            text = message if isinstance(message, str) else message.decode("utf-8")
-            members = parsed(text)
-        except ValueError:
-            raise _malformed(message) from None
-        if not isinstance(members, dict) or members.get("format") != FORMAT:
-            raise _malformed(message)
-        version = members.get("version")
-        if type(version) is not int or version != VERSION:
-            raise RefusedError(
-                "other_version",
-                f"has version {_arguments.shown(version)}; this release of turnout reads {VERSION}",
-            )
-        if members.keys() != _MEMBERS and members.keys() != _GROUPED:
-            raise _malformed(message)
-        plan = members["plan"]
-        number = self._numbers.get(plan) if isinstance(plan, str) else None
-        if number is None:
-            raise RefusedError(
-                "other_plan",
-                f"was made under the plan {_arguments.shown(plan)}, not under "
-                f"{' or '.join(map(repr, self._numbers))}",
-            )
-        nonce = members["nonce"]
-        if not (isinstance(nonce, str) and _NONCE.fullmatch(nonce)):
-            raise RefusedError(
-                "malformed",
-                f"must have a nonce of {2 * NONCE_BYTES} hexadecimal digits",
-            )
-        layout = self._layouts[number]
-        if len(members) != len(layout.members):
-            raise _malformed(message)
-        key = layout.key(members["group"]) if layout.groups else ()
-        return number, bytes.fromhex(nonce), key, layout.report(members["report"])
+    def codes(self, rows: Array) -> Array:
+        """Put the bytes of reports into an array."""
+        little = rows.view(self._dtype.newbyteorder("<"))
+        codes: Array = little.astype(self._dtype, copy=False).reshape(-1, *self._shape)
+        return codes
+
+    def by_group(self, batches: Sequence[Batch]) -> Iterator[tuple[Key, Array]]:
+        """Give the reports of each group."""
+        codes = np.concatenate([batch.codes for batch in batches])
+        if not self.groups:
+            yield (), codes
+            return
+        rows = np.concatenate([batch.groups for batch in batches])
+        for row in np.unique(rows, axis=0):
+            values = zip(self.groups.values(), row.tolist(), strict=True)
+            yield tuple(of[number] for of, number in values), codes[(rows == row).all(axis=1)]
 
 
-class _Layout:
-    """How the reports of a plan stand in messages."""
+def layout_of(oracle: Any) -> tuple[int, bool, int | None]:
+    """Say how reports look in a message: bytes, sign and number of their integers.
 
-    def __init__(self, plan: Any) -> None:
-        self.oracle, self.groups = plan.oracle, plan.groups
-        self.members = _GROUPED if plan.groups else _MEMBERS
-        self._keys: dict[str, Key] = {}
-        self._dtype, self._shape = plan.oracle.report_dtype, plan.oracle.report_shape
-        limits = np.iinfo(self._dtype)
-        self._least, self._most = int(limits.min), int(limits.max)
-        self._digits = 2 * self._dtype.itemsize * (self._shape[0] if self._shape else 0)
-
-    def key(self, group: Any) -> Key:
-        """Take the group of a message.
-
-        Raises
-        ------
-        RefusedError
-            If the plan does not list it.
-        """
-        written = canonical(group)
-        if written not in self._keys:
-            try:
-                key = key_from_json(group, len(self.groups))
-                self._keys[written] = key_among("group", self.groups, key)
-            except TurnoutError as error:
-                raise RefusedError("malformed", f"has no group of the plan: {error}") from None
-        return self._keys[written]
-
-    def report(self, report: Any) -> int | bytes:
-        """Take the report of a message.
-
-        Raises
-        ------
-        RefusedError
-            If it is not of this layout.
-        """
-        if not self._shape:
-            if type(report) is int and self._least <= report <= self._most:
-                return report
-            expected = f"an integer from {self._least} to {self._most}"
-        else:
-            if isinstance(report, str) and len(report) == self._digits:
-                # fromhex() skips spaces: the length of what it gives shows them.
-                try:
-                    data = bytes.fromhex(report)
-                except ValueError:
-                    data = b""
-                if data.hex() == report:
-                    return data
-            expected = f"{self._digits} hexadecimal digits"
-        raise RefusedError("malformed", f"must have a report of {expected}")
-
-    def array(self, reports: list[Any]) -> Array:
-        """Put reports into an array."""
-        if not self._shape:
-            return np.array(reports, dtype=self._dtype)
-        rows = np.frombuffer(b"".join(reports), self._dtype.newbyteorder("<"))
-        return rows.reshape(-1, self._shape[0]).astype(self._dtype)
-
-    def impossible(self, codes: Array, start: int) -> list[int]:
-        """Find the positions of reports that the oracle cannot have made, by halves."""
-        try:
-            self.oracle.check_reports(codes)
-        except InvalidValueError:
-            if len(codes) == 1:
-                return [start]
-        else:
-            return []
-        middle = len(codes) // 2
-        first = self.impossible(codes[:middle], start)
-        return first + self.impossible(codes[middle:], start + middle)
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> layout_of(tn.DirectEncoding(1.0, 3)), layout_of(tn.OptimizedUnaryEncoding(1.0, 100))
+    ((1, False, None), (8, False, 2))
+    """
+    dtype, shape = oracle.report_dtype, oracle.report_shape
+    return dtype.itemsize, dtype.kind == "i", shape[0] if shape else None
 
 
-def _malformed(message: str | bytes | bytearray) -> RefusedError:
-    # Nothing of it is shown: it may be a report, or somebody's answer.
-    unit = "characters" if isinstance(message, str) else "bytes"
-    return RefusedError("malformed", f"is no message of turnout, got {len(message)} {unit}")
+def _impossible(oracle: Any, codes: Array, start: int) -> list[int]:
+    """Find the positions of reports that the oracle cannot have made, by halves."""
+    try:
+        oracle.check_reports(codes)
+    except InvalidValueError:
+        if len(codes) == 1:
+            return [start]
+    else:
+        return []
+    middle = len(codes) // 2
+    first = _impossible(oracle, codes[:middle], start)
+    return first + _impossible(oracle, codes[middle:], start + middle)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import Any, Generic, Literal
 
-from turnout import _arguments, _kinds, participation
+from turnout import _arguments, _core, _kinds, participation
 from turnout._documents import canonical, check_version, document
 from turnout._files import atomic_write, read_bytes
 from turnout._values import settle
@@ -20,7 +20,6 @@ from turnout.collecting.plan_file import (
     MOST_SERIAL,
     bounded,
     differences,
-    is_unicode,
     plan_file_schema,
     plan_file_text,
     read_plan_file,
@@ -32,7 +31,7 @@ from turnout.collecting.public_groups import (
     key_among,
 )
 from turnout.collecting.randomizer import R_co, Randomizer
-from turnout.collecting.report_messages import gather, make_message
+from turnout.collecting.report_messages import check_fresh, device_of, gather, make_message
 from turnout.errors import (
     CorruptDataError,
     InvalidValueError,
@@ -219,6 +218,10 @@ class Plan(Generic[R_co]):
         """SHA-256 of :meth:`to_json`, in hexadecimal."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
+    @cached_property
+    def _device(self) -> _core.Device | None:
+        return device_of(self)
+
     def check_current(self, at: datetime | None = None) -> None:
         """Refuse to go on under a plan that has expired.
 
@@ -335,9 +338,9 @@ class Plan(Generic[R_co]):
 
     @classmethod
     def _of_file(cls, data: bytes, public_key: str | None) -> Plan:
-        description, text = read_plan_file(data, public_key)
-        plan = cls.from_dict(description)
-        if plan.to_json().encode() != text or not is_unicode(plan.to_json()):
+        text = read_plan_file(data, public_key)
+        plan = cls.from_json(text)
+        if plan.to_json() != text:
             raise CorruptDataError("the plan is not written in its canonical form")
         return plan
 
@@ -423,7 +426,8 @@ class Plan(Generic[R_co]):
         >>> plan.gather(messages).nodes
         3
         """
-        return make_message(self, value, group, seed)
+        check_fresh(self)
+        return make_message(self, self._device, value, group, seed)
 
     def gather(
         self,

@@ -33,24 +33,15 @@ with none.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from turnout import _arguments, _kinds
-from turnout._documents import canonical, check_version, object_schema, parsed
+from turnout import _arguments, _core, _kinds
+from turnout._documents import object_schema
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.signing import SigningKey, verify
-
-_FORMAT = "turnout-plan-file"
-_VERSION = 1
-_DOMAIN = b"turnout-plan-file v1\0"
-_MEMBERS = frozenset({"format", "version", "plan", "fingerprint", "signature"})
-_DIGEST = re.compile("[0-9a-f]{64}")
+from turnout.signing import SigningKey, public_key_bytes
 
 #: What every reader of JSON takes for an integer, and the end of the year 9999.
 MOST_SERIAL: Final = 2**53 - 1
@@ -76,35 +67,25 @@ def plan_file_text(text: str, signing_key: SigningKey | None) -> str:
     --------
     >>> import turnout as tn
     >>> plan = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Bernoulli(0.5))
-    >>> described = read_plan_file(plan_file_text(plan.to_json(), None).encode(), None)
-    >>> tn.Plan.from_dict(described[0]) == plan
+    >>> read_plan_file(plan_file_text(plan.to_json(), None).encode(), None) == plan.to_json()
     True
     """
-    if not is_unicode(text):
+    try:
+        signed = _core.plan_to_sign(text)
+    except CorruptDataError as error:
         raise InvalidValueError(
             "the labels of a plan in a file must be Unicode text, got one that holds half of a "
             "surrogate pair"
-        )
-    fingerprint = hashlib.sha256(text.encode("ascii")).digest()
-    lines = [
-        f'  "format": "{_FORMAT}"',
-        f'  "version": {_VERSION}',
-        f'  "plan": {text}',
-        f'  "fingerprint": "{fingerprint.hex()}"',
-    ]
-    if signing_key is not None:
-        _arguments.instance("signing_key", signing_key, SigningKey, "a SigningKey")
-        signature = {
-            "algorithm": "ed25519",
-            "public_key": signing_key.public_key,
-            "value": signing_key.sign(_DOMAIN + fingerprint).hex(),
-        }
-        lines.append(f'  "signature": {json.dumps(signature, separators=(",", ":"))}')
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+        ) from error
+    if signing_key is None:
+        return _core.write_plan_file(text)
+    _arguments.instance("signing_key", signing_key, SigningKey, "a SigningKey")
+    public_key = public_key_bytes("signing_key", signing_key.public_key)
+    return _core.write_plan_file(text, public_key, signing_key.sign(signed))
 
 
-def read_plan_file(data: bytes, public_key: str | None) -> tuple[Any, bytes]:
-    """Check a plan file: its members, its fingerprint, its signature.
+def read_plan_file(data: bytes, public_key: str | None) -> str:
+    """Check a plan file: its members, its fingerprint, its signature; give the text of its plan.
 
     Parameters
     ----------
@@ -115,10 +96,8 @@ def read_plan_file(data: bytes, public_key: str | None) -> tuple[Any, bytes]:
 
     Returns
     -------
-    description : Any
-        The plan in terms of JSON.
-    text : bytes
-        The same as it stands in the file, which must be its canonical text.
+    str
+        The canonical text of the plan.
 
     Raises
     ------
@@ -128,54 +107,7 @@ def read_plan_file(data: bytes, public_key: str | None) -> tuple[Any, bytes]:
         If it is no plan file, was altered or formatted anew, or its signature is missing or not
         valid.
     """
-    try:
-        members = parsed(data.decode("ascii"))
-    except ValueError as error:
-        raise CorruptDataError(f"not a plan file of turnout: {error}") from error
-    if not isinstance(members, dict) or members.get("format") != _FORMAT:
-        raise CorruptDataError(f"not a plan file of turnout: its format is not {_FORMAT!r}")
-    check_version("plan file", members, _FORMAT, _VERSION)
-    missing = _MEMBERS - {"signature"} - members.keys()
-    unknown = members.keys() - _MEMBERS
-    if missing or unknown:
-        what, names = ("lacks", missing) if missing else ("has unknown members", unknown)
-        raise CorruptDataError(f"the plan file {what} {_arguments.listed(sorted(names))}")
-    fingerprint = members["fingerprint"]
-    if not (isinstance(fingerprint, str) and _DIGEST.fullmatch(fingerprint)):
-        raise CorruptDataError(
-            f"fingerprint must be 64 hexadecimal digits, got {_arguments.shown(fingerprint)}"
-        )
-    text = canonical(members["plan"]).encode("ascii")
-    if text not in data:
-        raise CorruptDataError(
-            "the plan is not written in its canonical form: a program formatted the file anew"
-        )
-    if hashlib.sha256(text).hexdigest() != fingerprint:
-        raise CorruptDataError(
-            "the plan is not the one of its fingerprint: the file was altered or formatted anew"
-        )
-    _check_signature(members, bytes.fromhex(fingerprint), public_key)
-    return members["plan"], text
-
-
-def _check_signature(members: dict[str, Any], fingerprint: bytes, public_key: str | None) -> None:
-    if "signature" not in members:
-        if public_key is not None:
-            raise CorruptDataError(f"the plan is not signed; expected a signature by {public_key}")
-        return
-    match members["signature"]:
-        case {
-            "algorithm": "ed25519",
-            "public_key": str(signer),
-            "value": str(value),
-            **rest,
-        } if not rest and _DIGEST.fullmatch(signer) and re.fullmatch("[0-9a-f]{128}", value):
-            if public_key is not None and signer != public_key:
-                raise CorruptDataError(f"the plan is signed by {signer}, expected {public_key}")
-            if not verify(signer, _DOMAIN + fingerprint, bytes.fromhex(value)):
-                raise CorruptDataError("the signature of the plan is not valid")
-        case other:
-            raise CorruptDataError(f"not a signature of a plan: {_arguments.shown(other)}")
+    return _core.read_plan_file(data, None if public_key is None else bytes.fromhex(public_key))
 
 
 def bounded(members: Mapping[Any, Any], name: str, most: int) -> int | None:
@@ -189,15 +121,6 @@ def bounded(members: Mapping[Any, Any], name: str, most: int) -> int | None:
             f"{_arguments.shown(number)}"
         )
     return number
-
-
-def is_unicode(text: str) -> bool:
-    """Say whether a JSON text holds no halves of surrogate pairs."""
-    try:
-        json.dumps(parsed(text), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def plan_file_schema() -> dict[str, Any]:

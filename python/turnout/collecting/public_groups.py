@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turnout import _arguments
+from turnout._documents import canonical
 from turnout.collecting.keys import (
     Key,
     Part,
@@ -98,6 +99,17 @@ def _is_among(value: Part, values: tuple[Part, ...]) -> bool:
 def groups_to_json(groups: Groups) -> list[dict[str, Any]]:
     """Describe groups in terms of JSON, columns in their order."""
     return [{"column": name, "values": key_to_json(values)} for name, values in groups.items()]
+
+
+def groups_text(groups: Groups) -> str | None:
+    """Describe groups as they stand in the text of a plan; None if there are none.
+
+    Examples
+    --------
+    >>> groups_text({"region": ("north", "south")}), groups_text({})
+    ('[{"column":"region","values":["north","south"]}]', None)
+    """
+    return canonical(groups_to_json(groups)) if groups else None
 
 
 def groups_from_json(described: Any) -> Groups:

@@ -27,30 +27,28 @@ see to.
 
 from __future__ import annotations
 
-import json
 import logging
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from turnout import _arguments
+import numpy as np
+
+from turnout import _arguments, _core, _kinds
+from turnout._documents import canonical
 from turnout._types import Array
 from turnout.collecting.keys import Key, key_to_json
 from turnout.collecting.left_out import LeftOut
-from turnout.collecting.message_reading import (
-    ERRORS,
-    FORMAT,
-    NONCE_BYTES,
-    VERSION,
-    Reader,
-    Seen,
-)
+from turnout.collecting.message_reading import ERRORS, Reader, Seen, layout_of
 from turnout.collecting.origin import Origin
+from turnout.collecting.public_groups import groups_text
 from turnout.collecting.randomizer import tell_improbable
-from turnout.errors import InvalidValueError
+from turnout.domain import Domain
+from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.metrics import observe
+from turnout.products import ProductDomain
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -96,8 +94,59 @@ class Gathered:
         return sum(self.refusals.values())
 
 
-def make_message(plan: Any, value: Any, group: Any, seed: int | None) -> bytes | None:
-    """Make the message of :meth:`turnout.Plan.report`."""
+def device_of(plan: Any) -> _core.Device | None:
+    """Make what answers a plan in the core; None where the core does not know the kind.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> device = device_of(tn.Plan(tn.DirectEncoding(1.0, 3), tn.Everyone()))
+    >>> len(device.of_codes([2])) < 250
+    True
+    """
+    oracle = plan.oracle
+    own = type(oracle).__module__.startswith("turnout.")
+    if not own or _kinds.found(oracle.name) is not type(oracle):
+        return None
+    try:
+        return _core.Device(plan.to_json())
+    except (CorruptDataError, InvalidValueError):
+        return None
+
+
+def make_message(
+    plan: Any, device: _core.Device | None, value: Any, group: Any, seed: int | None
+) -> bytes | None:
+    """Make the message of :meth:`turnout.Plan.report`, with the device of the plan."""
+    key = plan.group_key("group", group)
+    if device is None:
+        reports = plan.oracle.randomize([value], participation=plan.participation, seed=seed)
+        return message_of(plan, reports.codes, key)
+    checked = _arguments.seed(seed)
+    given = canonical(key_to_json(key)) if key else None
+    answer = _answer(plan.domain, value)
+    if isinstance(answer, np.ndarray) and answer.dtype.kind == "f":
+        return device.of_numbers(answer.ravel().tolist(), given, checked)
+    codes = answer.ravel().tolist() if isinstance(answer, np.ndarray) else answer
+    return device.of_codes(codes, given, checked)
+
+
+def _answer(domain: Any, value: Any) -> Array | tuple[int, ...]:
+    """Give the codes of an answer, or its numbers."""
+    if type(domain) is Domain:
+        # One text or number is found without an array.
+        code = domain.find(value) if type(value) in (str, int) else None
+        if code is not None:
+            return (code,)
+        return domain.encode([value])
+    found: Array = domain.to_codes([value])
+    if isinstance(domain, ProductDomain):
+        return tuple(int(code) for code in np.unravel_index(found[0], domain.shape))
+    return found
+
+
+def check_fresh(plan: Any) -> None:
+    """Refuse a plan that one message cannot answer: personal rates, permanent answers, expired."""
     refuse_personal(plan)
     plan.check_current()
     oracle = plan.oracle
@@ -106,31 +155,22 @@ def make_message(plan: Any, value: Any, group: Any, seed: int | None) -> bytes |
             f"oracle must draw every report afresh, got {oracle!r}, whose permanent answers must "
             "be kept: client(...).message(plan, value) does"
         )
-    key = plan.group_key("group", group)
-    reports = oracle.randomize([value], participation=plan.participation, seed=seed)
-    return message_of(plan, reports.codes, key)
 
 
 def message_of(plan: Any, codes: Array, key: Key = ()) -> bytes | None:
     """Write the message of one person's reports under a plan: one, or none."""
     if not len(codes):
         return None
-    record = {
-        "format": FORMAT,
-        "version": VERSION,
-        "plan": plan.fingerprint,
-        # Not of the seed: two messages must never share it.
-        "nonce": secrets.token_hex(NONCE_BYTES),
-        **({"group": key_to_json(key)} if key else {}),
-        "report": _written(codes[0]),
-    }
-    return json.dumps(record, separators=(",", ":")).encode("ascii")
+    writer = _writer(plan.fingerprint, groups_text(plan.groups), *layout_of(plan.oracle))
+    report = np.asarray(codes[0], plan.oracle.report_dtype.newbyteorder("<")).tobytes()
+    return writer.write(report, canonical(key_to_json(key)) if key else None)
 
 
-def _written(report: Any) -> int | str:
-    if report.ndim == 0:
-        return int(report)
-    return bytes(report.astype(report.dtype.newbyteorder("<")).tobytes()).hex()
+@lru_cache(maxsize=16)
+def _writer(
+    fingerprint: str, groups: str | None, integer: int, signed: bool, width: int | None
+) -> _core.MessageWriter:
+    return _core.MessageWriter(fingerprint, groups, integer, signed, width)
 
 
 def gather(
@@ -162,11 +202,11 @@ def gather(
         position, refusal = min(batch.refusals.items())
         raise ERRORS[refusal.kind](f"messages[{position}] {refusal}") from None
     refusals = batch.refusals_by_kind()
-    codes = batch.codes()
+    codes = batch.codes
     refused, asked = sum(refusals.values()), nodes
     nodes = checked_nodes(plan, asked, len(codes), refused=refused)
     # The same messages put together again are the same reports, whatever their order.
-    origin = Origin.named(FORMAT, *sorted(nonce.hex() for nonce in batch.nonces))
+    origin = Origin.named("turnout-report", *sorted(nonce.hex() for nonce in batch.nonces))
     reports = plan.oracle.reports(plan.participation, codes, nodes, origin=origin)
     left_out = LeftOut(unanswered=max((asked or 0) - nodes, 0), refused=refused)
     if left_out:

@@ -172,8 +172,13 @@ fn selection_of(plan: &Plan) -> Result<Selection<'static>> {
     }
 }
 
-/// Sixteen bytes from the operating system, whatever the seed of the noise.
-fn nonce() -> Result<[u8; NONCE_BYTES]> {
+/// Sixteen bytes from the operating system, which a message has of its own whatever the seed of the
+/// noise.
+///
+/// # Errors
+///
+/// [`Error::Core`] if the operating system gives none.
+pub fn nonce() -> Result<[u8; NONCE_BYTES]> {
     let mut nonce = [0; NONCE_BYTES];
     SysRng
         .try_fill_bytes(&mut nonce)

@@ -29,7 +29,7 @@ impl Document {
     pub(crate) fn check(&self, json: &Json<'_>) -> Result<(), Error> {
         let format = json.member("format").and_then(Json::text);
         if format.as_deref() != Some(self.format) {
-            return Err(self.malformed(format!("its format is not {:?}", self.format)));
+            return Err(self.malformed(format!("its format is not '{}'", self.format)));
         }
         let version = json.member("version");
         if version.and_then(Json::integer) != Some(self.version.into()) {
@@ -39,11 +39,6 @@ impl Document {
         let Some(members) = json.members() else {
             return Err(self.malformed("it is no object".to_owned()));
         };
-        let wrong =
-            |problem, name: &str| Error::Member { document: self.word, problem, name: shown(name) };
-        if let Some(name) = self.members.iter().find(|&&name| !members.contains_key(name)) {
-            return Err(wrong(Problem::Lacks, name));
-        }
         let known = |name: &str| {
             ["format", "version"]
                 .iter()
@@ -51,10 +46,16 @@ impl Document {
                 .chain(self.optional)
                 .any(|&each| each == name)
         };
-        match members.keys().find(|name| !known(name)) {
-            Some(name) => Err(wrong(Problem::Unknown, name)),
-            None => Ok(()),
+        let missing = self.members.iter().copied().filter(|&name| !members.contains_key(name));
+        let unknown = members.keys().map(|name| &**name).filter(|name| !known(name));
+        for (problem, names) in
+            [(Problem::Lacks, quoted(missing)), (Problem::Unknown, quoted(unknown))]
+        {
+            if !names.is_empty() {
+                return Err(Error::Members { document: self.word, problem, names });
+            }
         }
+        Ok(())
     }
 
     pub(crate) fn malformed(&self, reason: String) -> Error {
@@ -71,4 +72,10 @@ impl Document {
         let found = shown(found.map_or("nothing", Json::raw));
         Error::Value { document: self.word, name, expected, found }
     }
+}
+
+/// Names in quotes, the beginning of many.
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
+    shown(&names.join(", "))
 }

@@ -26,15 +26,15 @@ pub enum Error {
         expected: u64,
     },
 
-    /// A member is missing, or there is one that nobody knows.
-    #[error("the {document} {problem} {name:?}")]
-    Member {
+    /// Members are missing, or there are some that nobody knows.
+    #[error("the {document} {problem} {names}")]
+    Members {
         /// What it is.
         document: &'static str,
         /// Which of the two.
         problem: Problem,
-        /// The name of the member.
-        name: String,
+        /// The names of the members, in quotes.
+        names: String,
     },
 
     /// A member is something else than it must be.
@@ -51,11 +51,11 @@ pub enum Error {
     },
 
     /// A document is not written in the one way in which it is compared.
-    #[error("the {0} is not written in its canonical form: a program formatted it anew")]
+    #[error("the {0} is not written in its canonical form: a program formatted the file anew")]
     NotCanonical(&'static str),
 
     /// The fingerprint or the checksum is another one.
-    #[error("the {0} is not the one of its fingerprint: it was altered or formatted anew")]
+    #[error("the {0} is not the one of its fingerprint: the file was altered or formatted anew")]
     Fingerprint(&'static str),
 
     /// There is no signature, and there must be one.
@@ -98,9 +98,9 @@ pub enum Error {
 /// What can be wrong with the members of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem {
-    /// One is missing.
+    /// Some are missing.
     Lacks,
-    /// There is one that nobody knows.
+    /// There are some that nobody knows.
     Unknown,
 }
 
@@ -108,7 +108,7 @@ impl core::fmt::Display for Problem {
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         formatter.write_str(match self {
             Self::Lacks => "lacks",
-            Self::Unknown => "has the unknown member",
+            Self::Unknown => "has unknown members",
         })
     }
 }

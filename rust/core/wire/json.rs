@@ -53,8 +53,10 @@ impl fmt::Display for Flaw {
 }
 
 impl<'a> Json<'a> {
-    /// Reads a text that is one value, with white space around it or not.
+    /// Reads a text that is one value, with white space around it or not. A byte order mark at its
+    /// beginning, which some editors write, is no part of it.
     pub(crate) fn read(text: &'a str) -> Result<Self, Flaw> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut reader = Reader { text, place: 0 };
         let value = reader.value(MOST_DEPTH)?;
         reader.space();
@@ -390,7 +392,8 @@ mod tests {
             r#""\u12""#,
             "\"\n\"",
             "'a'",
-            "\u{feff}1",
+            "\u{feff}\u{feff}1",
+            "1\u{feff}",
             "1\u{a0}",
             r#"{"a":1,"a":2}"#,
             r#"{"a":1,"\u0061":2}"#,

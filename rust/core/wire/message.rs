@@ -3,6 +3,8 @@
 use core::fmt::Write;
 use std::collections::HashMap;
 
+use sha2::{Digest, Sha256};
+
 use super::document::Document;
 use super::error::{Error, shown};
 use super::groups::Groups;
@@ -28,8 +30,11 @@ const MESSAGE: Document = Document {
 #[non_exhaustive]
 pub enum Refusal {
     /// It is no message, or lacks a member, or has one that nobody knows.
-    #[error("is no message of turnout")]
-    NoMessage,
+    #[error("is no message of turnout, got {bytes} bytes")]
+    NoMessage {
+        /// How long it is.
+        bytes: usize,
+    },
 
     /// It is of another version.
     #[error("has version {0}; this release of turnout reads {version}", version = MESSAGE.version)]
@@ -74,7 +79,7 @@ impl Refusal {
         match self {
             Self::Version(_) => RefusalKind::OtherVersion,
             Self::Plan(_) => RefusalKind::OtherPlan,
-            Self::NoMessage | Self::Nonce | Self::Group(_) | Self::Report { .. } => {
+            Self::NoMessage { .. } | Self::Nonce | Self::Group(_) | Self::Report { .. } => {
                 RefusalKind::Malformed
             }
         }
@@ -161,12 +166,13 @@ impl MessageReader {
         report: &mut [u8],
         group: &mut [u32],
     ) -> Result<Envelope, Refusal> {
-        let text = core::str::from_utf8(message).map_err(|_| Refusal::NoMessage)?;
+        let none = Refusal::NoMessage { bytes: message.len() };
+        let text = core::str::from_utf8(message).map_err(|_| none.clone())?;
         let json = MESSAGE.read(text).map_err(|error| match error {
             Error::Version { found, .. } => Refusal::Version(found),
-            _ => Refusal::NoMessage,
+            _ => none.clone(),
         })?;
-        let member = |name| json.member(name).ok_or(Refusal::NoMessage);
+        let member = |name| json.member(name).ok_or_else(|| none.clone());
         let (plan, nonce) = (member("plan")?, member("nonce")?);
         let number = plan
             .text()
@@ -184,7 +190,7 @@ impl MessageReader {
                     return Err(Refusal::Group(shown(given.raw())));
                 }
             }
-            _ => return Err(Refusal::NoMessage),
+            _ => return Err(none),
         }
         let found = member("report")?;
         if self.write_report(found, report) {
@@ -192,6 +198,23 @@ impl MessageReader {
         } else {
             Err(Refusal::Report { layout: self.layout })
         }
+    }
+
+    /// At most 16 bytes that say what a message says, its report and its group: two messages with one
+    /// nonce must not differ in it.
+    #[must_use]
+    pub fn content(report: &[u8], group: &[u32]) -> Vec<u8> {
+        let said: Vec<u8> = report
+            .iter()
+            .copied()
+            .chain(group.iter().flat_map(|number| number.to_le_bytes()))
+            .collect();
+        if said.len() <= NONCE_BYTES {
+            return said;
+        }
+        let mut digest = Sha256::digest(said).to_vec();
+        digest.truncate(NONCE_BYTES);
+        digest
     }
 
     fn write_report(&self, found: &Json<'_>, report: &mut [u8]) -> bool {
@@ -393,7 +416,10 @@ mod tests {
         let other =
             MessageWriter::new(&plans[1], layout).write(NONCE, &[], &[7]).unwrap_or_default();
         assert!(matches!(read(&other), Err(Refusal::Plan(_))));
-        assert_eq!(reader.read(b"\xff", &mut [0], &mut [0; 2]), Err(Refusal::NoMessage));
+        assert_eq!(
+            reader.read(b"\xff", &mut [0], &mut [0; 2]),
+            Err(Refusal::NoMessage { bytes: 1 })
+        );
         assert!(reader.read(plain.as_bytes(), &mut [0; 2], &mut []).is_err());
         Ok(())
     }

@@ -194,7 +194,7 @@ impl Plan {
     /// # Errors
     ///
     /// [`Error::Version`] for a later version; [`Error::NotCanonical`] for another text of the same
-    /// plan; [`Error::Malformed`], [`Error::Member`] or [`Error::Value`] if it is no plan.
+    /// plan; [`Error::Malformed`], [`Error::Members`] or [`Error::Value`] if it is no plan.
     pub fn read(text: &str) -> Result<Self, Error> {
         Self::of(&PLAN.read(text)?)
     }
@@ -364,8 +364,8 @@ mod tests {
             (r#""serial":7"#, r#""serial":null"#, "the serial of a plan must be an integer"),
             (r#""serial":7"#, r#""serial":7.0"#, "the serial of a plan must be an integer"),
             (r#""serial":7"#, r#""serial":-7"#, "the serial of a plan must be an integer"),
-            (r#""serial":7"#, r#""seriel":7"#, "has the unknown member \"seriel\""),
-            (r#""oracle""#, r#""orakle""#, "lacks \"oracle\""),
+            (r#""serial":7"#, r#""seriel":7"#, "has unknown members 'seriel'"),
+            (r#""oracle""#, r#""orakle""#, "lacks 'oracle'"),
             ("1e-07", "1.5", "the participation of a plan"),
             ("bernoulli", "everyone", "the participation of a plan"),
             ("\"no\"", "\"\\ud800\"", "surrogate"),

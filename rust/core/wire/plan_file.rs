@@ -2,7 +2,7 @@
 
 use super::canonical::canonical;
 use super::document::Document;
-use super::error::Error;
+use super::error::{Error, shown};
 use super::hex;
 use super::json::Json;
 use super::plan::{Fingerprint, Plan, no_unicode};
@@ -15,7 +15,7 @@ const FILE: Document = Document {
     word: "plan file",
     format: "turnout-plan-file",
     version: 1,
-    members: &["plan", "fingerprint"],
+    members: &["fingerprint", "plan"],
     optional: &["signature"],
 };
 
@@ -45,10 +45,22 @@ impl PlanFile {
     /// Writes the file of a plan, signed if there is a key.
     #[must_use]
     pub fn write(plan: &Plan, key: Option<&SigningKey>) -> String {
+        let signature = |key: &SigningKey| (key.public_key(), key.sign(&Self::to_sign(plan)));
+        Self::write_signed(plan, key.map(signature))
+    }
+
+    /// What a signature of a plan is of, for keys that are kept elsewhere.
+    #[must_use]
+    pub fn to_sign(plan: &Plan) -> [u8; 53] {
+        signed(plan.fingerprint())
+    }
+
+    /// Writes the file of a plan with a signature that was made elsewhere, by a public key.
+    #[must_use]
+    pub fn write_signed(plan: &Plan, signature: Option<(PublicKey, [u8; 64])>) -> String {
         let fingerprint = plan.fingerprint();
-        let signature = key.map_or_else(String::new, |key| {
-            let value = hex::text(&key.sign(&signed(fingerprint)));
-            let public_key = key.public_key();
+        let signature = signature.map_or_else(String::new, |(public_key, value)| {
+            let value = hex::text(&value);
             format!(
                 r#",
   "signature": {{"algorithm":"{ALGORITHM}","public_key":"{public_key}","value":"{value}"}}"#
@@ -144,9 +156,8 @@ fn signer(
     let (Some(key), Some(value), true, Some(ALGORITHM)) =
         (key, value, known, text("algorithm").as_deref())
     else {
-        let expected =
-            "one of Ed25519, with a public key of 64 hexadecimal digits and a value of 128";
-        return Err(FILE.value("signature", expected, Some(signature)));
+        let reason = shown(signature.raw());
+        return Err(Error::Malformed { document: "signature of a plan", reason });
     };
     if let Some(wanted) = wanted.filter(|&wanted| *wanted != key) {
         return Err(Error::Signer { found: key.to_string(), expected: wanted.to_string() });
@@ -197,11 +208,11 @@ mod tests {
             ("\"b74c", "\"B74C", "the fingerprint of a plan file must be 64"),
             ("\"version\": 1", "\"version\": 2", "the plan file has version 2"),
             ("-file\"", "-document\"", "its format is not"),
-            ("\"fingerprint\"", "\"finger\"", "lacks \"fingerprint\""),
-            ("\"signature\": {", "\"signature\": null, \"x\": {", "unknown member \"x\""),
-            ("\"signature\": {", "\"signature\": {\"x\":1,", "signature of a plan file"),
+            ("\"fingerprint\"", "\"finger\"", "lacks 'fingerprint'"),
+            ("\"signature\": {", "\"signature\": null, \"x\": {", "unknown members 'x'"),
+            ("\"signature\": {", "\"signature\": {\"x\":1,", "not a signature of a plan"),
             ("e54be5dc", "e54be5dd", "signature of the plan is not valid"),
-            ("\"ed25519\"", "\"ed448\"", "signature of a plan file must be one of Ed25519"),
+            ("\"ed25519\"", "\"ed448\"", "not a signature of a plan"),
             ("\"03a1", "\"03a2", "is signed by 03a2"),
             ("\"version\": 1,", "\"version\": 1, \"version\": 1,", "twice"),
             ("\n}\n", "\n} {", "more text"),

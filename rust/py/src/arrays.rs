@@ -3,8 +3,10 @@
 use std::convert::Infallible;
 use std::ops::Deref;
 
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArrayDyn};
+use numpy::ndarray::Array2;
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyReadonlyArrayDyn};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods, dtype};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use turnout_core::frequency::Codes;
 
@@ -164,6 +166,10 @@ impl<'py, T: Element> IntoPyObject<'py> for OutRows<T> {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         let rows = self.0.len() / self.1.max(1);
-        self.0.into_pyarray(py).reshape([rows, self.1])
+        // NumPy's own reshape() takes as long as a whole kernel of few rows.
+        match Array2::from_shape_vec((rows, self.1), self.0) {
+            Ok(matrix) => Ok(matrix.into_pyarray(py)),
+            Err(error) => Err(PyRuntimeError::new_err(error.to_string())),
+        }
     }
 }

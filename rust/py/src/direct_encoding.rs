@@ -12,7 +12,7 @@ use crate::errors::Result;
 use crate::noise::Seed;
 use crate::oracle::{Counted, Drawn, Shape, counted, oracle_class, simulate_if, with_rates};
 use crate::participation::run_selected;
-use crate::pool::run;
+use crate::pool::{run, run_if};
 
 oracle_class!(
     /// The direct-encoding randomizer on integer codes.
@@ -132,5 +132,7 @@ pub(crate) fn check(
     reports: &Bound<'_, PyAny>,
 ) -> Result<()> {
     let py = reports.py();
-    with_codes!("reports", reports, |codes| run(py, || oracle.check(codes)))
+    with_codes!("reports", reports, |codes| {
+        run_if(py, codes.len() > core::CHUNK, || oracle.check(codes))
+    })
 }

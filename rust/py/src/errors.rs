@@ -5,12 +5,14 @@ use std::convert::Infallible;
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use turnout_core::Error;
+use turnout_core::{Error, device, wire};
 
 /// Why a function of the binding gives nothing.
 pub(crate) enum Failure {
     /// The core refused.
     Core(Error),
+    /// A plan or a state is refused.
+    Wire(wire::Error),
     /// An argument is of another type than it must be.
     Type(String),
     /// An argument has another value than it must have.
@@ -27,6 +29,22 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Core(error)
+    }
+}
+
+impl From<wire::Error> for Failure {
+    fn from(error: wire::Error) -> Self {
+        Self::Wire(error)
+    }
+}
+
+impl From<device::Error> for Failure {
+    fn from(error: device::Error) -> Self {
+        match error {
+            device::Error::Core(error) => Self::Core(error),
+            device::Error::Wire(error) => Self::Wire(error),
+            other => Self::Value(other.to_string()),
+        }
     }
 }
 
@@ -50,6 +68,14 @@ impl From<Failure> for PyErr {
             }
             Failure::Core(error @ Error::Entropy { .. }) => PyOSError::new_err(error.to_string()),
             Failure::Core(error) => named("InvalidValueError", error.to_string()),
+            Failure::Wire(error) => {
+                let class = match error {
+                    wire::Error::Version { .. } => "UnsupportedVersionError",
+                    wire::Error::Expired { .. } | wire::Error::Serial { .. } => "PlanExpiredError",
+                    _ => "CorruptDataError",
+                };
+                named(class, error.to_string())
+            }
             Failure::Type(message) => named("InvalidTypeError", message),
             Failure::Value(message) => named("InvalidValueError", message),
             Failure::Defect(message) => PyRuntimeError::new_err(message),

@@ -26,6 +26,7 @@ mod samplers;
 mod sharing;
 mod signing;
 mod square_wave;
+mod wire;
 
 use pyo3::prelude::*;
 
@@ -68,6 +69,9 @@ mod _core {
         sharing::{PrimeField, ShareSum},
         signing::{ed25519_public_key, ed25519_sign, ed25519_verify},
         square_wave::SquareWave,
+        wire::{
+            Device, MessageReader, MessageWriter, plan_to_sign, read_plan_file, write_plan_file,
+        },
     };
 
     /// Has the numpy crate find its tables now. It would when they are first needed, under a lock,

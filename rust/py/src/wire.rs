@@ -1,0 +1,306 @@
+//! Binding of `wire` and `device`: plan files, messages, and what answers a plan.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyType};
+use turnout_core::device::{self, Answers, Noise};
+use turnout_core::wire::{
+    self, Fingerprint, Groups, Integer, Layout, Plan, PlanFile, PublicKey, Refusal, RefusalKind,
+};
+
+use crate::arrays::{Out, OutRows};
+use crate::errors::{Failure, Result};
+use crate::noise::exactly;
+
+/// Checks a plan file; gives the text of its plan.
+#[pyfunction]
+#[pyo3(signature = (data, public_key=None))]
+pub(crate) fn read_plan_file(data: &[u8], public_key: Option<&[u8]>) -> Result<String> {
+    let key = public_key.map(|key| exactly("public_key", key)).transpose()?;
+    let file = PlanFile::read(data, key.map(PublicKey::from_bytes).as_ref())?;
+    Ok(file.plan().text().to_owned())
+}
+
+/// What a signature of a plan is of.
+#[pyfunction]
+pub(crate) fn plan_to_sign(text: &str) -> Result<[u8; 53]> {
+    Ok(PlanFile::to_sign(&Plan::read(text)?))
+}
+
+/// Writes the file of a plan, with the public key and the signature of who signed it.
+#[pyfunction]
+#[pyo3(signature = (text, public_key=None, signature=None))]
+pub(crate) fn write_plan_file(
+    text: &str,
+    public_key: Option<&[u8]>,
+    signature: Option<&[u8]>,
+) -> Result<String> {
+    let plan = Plan::read(text)?;
+    let signed = match public_key.zip(signature) {
+        None => None,
+        Some((key, value)) => {
+            let key = PublicKey::from_bytes(exactly("public_key", key)?);
+            Some((key, exactly("signature", value)?))
+        }
+    };
+    Ok(PlanFile::write_signed(&plan, signed))
+}
+
+/// The layout of reports: bytes of an integer, whether it has a sign, and how many there are in a row.
+fn layout(itemsize: usize, signed: bool, width: Option<usize>) -> Result<Layout> {
+    let integer = Integer::new(itemsize, signed);
+    let integer = integer.ok_or_else(|| Failure::Value("no such integers".to_owned()))?;
+    Ok(width.map_or(Layout::one(integer), |width| Layout::row(integer, width)))
+}
+
+/// A plan, by its fingerprint and its groups as they stand in it.
+fn plan(fingerprint: &str, groups: Option<&str>) -> Result<(Fingerprint, Groups)> {
+    let fingerprint = Fingerprint::from_hex(fingerprint);
+    let groups = groups.map_or_else(|| Some(Groups::default()), Groups::read);
+    fingerprint.zip(groups).ok_or_else(|| Failure::Value("no such plan".to_owned()))
+}
+
+/// What [`MessageReader`] makes of messages: of those that are good the places, the numbers of their
+/// plans, their nonces, what they say in 16 bytes, the numbers of the values of their groups and the
+/// bytes of their reports; of the others their places, the kinds of the refusals and the reasons.
+type Read<'py> = (
+    Out<i64>,
+    Out<u32>,
+    Bound<'py, PyList>,
+    Bound<'py, PyList>,
+    OutRows<u32>,
+    OutRows<u8>,
+    Vec<(usize, &'static str, String)>,
+);
+
+/// Reads messages under some plans of one layout.
+#[pyclass(frozen, module = "turnout._core")]
+pub(crate) struct MessageReader(wire::MessageReader);
+
+/// A message as Python has it.
+enum Message<'a> {
+    Text(&'a [u8]),
+    Copied(Vec<u8>),
+    /// A text that is no Unicode.
+    None,
+}
+
+impl Message<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(bytes) => bytes,
+            Self::Copied(bytes) => bytes,
+            Self::None => b"",
+        }
+    }
+}
+
+/// What was found in messages.
+#[derive(Default)]
+struct Found {
+    places: Vec<i64>,
+    plans: Vec<u32>,
+    nonces: Vec<[u8; wire::NONCE_BYTES]>,
+    contents: Vec<Vec<u8>>,
+    groups: Vec<u32>,
+    reports: Vec<u8>,
+    refused: Vec<(usize, Refusal)>,
+}
+
+#[pymethods]
+impl MessageReader {
+    /// Plans are fingerprints, each with the groups of the plan as they stand in it.
+    #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "Python's lists are taken as vectors")]
+    fn new(
+        plans: Vec<(String, Option<String>)>,
+        itemsize: usize,
+        signed: bool,
+        width: Option<usize>,
+    ) -> Result<Self> {
+        let plans: Result<Vec<_>> = plans
+            .iter()
+            .map(|(fingerprint, groups)| plan(fingerprint, groups.as_deref()))
+            .collect();
+        Ok(Self(wire::MessageReader::of(plans?, layout(itemsize, signed, width)?)))
+    }
+
+    /// Reads a list of bytes, bytearrays and texts.
+    fn read<'py>(&self, py: Python<'py>, messages: &Bound<'py, PyList>) -> Result<Read<'py>> {
+        let objects: Vec<Bound<'py, PyAny>> = messages.iter().collect();
+        let taken: Result<Vec<Message<'_>>> =
+            objects.iter().enumerate().map(|(place, each)| message(place, each)).collect();
+        let taken = taken?;
+        let found = py.detach(|| self.found(&taken));
+        let columns = self.0.columns();
+        let list = |items: Vec<Bound<'py, PyBytes>>| PyList::new(py, items);
+        let nonces = found.nonces.iter().map(|nonce| PyBytes::new(py, nonce)).collect();
+        let contents = found.contents.iter().map(|content| PyBytes::new(py, content)).collect();
+        let refused = found
+            .refused
+            .iter()
+            .map(|(place, refusal)| (*place, kind(refusal.kind()), refusal.to_string()));
+        Ok((
+            Out(found.places),
+            Out(found.plans),
+            list(nonces)?,
+            list(contents)?,
+            OutRows(found.groups, columns),
+            OutRows(found.reports, self.0.layout().bytes()),
+            refused.collect(),
+        ))
+    }
+}
+
+impl MessageReader {
+    fn found(&self, messages: &[Message<'_>]) -> Found {
+        let mut found = Found::default();
+        let mut report = vec![0; self.0.layout().bytes()];
+        let mut group = vec![0; self.0.columns()];
+        for (place, message) in messages.iter().enumerate() {
+            group.fill(0);
+            match self.0.read(message.bytes(), &mut report, &mut group) {
+                Ok(envelope) => {
+                    found.places.push(place.try_into().unwrap_or(i64::MAX));
+                    found.plans.push(envelope.plan.try_into().unwrap_or(u32::MAX));
+                    found.nonces.push(envelope.nonce);
+                    found.contents.push(wire::MessageReader::content(&report, &group));
+                    found.groups.extend(&group);
+                    found.reports.extend(&report);
+                }
+                Err(refusal) => found.refused.push((place, refusal)),
+            }
+        }
+        found
+    }
+}
+
+/// What Python calls a kind of refusals.
+const fn kind(kind: RefusalKind) -> &'static str {
+    match kind {
+        RefusalKind::OtherVersion => "other_version",
+        RefusalKind::OtherPlan => "other_plan",
+        _ => "malformed",
+    }
+}
+
+fn message<'a>(place: usize, given: &'a Bound<'_, PyAny>) -> Result<Message<'a>> {
+    if let Ok(bytes) = given.cast::<PyBytes>() {
+        return Ok(Message::Text(bytes.as_bytes()));
+    }
+    if let Ok(text) = given.cast::<PyString>() {
+        // Half of a surrogate pair stands in no message.
+        return Ok(text.to_str().map_or(Message::None, |text| Message::Text(text.as_bytes())));
+    }
+    if let Ok(bytes) = given.cast::<PyByteArray>() {
+        return Ok(Message::Copied(bytes.to_vec()));
+    }
+    let found = given.get_type().name()?;
+    Err(Failure::Type(format!("messages[{place}] must be bytes or text, got a {found}")))
+}
+
+/// Writes messages under a plan.
+#[pyclass(frozen, module = "turnout._core")]
+pub(crate) struct MessageWriter(wire::MessageWriter);
+
+#[pymethods]
+impl MessageWriter {
+    #[new]
+    #[pyo3(signature = (fingerprint, groups, itemsize, signed, width))]
+    fn new(
+        fingerprint: &str,
+        groups: Option<&str>,
+        itemsize: usize,
+        signed: bool,
+        width: Option<usize>,
+    ) -> Result<Self> {
+        let (fingerprint, groups) = plan(fingerprint, groups)?;
+        Ok(Self(wire::MessageWriter::of(fingerprint, groups, layout(itemsize, signed, width)?)))
+    }
+
+    /// Writes one message, with a nonce of the operating system's: the report by the little-endian
+    /// bytes of its integers, the group as it stands in a message.
+    #[pyo3(signature = (report, group=None))]
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        report: &[u8],
+        group: Option<&str>,
+    ) -> Result<Bound<'py, PyBytes>> {
+        let numbers = numbers(self.0.groups(), group)?;
+        let text = self.0.write(device::nonce()?, &numbers, report);
+        let text =
+            text.ok_or_else(|| Failure::Value("the report is of another layout".to_owned()))?;
+        Ok(PyBytes::new(py, text.as_bytes()))
+    }
+}
+
+/// The numbers of the values of a group.
+fn numbers(groups: &Groups, group: Option<&str>) -> Result<Vec<u32>> {
+    let found = group.map_or_else(|| Some(Vec::new()), |group| groups.find(group));
+    found
+        .filter(|numbers| numbers.len() == groups.len())
+        .ok_or_else(|| Failure::Value(device::Error::Group.to_string()))
+}
+
+/// Answers a plan whose question the core knows, and of which nothing is kept.
+#[pyclass(frozen, module = "turnout._core")]
+pub(crate) struct Device {
+    device: device::Device,
+    /// What it was made of, for copies.
+    text: String,
+}
+
+#[pymethods]
+impl Device {
+    /// The device of a plan, by its canonical text.
+    #[new]
+    fn new(py: Python<'_>, text: String) -> Result<Self> {
+        let device = py.detach(|| device::Device::new(&Plan::read(&text)?))?;
+        Ok(Self { device, text })
+    }
+
+    /// A copy, in another process too, is made anew.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (String,)) {
+        (py.get_type::<Self>(), (self.text.clone(),))
+    }
+
+    /// The message of one person, by the code of the answer or a code for each column; none if this
+    /// person does not take part.
+    #[pyo3(signature = (codes, group=None, seed=None))]
+    fn of_codes<'py>(
+        &self,
+        py: Python<'py>,
+        codes: Vec<u32>,
+        group: Option<&str>,
+        seed: Option<u64>,
+    ) -> Result<Option<Bound<'py, PyBytes>>> {
+        self.message(py, &Answers::Codes(codes), group, seed)
+    }
+
+    /// The message of one person, by the numbers that this person holds.
+    #[pyo3(signature = (numbers, group=None, seed=None))]
+    fn of_numbers<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: Vec<f64>,
+        group: Option<&str>,
+        seed: Option<u64>,
+    ) -> Result<Option<Bound<'py, PyBytes>>> {
+        self.message(py, &Answers::Numbers(numbers), group, seed)
+    }
+}
+
+impl Device {
+    fn message<'py>(
+        &self,
+        py: Python<'py>,
+        answer: &Answers,
+        group: Option<&str>,
+        seed: Option<u64>,
+    ) -> Result<Option<Bound<'py, PyBytes>>> {
+        let numbers = numbers(self.device.writer().groups(), group)?;
+        let noise = seed.map_or(Noise::Fresh, Noise::Seed);
+        let message = self.device.message(answer, &numbers, noise)?;
+        Ok(message.map(|message| PyBytes::new(py, message.as_bytes())))
+    }
+}
