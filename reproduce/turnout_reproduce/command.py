@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from turnout._progress import doing
-from turnout.cli.running import note, output, refusing
+from turnout.cli.commands import command
+from turnout.cli.running import note, output
 from turnout.errors import InvalidValueError
 from turnout_reproduce import EXPERIMENTS, Experiment, Finding, Outcome, Scale, chosen
 from turnout_reproduce import reproduce as run_all
@@ -19,7 +20,7 @@ from turnout_reproduce import reproduce as run_all
 _COLORS = {"agrees": "green", "differs": "yellow", "paper is wrong": "red", "not printed": "dim"}
 
 
-@refusing
+@command
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]")] = None,
     *,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typer.main import get_command
 
 import turnout as tn
 from turnout.cli.app import app
-from turnout.cli.running import _options
+from turnout.cli.commands import long_options
 
 Run = Callable[..., Any]
 
@@ -103,7 +102,7 @@ def test_refusals_know_every_option_of_every_command_by_its_name() -> None:
     for command in commands(get_command(app)):
         there = command.make_context(command.name, [], resilient_parsing=True).command.params
         names = {word for each in there for word in each.opts if word.startswith("--")}
-        assert set(_options(inspect.unwrap(command.function()))) == names, command.name
+        assert set(long_options(command.function())) == names, command.name
 
 
 def test_an_option_with_a_short_form_is_refused_as_an_option(tmp_path: Path, turnout: Run) -> None:

@@ -51,7 +51,8 @@ class Later(TyperCommand):
         MissingExtraError
             If the distribution that has its module is not installed.
         """
-        found: Callable[..., None] = getattr(require(self.module, self.extra), self.name or "")
+        word = (self.name or "").replace("-", "_")
+        found: Callable[..., None] = getattr(require(self.module, self.extra), word)
         return found
 
     def command(self) -> Any:
@@ -63,8 +64,11 @@ class Later(TyperCommand):
         text, documented = _documented(function)
         alone.command(self.name, help=text)(function)
         command = get_command(alone)
+        # What several commands have says what it is where they all have it from: in the docstring
+        # of an object of options, or in its type.
+        for each in vars(function).get("objects", ()):
+            documented = {**_documented(each)[1], **documented}
         for name, hint in get_type_hints(function, include_extras=True).items():
-            # What several commands have says what it is in its type.
             for said in getattr(hint, "__metadata__", ()):
                 documented.setdefault(name, said.help)
         for parameter in command.params:
@@ -122,14 +126,14 @@ class Later(TyperCommand):
         return ["[OPTIONS]", *self._usage()[2].split()]
 
 
-def _documented(command: Callable[..., None]) -> tuple[str, dict[str, str]]:
-    """Make help of a docstring, for the command and for each of its parameters.
+def _documented(of: Any) -> tuple[str, dict[str, str]]:
+    """Make help of a docstring: of a command and its parameters, or an object and its attributes.
 
     A paragraph is one line, an indented one keeps its lines.
     """
-    said, _, listed = inspect.cleandoc(command.__doc__ or "").partition(
-        "\n\nParameters\n----------\n"
-    )
+    section = r"\n\n(?:Parameters|Attributes)\n-{10}\n"
+    parts = re.split(section, inspect.cleandoc(of.__doc__ or ""), maxsplit=1)
+    said, listed = (*parts, "")[:2]
     text = "\n\n".join(
         inspect.cleandoc(part) if part.startswith(" ") else " ".join(part.split())
         for part in said.split("\n\n")
@@ -141,7 +145,7 @@ def _documented(command: Callable[..., None]) -> tuple[str, dict[str, str]]:
 def _later(module: str, **summaries: str) -> list[TyperCommand | TyperGroup]:
     """Stand for the functions of these names, each of a module that may be named after it."""
     return [
-        Later(name, f"turnout.cli.{module.format(name)}", summary)
+        Later(name.replace("_", "-"), f"turnout.cli.{module.format(name)}", summary)
         for name, summary in summaries.items()
     ]
 

@@ -17,7 +17,8 @@ from rich.text import Text
 from turnout import DirectEncoding, Domain, FrequencyEstimate
 from turnout._extras import require
 from turnout._types import Floats
-from turnout.cli.running import output, refusing
+from turnout.cli.commands import command
+from turnout.cli.running import output
 from turnout.cli.tables import save_picture
 from turnout.reporting.words import percent
 
@@ -48,7 +49,7 @@ class _Question:
         return np.bincount(codes, minlength=self.domain.size) / len(self.answers)
 
 
-@refusing
+@command
 def demo(
     *,
     folder: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")] = Path(),

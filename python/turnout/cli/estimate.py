@@ -9,7 +9,7 @@ import typer
 
 from turnout import GroupedTally
 from turnout.cli import options
-from turnout.cli.running import refusing
+from turnout.cli.commands import command
 from turnout.cli.showing.estimates import Wish, show
 from turnout.cli.showing.joint import show_conditional, show_marginal
 from turnout.cli.tallies import read_tally
@@ -19,7 +19,7 @@ from turnout.frequency.joint.chosen import check_consistent
 from turnout.reporting.telling import telling
 
 
-@refusing
+@command
 def estimate(
     context: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="TALLY")],

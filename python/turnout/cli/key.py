@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
-from turnout.cli.running import output, refusing
+from turnout.cli.commands import command
+from turnout.cli.running import output
 from turnout.cli.tables import tell
 from turnout.signing import SigningKey
 
 KeyFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file of the secret key.")]
 
 
-@refusing
+@command
 def new(path: KeyFile) -> None:
     """Make a new secret key, in a file that only its owner can read.
 
@@ -30,7 +31,7 @@ def new(path: KeyFile) -> None:
     tell(f"Key in {path}", [("public key", made.public_key)])
 
 
-@refusing
+@command
 def public(path: KeyFile) -> None:
     """Print the public key of a secret one, 64 hexadecimal digits.
 

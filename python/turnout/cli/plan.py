@@ -14,6 +14,7 @@ from turnout import Plan
 from turnout._progress import doing
 from turnout.cli import options
 from turnout.cli.answers import asked_domain, oracle_names
+from turnout.cli.commands import command
 from turnout.cli.numbers import (
     Distribution,
     Mean,
@@ -23,7 +24,6 @@ from turnout.cli.numbers import (
     record_of_plan,
     rows_of_plan,
 )
-from turnout.cli.running import refusing
 from turnout.cli.tables import print_json, save_picture, table, tell
 from turnout.frequency.choice import registered
 from turnout.participation import taking_part_in
@@ -63,7 +63,7 @@ _OF_A_PROPOSAL = (
 )
 
 
-@refusing
+@command
 def plan(
     context: typer.Context,
     *,

@@ -20,6 +20,7 @@ from turnout.cli.answers import (
     stated_labels,
     tell_of_labels,
 )
+from turnout.cli.commands import command
 from turnout.cli.numbers import (
     Distribution,
     Mean,
@@ -28,7 +29,7 @@ from turnout.cli.numbers import (
     numbers_of,
     option_of,
 )
-from turnout.cli.running import note, refusing
+from turnout.cli.running import note
 from turnout.cli.tables import tell
 from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
@@ -77,7 +78,7 @@ _IN_PLAN = (
 )
 
 
-@refusing
+@command
 def randomize(
     context: typer.Context,
     sources: options.Sources,

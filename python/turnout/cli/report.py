@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from turnout.cli import options
-from turnout.cli.running import refusing
+from turnout.cli.commands import command
 from turnout.cli.tables import TABLE_SUFFIXES, tell, write_table
 from turnout.cli.tallies import merged, read_tallies
 from turnout.reporting import report as write_report
@@ -17,7 +17,7 @@ from turnout.reporting.telling import View
 from turnout.reporting.words import file_size, left_out
 
 
-@refusing
+@command
 def report(
     sources: Annotated[list[Path], typer.Argument(metavar="TALLY")],
     *,

@@ -10,7 +10,7 @@ import typer
 from turnout import Plan
 from turnout.cli import options
 from turnout.cli.answers import asked_domain, scanned
-from turnout.cli.running import refusing
+from turnout.cli.commands import command
 from turnout.cli.showing.rounds import show_search, show_two, summary
 from turnout.cli.tables import print_json, tell
 from turnout.cli.tallies import read_tally
@@ -42,7 +42,7 @@ Epsilon = Annotated[
 ]
 
 
-@refusing
+@command
 def hitters(
     *,
     epsilon: Epsilon,
@@ -120,7 +120,7 @@ def hitters(
     _say(protocol.rounds(), target, rows, record, participation, sign=sign, as_json=as_json)
 
 
-@refusing
+@command
 def rare(
     *,
     epsilon: Epsilon,
@@ -181,7 +181,7 @@ def rare(
     _say(collection.rounds(), target, rows, {}, None, sign=sign, as_json=as_json)
 
 
-@refusing
+@command
 def split(
     state: State,
     sources: options.Sources,
@@ -235,7 +235,7 @@ def split(
     tell(f"Groups in {target}", rows)
 
 
-@refusing
+@command
 def close(
     state: State,
     tally: Annotated[Path, typer.Argument(metavar="TALLY")],
@@ -270,7 +270,7 @@ def close(
     _say(under_way, state, [], {}, participation, sign=sign, as_json=as_json)
 
 
-@refusing
+@command
 def show(
     state: State,
     *,

@@ -1,20 +1,11 @@
-"""What all commands share: consoles, refusals as one line, checks of option values."""
+"""What all commands share: consoles, and the words of refusals."""
 
 from __future__ import annotations
 
-import errno
-import functools
-import inspect
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, NoReturn, TypeVar, cast, get_type_hints
+from collections.abc import Iterable
 
-import typer
 from rich.console import Console
-
-from turnout.errors import TurnoutError
-
-Command = TypeVar("Command", bound=Callable[..., None])
 
 
 def output() -> Console:
@@ -30,45 +21,6 @@ def messages() -> Console:
 def note(text: str) -> None:
     """Print one line beside the results, on standard error."""
     messages().print(f"note: {text}", markup=False, style="dim", soft_wrap=True)
-
-
-def refusing(command: Command) -> Command:
-    """Turn what a command refuses to do into one line on standard error and exit code 1.
-
-    The line speaks of options where the exception speaks of arguments.
-
-    Every :class:`turnout.errors.TurnoutError` and every :class:`OSError` is a refusal; any other
-    exception is a defect and keeps its traceback.
-    """
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> None:
-        try:
-            command(*args, **kwargs)
-        except TurnoutError as error:
-            _exit(in_options(str(error), _options(command)))
-        except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise
-            _exit(_describe(error))
-        except MemoryError as error:
-            _exit(f"there is not enough memory: {error}")
-
-    return cast("Command", wrapped)
-
-
-def _options(command: Callable[..., None]) -> list[str]:
-    """List the long options of a command: what must be named is an option."""
-    hints = get_type_hints(command, include_extras=True)
-    found = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            said = getattr(hints[name], "__metadata__", (None,))[0]
-            # In a type the first word of an option stands where its default would.
-            words = (getattr(said, "default", None), *getattr(said, "param_decls", ()))
-            long = [str(word).split("/")[0] for word in words if str(word).startswith("--")]
-            found += long or [f"--{name.replace('_', '-')}"]
-    return found
 
 
 #: Arguments that commands call otherwise.
@@ -106,7 +58,7 @@ def in_options(text: str, options: Iterable[str]) -> str:
     "'people.txt' must end in .csv"
     """
     # Where else an argument is said to be is no matter of commands.
-    text = _NAMELESS.sub("", re.sub(r", of [\w ]+ and turnout\.[\w.]+,", "", text))
+    text = without_argument(re.sub(r", of [\w ]+ and turnout\.[\w.]+,", "", text))
     known = list(options)
     words = {option[2:].replace("-", "_"): option for option in known}
     words |= {
@@ -121,6 +73,11 @@ def in_options(text: str, options: Iterable[str]) -> str:
     return "".join(pieces)
 
 
+def without_argument(text: str) -> str:
+    """Leave out the argument that a message begins with, where commands call it by no name."""
+    return _NAMELESS.sub("", text)
+
+
 def _translated(text: str, words: dict[str, str]) -> str:
     for word, option in words.items():
         alone = rf"(?<![\w./'-]){word}"
@@ -133,17 +90,3 @@ def _translated(text: str, words: dict[str, str]) -> str:
         if "_" in word:
             text = re.sub(rf"{alone}(?![\w./'=-])", option, text)
     return text
-
-
-def _exit(message: str) -> NoReturn:
-    line = " ".join(message.split())
-    messages().print(f"error: {line}", markup=False, soft_wrap=True)
-    raise typer.Exit(1)
-
-
-def _describe(error: OSError) -> str:
-    reason = error.strerror or str(error) or type(error).__name__
-    if error.filename is None:
-        return reason
-    name = error.filename.decode() if isinstance(error.filename, bytes) else str(error.filename)
-    return f"{name}: {_NAMELESS.sub('', reason)}"

@@ -22,8 +22,9 @@ from turnout.cli.answers import (
     settled,
     stated_labels,
 )
+from turnout.cli.commands import command
 from turnout.cli.numbers import read_bounds
-from turnout.cli.running import output, refusing
+from turnout.cli.running import output
 from turnout.cli.showing.estimates import Wish
 from turnout.cli.showing.survey import print_survey, show_survey
 from turnout.cli.tables import TABLE_SUFFIXES
@@ -53,7 +54,7 @@ def _shares(text: str) -> tuple[float, ...]:
     return shares
 
 
-@refusing
+@command
 def survey(
     sources: options.Sources,
     *,

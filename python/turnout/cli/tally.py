@@ -12,8 +12,9 @@ import typer
 from turnout import GroupedTally, Plan, metrics
 from turnout._files import atomic_write
 from turnout.cli import options
+from turnout.cli.commands import command
 from turnout.cli.messages import Asked, OnBad, count_messages, is_messages
-from turnout.cli.running import note, refusing
+from turnout.cli.running import note
 from turnout.cli.tables import print_json, tell
 from turnout.cli.tallies import REPORT_SUFFIXES, Counts, merged, read_tallies
 from turnout.collecting.keys import Key
@@ -32,7 +33,7 @@ _check_memory = options.accepting(
 )
 
 
-@refusing
+@command
 def tally(
     context: typer.Context,
     sources: Annotated[list[str], typer.Argument(metavar="REPORTS...")],

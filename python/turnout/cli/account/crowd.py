@@ -11,7 +11,7 @@ from turnout import DirectEncoding, accounting
 from turnout._progress import doing
 from turnout.cli import options
 from turnout.cli.account import shared
-from turnout.cli.running import refusing
+from turnout.cli.commands import command
 from turnout.cli.tables import print_json, table, tell
 from turnout.participation import taking_part_in
 from turnout.reporting.words import number, percent
@@ -27,7 +27,7 @@ _MEANINGS = {
 }
 
 
-@refusing
+@command
 def counts(
     *,
     rate: Annotated[float | None, typer.Option("--rate", "-p", callback=options.check_rate)] = None,
@@ -115,7 +115,7 @@ def counts(
     tell("Counts of sampled people", rows, table(["neighbours", wanted, ""], cells, right=(1,)))
 
 
-@refusing
+@command
 def shuffle(
     *,
     local_epsilon: Annotated[

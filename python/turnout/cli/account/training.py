@@ -17,7 +17,8 @@ from turnout.accounting.batches import MOST_SLOTS, share_of
 from turnout.accounting.pictures import plot as plot_mechanisms
 from turnout.cli import options
 from turnout.cli.account import shared
-from turnout.cli.running import note, refusing
+from turnout.cli.commands import command
+from turnout.cli.running import note
 from turnout.cli.tables import print_json, save_picture, table, tell
 from turnout.errors import InvalidValueError
 from turnout.reporting.words import number
@@ -40,7 +41,7 @@ _RECORDS = {"replace": "one record is another", "add_or_remove": "one record mor
 _SHORT = {"replace": "another", "add_or_remove": "more or less"}
 
 
-@refusing
+@command
 def participation(
     *,
     client_rate: Annotated[float, typer.Option("--client-rate", "-p", callback=options.check_rate)],
@@ -129,7 +130,7 @@ def _draw(listed: list[shared.Scheme], rounds: int, delta: float, adjacency: str
     )
 
 
-@refusing
+@command
 def calibrate(
     *,
     epsilon: options.Epsilon,
@@ -270,7 +271,7 @@ def _least_noise(scheme: shared.Scheme, epsilon: float, delta: float, adjacency:
         return math.inf
 
 
-@refusing
+@command
 def batches(
     *,
     records: Annotated[int, typer.Option("--records", "-n", min=2)],

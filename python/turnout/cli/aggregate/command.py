@@ -30,7 +30,8 @@ from turnout.cli.answers import (
     stated_labels,
     tell_of_labels,
 )
-from turnout.cli.running import note, refusing
+from turnout.cli.commands import command
+from turnout.cli.running import note
 from turnout.cli.showing.estimates import Wish, show_estimate
 from turnout.distributed import recommend
 from turnout.frequency.estimation.estimate import SHRUNK
@@ -47,7 +48,7 @@ _NOISE = "Noise"
 _OF_A_ROUND = ("seed", "level", "simultaneous", "project", "shrink", "clip", "order")
 
 
-@refusing
+@command
 def aggregate(
     context: typer.Context,
     sources: options.Sources,

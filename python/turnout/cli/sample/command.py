@@ -14,7 +14,8 @@ from turnout import samplers
 from turnout._extras import require
 from turnout.cli import options
 from turnout.cli.answers import stated_labels
-from turnout.cli.running import messages, note, output, refusing
+from turnout.cli.commands import command
+from turnout.cli.running import messages, note, output
 from turnout.cli.sample.integers import MOST_INTEGER, Integers
 from turnout.cli.sample.records import (
     NUMBER_METHODS,
@@ -62,7 +63,7 @@ _check_jobs = options.accepting(
 )
 
 
-@refusing
+@command
 def sample(
     source: Annotated[Path, typer.Argument(metavar="IN")],
     *,
