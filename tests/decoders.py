@@ -327,12 +327,14 @@ OTHERS = [
 JOB = {
     "format": "turnout-job", "version": 2, "name": "0" * 32, "plan": PLAN.to_dict(),
     "answers": {}, "content": None, "noise": {"key": "01" * 32}, "parts": None, "totals": None,
+    "file_rows": {},
 }  # fmt: skip
 DONE = {
     **JOB,
     "noise": None,
     "parts": 1,
     "totals": {"nodes": 3, "reports": 2, "left_out": tn.LeftOut(unanswered=1).to_dict()},
+    "file_rows": {"people.csv": 4},
 }
 #: A plan of every kind.
 PLANS = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Hashable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any, NoReturn
 
 import numpy as np
@@ -160,7 +161,9 @@ def integer_codes(values: Any, size: int) -> Array:
 
 def whole_number(value: Any, size: int) -> int | None:
     """Take an integer in the range, or a float that is one."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < size:
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+        return None
+    if (isinstance(value, Decimal) and not value.is_finite()) or not 0 <= value < size:
         return None
     return int(value) if value == int(value) else None
 

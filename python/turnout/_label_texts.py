@@ -129,6 +129,8 @@ def typed_values(values: Sequence[Any], *, texts: bool) -> list[Any]:
     ['nan']
     >>> typed_values([1.0, 2.0], texts=False), typed_values([1.0, 2.5], texts=False)
     ([1, 2], [1.0, 2.5])
+    >>> typed_values([1, 2.5], texts=False)
+    [1.0, 2.5]
     """
     present = [value for value in values if value is not None]
     if texts:
@@ -143,6 +145,9 @@ def typed_values(values: Sequence[Any], *, texts: bool) -> list[Any]:
         )
     if not present:
         return list(values)
+    if {type(value) for value in present} == {int, float}:
+        # Decimals of which some are whole.
+        return [None if value is None else float(value) for value in values]
     if texts:
         known = frozenset(present)
         values = [value if value in known else None for value in values]

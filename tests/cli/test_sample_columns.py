@@ -97,7 +97,7 @@ ARROW_COLUMNS = [
     (pa.array([1.0, float("nan"), None, 5.0]), [1, None, None, 5]),
     (pa.array([0.5, 1.0]), [0.5, 1.0]),
     (pa.array([True, None, False]), [True, None, False]),
-    (pa.array([decimal.Decimal("1.50"), decimal.Decimal("2.00")]), ["1.50", "2.00"]),
+    (pa.array([decimal.Decimal("1.50"), decimal.Decimal("2.00")]), [1.5, 2.0]),
     (pa.array([datetime.date(2024, 2, day) for day in (1, 2)]), ["2024-02-01", "2024-02-02"]),
 ]
 

@@ -369,4 +369,5 @@ def _kinds(answers: Answers, column: str) -> tuple[Kind, ...]:
         return "boolean", "text"
     if types.is_integer(kind):
         return "integer", "text"
-    return ("integer", "number", "text") if types.is_floating(kind) else ("text",)
+    numbers = types.is_floating(kind) or types.is_decimal(kind)
+    return ("integer", "number", "text") if numbers else ("text",)

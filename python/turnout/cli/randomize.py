@@ -248,6 +248,7 @@ def randomize(
         )
         size = target.stat().st_size
         written = [target]
+        files = answers.source.file_rows
     else:
         there = Job.read(target)
         if resume and there is not None and there.complete:
@@ -259,14 +260,15 @@ def randomize(
         totals = reports.totals or Totals()
         size = sum(path.stat().st_size for path in reports.paths)
         written = list(reports.paths)
+        files = reports.jobs[0].file_rows
     if answers.group_by:
         _warn_of_groups(written)
     if seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
     chosen = oracle_name is None and plan_file is None and distribution is None
     how = ", of least error" if chosen else ""
-    rows = _summary(plan, totals, size, answers, how)
-    tell(f"Reports in {target}", rows)
+    read = [("read", rows_of_files(files))] if files else []
+    tell(f"Reports in {target}", [*read, *_summary(plan, totals, size, answers, how)])
 
 
 def _check_options(context: typer.Context, numbers: Bounds | None) -> None:
@@ -392,9 +394,6 @@ def _summary(
     if oracle.asked_of:
         rows.append(("asked", oracle.asked_of))
     rows += words.left_out(totals.left_out, always=answers._drops)
-    files = answers.source.file_rows
-    if files:
-        rows.insert(0, ("read", rows_of_files(files)))
     return [
         *rows,
         ("reports", f"{totals.reports:,}"),

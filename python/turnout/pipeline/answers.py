@@ -310,7 +310,13 @@ class Answers(AskedColumns):
             raise InvalidValueError(
                 "block must be one of Answers.blocks, which knows the rows of each person"
             )
-        rows = Rows(block.read(), block.start)
+        table = block.read()
+        if table.num_rows != block.rows:
+            raise CorruptDataError(
+                f"{self.source.name}: block {block.index} has {table.num_rows:,} rows, and was "
+                f"said to have {block.rows:,}"
+            )
+        rows = Rows(table, block.start)
         if block.left_out is None or not block.left_out.size:
             return rows
         keep = np.ones(block.rows, bool)

@@ -85,8 +85,9 @@ class AskedColumns:
 
     def _holds_integers(self, column: str) -> bool:
         """Say whether a column has a type of integers; of text it is not known."""
-        types = require("pyarrow", "cli").types
-        return not self.source.texts and bool(types.is_integer(self._type_of(column)))
+        types, kind = require("pyarrow", "cli").types, self._type_of(column)
+        whole = types.is_integer(kind) or (types.is_decimal(kind) and kind.scale <= 0)
+        return not self.source.texts and bool(whole)
 
     # Codes --------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final
 
@@ -53,11 +54,13 @@ def factors(
 
     The last of the distinct values is None; nulls point at it. Some may be there twice, or not
     occur. Chunks with the same dictionary give the same list. Values of types that are no plain
-    ones come as text (dates, decimals); of groups dates and moments stay what they are, and what
-    no group can be comes as :class:`Unfit`.
+    ones come as text (dates), and decimals as integers if they are whole; of groups decimals are
+    text too, dates and moments stay what they are, and what no group can be comes as
+    :class:`Unfit`.
     """
     pa = require("pyarrow", "cli")
-    dictionary, values = None, [None]
+    dictionary = None
+    values: list[Any] = [None]
     for chunk in column.chunks:
         array = encoded(pa, chunk, name)
         if array is None:
@@ -67,6 +70,8 @@ def factors(
             dictionary = array.dictionary
             if of_groups and needs_look(dictionary.type):
                 values = [*group_values(dictionary), None]
+            elif pa.types.is_decimal(dictionary.type) and not of_groups:
+                values = [*map(_number, dictionary.to_pylist()), None]
             else:
                 values = [*listed(plain(pa, dictionary, name), name), None]
         indices = array.indices
@@ -89,10 +94,23 @@ def encoded(pa: Any, chunk: Any, name: str) -> Any:
         return None
     if pa.types.is_dictionary(kind):
         return None if pa.types.is_null(kind.value_type) else chunk
+    if pa.types.is_decimal(kind) and kind.bit_width < pa.decimal128(1).bit_width:
+        # Arrow makes dictionaries of the longer ones only.
+        chunk = chunk.cast(pa.decimal128(kind.precision, kind.scale))
     try:
         return chunk.dictionary_encode()
     except pa.ArrowException:
         return plain(pa, chunk, name).dictionary_encode()
+
+
+def _number(value: Decimal | None) -> int | float | str | None:
+    """Give the number that a decimal is: the text of one that no float is written as."""
+    if value is None:
+        return None
+    if value == value.to_integral_value():
+        return int(value)
+    number = float(value)
+    return number if Decimal(repr(number)) == value else str(value)
 
 
 def listed(values: Any, name: str) -> list[Any]:

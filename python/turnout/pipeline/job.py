@@ -72,6 +72,9 @@ class Job:
         How many parts there are; None before the job is complete.
     totals
         What it did; None before it is complete.
+    file_rows
+        How many rows each file of answers had, by its path as it was given; none of other answers,
+        and before the job is complete.
     """
 
     folder: Path
@@ -83,6 +86,7 @@ class Job:
     content: str | None = field(default=None, repr=False)
     parts: int | None = None
     totals: Totals | None = None
+    file_rows: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -186,11 +190,19 @@ class Job:
                 "answers"
             )
 
-    def _finished(self, parts: int, totals: Totals) -> Job:
+    def _finished(self, parts: int, totals: Totals, file_rows: Mapping[str, int]) -> Job:
         """Write that all parts are there, erase the secret and digests of data, and tidy up."""
         self._tidy()
         answers = _without_data(self.answers)
-        done = replace(self, answers=answers, noise=None, content=None, parts=parts, totals=totals)
+        done = replace(
+            self,
+            answers=answers,
+            noise=None,
+            content=None,
+            parts=parts,
+            totals=totals,
+            file_rows=file_rows,
+        )
         done._write()
         # Nothing in the state is secret any more: whoever may read the parts may read it.
         for part in sorted(self.folder.glob("part-*.parquet"))[:1]:
@@ -279,6 +291,7 @@ class Job:
             "noise": None if self.noise is None else _described(self.noise),
             "parts": self.parts,
             "totals": None if self.totals is None else self.totals.to_dict(),
+            "file_rows": dict(self.file_rows),
         }
         text = json.dumps(described, indent=1).encode()
         # The state with a secret is written over when the new one is in its place: whoever is
@@ -341,6 +354,7 @@ def _parsed(folder: Path, described: Any) -> Job:
             "noise": noise,
             "parts": int() | None as parts,
             "totals": dict() | None as totals,
+            "file_rows": dict(file_rows),
             **rest,
         } if (
             not rest
@@ -356,6 +370,7 @@ def _parsed(folder: Path, described: Any) -> Job:
                 content,
                 parts,
                 None if totals is None else _totals(totals),
+                _file_rows(file_rows),
             )
     raise CorruptDataError("not the state of a job")
 
@@ -372,6 +387,12 @@ def _noise(described: Any) -> JobNoise | None:
         case {"seed": int(seed), **rest} if not rest and 0 <= seed < 2**64:
             return JobNoise(None, seed)
     raise CorruptDataError("the secret of the noise is damaged: the job cannot go on")
+
+
+def _file_rows(described: dict[Any, Any]) -> dict[str, int]:
+    if all(type(rows) is int and rows >= 0 for rows in described.values()):
+        return described
+    raise CorruptDataError("not the numbers of rows of files")
 
 
 def _totals(described: dict[Any, Any]) -> Totals:

@@ -171,7 +171,7 @@ def run_job(
         return open_reports(job.folder)
     with job._at_work():
         parts, total = _made(executor, job, task, answers)
-        job._finished(parts, total)
+        job._finished(parts, total, answers.source.file_rows)
     _LOGGER.info("job %s: complete, %d parts", job.name, parts)
     return open_reports(job.folder)
 

@@ -85,13 +85,14 @@ def _selected(batches: Iterable[Any], schema: Any, name: str) -> Iterator[Any]:
             for start in range(0, table.num_rows, BLOCK):
                 part = table.slice(start, BLOCK)
                 yield conform(part, schema, f"{name}, batch {number}")
-    except OSError as error:
-        if error.errno is not None:
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise CorruptDataError(f"{name}: cannot be read: {error}") from error
-    except pa.ArrowException:
         # Not the text of the error, which may quote a value.
-        raise CorruptDataError(f"{name}: its rows cannot be read") from None
+        raise CorruptDataError(
+            f"{name}: its rows cannot be read; what its reader says of them may quote one and is "
+            "not shown: read them by themselves to see it"
+        ) from None
 
 
 def _from_iterator(data: Iterator[Any]) -> Source:

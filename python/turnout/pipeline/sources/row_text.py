@@ -27,7 +27,7 @@ from turnout.pipeline.sources.files import DataFile
 
 #: Bytes that are read at once.
 CHUNK: Final = 2**22
-#: Bytes of the longest row.
+#: Bytes that a row can always have.
 LONGEST: Final = 2**22
 
 _FIRST: Final = 2**16
