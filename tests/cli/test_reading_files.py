@@ -149,18 +149,16 @@ def test_how_many_rows_each_file_had_is_said(tmp_path: Path, turnout: Run) -> No
     }
     shown = turnout("survey", folder, *OPTIONS).stdout
     assert "3 files have 3,700 rows: " in shown
-    assert "day-2.csv 700" in " ".join(shown.split())
+    assert f"{folder / 'day-2.csv'} 700" in shown
     for more in ((), ("-c", "id", "--bounds", "id=0:4000"), ("--trust", "aggregators")):
         labels = ("--labels", "answer=yes,no") if more[:1] == ("-c",) else ("--labels", "yes,no")
         options = ("survey", folder, "-c", "answer", *more, *labels, "-e", 8, "--json")
         found = json.loads(turnout(*options).stdout)
         assert {each["path"]: each["rows"] for each in found["files"]} == expected
     for out in ("reports.parquet", "reports"):
-        shown = " ".join(
-            turnout("randomize", folder, *OPTIONS, "-o", tmp_path / out).stdout.split()
-        )
+        shown = turnout("randomize", folder, *OPTIONS, "-o", tmp_path / out).stdout
         assert "3 files have 3,700 rows" in shown
-        assert "day-1.csv 3,000" in shown
+        assert f"{folder / 'day-1.csv'} 3,000" in shown
     job = Job.read(tmp_path / "reports")
     assert job is not None
     assert job.file_rows == expected
@@ -168,6 +166,26 @@ def test_how_many_rows_each_file_had_is_said(tmp_path: Path, turnout: Run) -> No
     assert state["file_rows"] == expected
     again = turnout("randomize", folder, *OPTIONS, "-o", tmp_path / "reports", "--resume")
     assert "3 files have 3,700 rows" in " ".join(again.stdout.split())
+
+
+def test_no_path_is_broken(tmp_path: Path, turnout: Run) -> None:
+    folder = tmp_path / ("of a very long name " * 5)
+    folder.mkdir()
+    people = write(folder / "people.csv", lines()[:300])
+    more = write(folder / "more people.csv", lines()[:300])
+    reports, tally = folder / "the reports.parquet", folder / "the tally.tally"
+    page, pictures = folder / "the page.html", folder / "the pictures"
+
+    def shows(paths: list[Path], *command: Any) -> None:
+        shown = turnout(*command)
+        assert shown.exit_code == 0, shown.stderr
+        assert [path for path in paths if str(path) not in shown.stdout] == []
+
+    shows([people, more, tally], "survey", people, more, *OPTIONS, "-o", tally)
+    shows([people, more, reports], "randomize", people, more, *OPTIONS, "-o", reports)
+    tally.unlink()
+    shows([tally], "tally", reports, "-o", tally)
+    shows([page, pictures], "report", tally, "-o", page, "--pictures", pictures)
 
 
 # Separators and encodings ----------------------------------------------------------------------

@@ -30,7 +30,7 @@ from turnout.cli.numbers import (
     option_of,
 )
 from turnout.cli.running import note
-from turnout.cli.tables import tell
+from turnout.cli.tables import Whole, tell
 from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
 from turnout.frequency.choice import registered
@@ -267,7 +267,7 @@ def randomize(
         note("made with --seed: fit for tests only, the noise can be computed again")
     chosen = oracle_name is None and plan_file is None and distribution is None
     how = ", of least error" if chosen else ""
-    read = [("read", rows_of_files(files))] if files else []
+    read = [("read", Whole(rows_of_files(files)))] if files else []
     tell(f"Reports in {target}", [*read, *_summary(plan, totals, size, answers, how)])
 
 

@@ -9,7 +9,7 @@ import typer
 
 from turnout.cli import options
 from turnout.cli.commands import command
-from turnout.cli.tables import TABLE_SUFFIXES, tell, write_table
+from turnout.cli.tables import TABLE_SUFFIXES, Whole, tell, write_table
 from turnout.cli.tallies import merged, read_tallies
 from turnout.reporting import report as write_report
 from turnout.reporting import save_pictures
@@ -97,12 +97,12 @@ def report(
             )
         estimate = tally.estimate(method or tally.plan.oracle.tally_type.default_method)
         write_table(target, view.cut(estimate).to_arrow(**view.scope_of(estimate)))
-        rows.append(("table", f"{target}, {file_size(target.stat().st_size)}"))
+        rows.append(("table", Whole(f"{target}, {file_size(target.stat().st_size)}")))
     elif target is not None:
         write_report(tally, target, title=title, **vars(view))
-        rows.append(("page", f"{target}, {file_size(target.stat().st_size)}"))
+        rows.append(("page", Whole(f"{target}, {file_size(target.stat().st_size)}")))
     if pictures is not None:
         drawn = {name: value for name, value in vars(view).items() if name not in ("order", "top")}
         written = save_pictures(tally, pictures, **drawn)
-        rows.append(("pictures", f"{len(written)} files in {pictures}"))
+        rows.append(("pictures", Whole(f"{len(written)} files in {pictures}")))
     tell("Report", rows)

@@ -12,7 +12,7 @@ from turnout.cli import options
 from turnout.cli.answers import asked_domain, scanned
 from turnout.cli.commands import command
 from turnout.cli.showing.rounds import show_search, show_two, summary
-from turnout.cli.tables import print_json, tell
+from turnout.cli.tables import Whole, print_json, tell
 from turnout.cli.tallies import read_tally
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.errors import InvalidValueError
@@ -371,5 +371,5 @@ def _plan_rows(
         *asked,
         ("oracle", inner.name.replace("_", " ")),
         ("participation", words.participation(plan)),
-        ("plan file", f"{file}{'' if key is None else f', signed by {key.public_key}'}"),
+        ("plan file", Whole(f"{file}{'' if key is None else f', signed by {key.public_key}'}")),
     ]

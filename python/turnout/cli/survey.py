@@ -245,7 +245,7 @@ def survey(
     if as_json:
         print_survey(result, wish, listed_files(answers))
         return
-    show_survey(result, wish)
+    show_survey(result, wish, answers.source.file_rows)
     written = [*(("tally", file) for file in files.values()), *((("page", page),) if page else ())]
     for what, file in written:
         output().print(f"\nThe {what}: {file}", markup=False, soft_wrap=True)

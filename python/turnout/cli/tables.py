@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +35,9 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LONGEST_LABEL = 28
 _SHORTEST_BAR, _LONGEST_BAR = 5, 24
 
+#: Values beside names are wrapped to no less than this.
+_NARROWEST = 20
+
 #: Rows that are drawn as a table; more follow as plain lines, which takes a hundredth of the time.
 _DRAWN = 1000
 
@@ -41,16 +45,29 @@ _DRAWN = 1000
 _CHUNK = 1 << 16
 
 
-def properties(title: str, rows: Iterable[tuple[str, str]]) -> Table:
-    """Draw a table of names and values under a title."""
-    heading = Text(title, style="bold")
-    table = Table(title=heading, title_justify="left", title_style="", show_header=False)
-    table.box, table.padding = None, (0, 2, 0, 0)
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(Text(name), Text(value))
-    return table
+class Whole(str):
+    """A value of :func:`print_properties` that is not wrapped: it has the path of a file."""
+
+    __slots__ = ()
+
+
+def print_properties(console: Console, title: str, rows: Iterable[tuple[str, str]]) -> None:
+    """Print names and values below a title: words are wrapped, none is broken.
+
+    The path of a file stays in one piece, so that it can be copied: a title is not wrapped, nor
+    is a value that is :class:`Whole`.
+    """
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    listed = list(rows)
+    indent = max((cell_len(name) for name, _ in listed), default=0) + 2
+    width = max(console.width - indent, _NARROWEST)
+    for name, value in listed:
+        lines = [str(value)]
+        if not isinstance(value, Whole):
+            lines = textwrap.wrap(value, width, break_long_words=False, break_on_hyphens=False)
+        for number, line in enumerate(lines or [""]):
+            head = Text(_padded("" if number else name, indent), style="cyan")
+            console.print(head + Text(line), soft_wrap=True)
 
 
 def table(
@@ -82,7 +99,7 @@ def tell(
     Parameters
     ----------
     title, rows
-        As for :func:`properties`.
+        As for :func:`print_properties`.
     below
         Tables, lines, and what prints itself, each after an empty line.
     console
@@ -91,7 +108,7 @@ def tell(
         What was written, by what it is called; None was not.
     """
     console = console or output()
-    console.print(properties(title, rows))
+    print_properties(console, title, rows)
     for part in below:
         console.print()
         if callable(part):

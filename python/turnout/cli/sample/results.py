@@ -18,7 +18,7 @@ from turnout._tables import records_of
 from turnout._types import Array, Floats
 from turnout.cli.sample.integers import Integers
 from turnout.cli.sample.records import Method, Records, Wanted
-from turnout.cli.tables import printable, table
+from turnout.cli.tables import Whole, printable, table
 from turnout.reporting.words import file_size, number, percent, rounded_up
 from turnout.samplers import MollifiedBoosting, PopulationDraws
 
@@ -132,7 +132,7 @@ class Drawn:
         ]
         if target is not None:
             size = file_size(target.stat().st_size)
-            result.append(("file", f"{printable(str(target))}, {size}"))
+            result.append(("file", Whole(f"{printable(str(target))}, {size}")))
         return [*result, ("guarantee", self.guarantee())]
 
     def _columns(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,10 +21,13 @@ from turnout.surveying import (
 )
 
 
-def show_survey(result: SurveyResult | SurveyResults, wish: Wish) -> None:
-    """Print what was done, and a table for each column."""
+def show_survey(
+    result: SurveyResult | SurveyResults, wish: Wish, files: Collection[str] = ()
+) -> None:
+    """Print what was done, and a table for each column; no path of the ``files`` is broken."""
     console = output()
-    console.print(result.explain(), markup=False, highlight=False)
+    for line in result.explain().splitlines():
+        console.print(line, markup=False, soft_wrap=any(path in line for path in files))
     for name, one in _each(result).items():
         console.print()
         if isinstance(result, SurveyResults):
