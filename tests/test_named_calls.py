@@ -48,7 +48,9 @@ FOREIGN = {
     ),
     **dict.fromkeys(("delta_backward", "f", "r", "r_a", "sin", "sqrt"), "mathematics"),
     **dict.fromkeys(("answers", "count", "get_bit", "read_parquet"), "SQL"),
-    **dict.fromkeys(("available", "callback", "gradients", "gradients_of"), "the reader's own"),
+    **dict.fromkeys(
+        ("available", "callback", "gradients", "gradients_of", "trial"), "the reader's own"
+    ),
     "remember": "the reader's own",
     **dict.fromkeys(("draw", "log_density"), "methods that an object of the reader's own has"),
     **dict.fromkeys(("Array.numpy", "ClientApp", "strategy.start"), "Flower's"),

@@ -59,7 +59,7 @@ def test_batches_give_the_same_bits(problem: Any, plan_of: Any, mode: str) -> No
     one = problem.engine(plan).run(6)
     calls, problem.calls = problem.calls, 0
     np.testing.assert_array_equal(problem.engine(plan, batched=True).run(6), one)
-    assert problem.calls <= 6 < calls
+    assert problem.calls <= 7 < calls  # a trial and six rounds
 
 
 def test_it_learns(problem: Any, plan_of: Any) -> None:

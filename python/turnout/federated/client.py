@@ -15,7 +15,7 @@ from turnout.accounting import PrivacyLedger
 from turnout.errors import InvalidValueError, ProtocolError
 from turnout.federated import draws
 from turnout.federated.plan import RandomParticipationSGD
-from turnout.federated.sums import add_gradients, structure_of, zeros
+from turnout.federated.sums import add_gradients, check_trial, structure_of, zeros
 
 #: What entries of ledgers are labelled with.
 LABEL = "federated training"
@@ -172,6 +172,7 @@ class Client:
         self.ledger = accepted_ledger(plan, ledger)
         self._open: Draw | None = None
         self._next = 0
+        self._tried = False
 
     def draw(self, round: int) -> Draw:  # noqa: A002 (the field's word)
         """Pay for a round, then draw participation and sample.
@@ -242,7 +243,7 @@ class Client:
         self._check(draw)
         if not draw.takes_part:
             raise ProtocolError(f"the client does not take part in round {draw.round}: use silence")
-        values = add_gradients(self.plan, gradients, draw.elements.size, self._structure)
+        values, _ = add_gradients(self.plan, gradients, draw.elements.size, self._structure)
         return self._closed(draw, values)
 
     def silence(self, draw: Draw) -> Update | None:
@@ -278,6 +279,8 @@ class Client:
         self,
         round: int,  # noqa: A002 (the field's word)
         gradients_of: Callable[[Integers], Any],
+        *,
+        trial: Callable[[], Any] | None = None,
     ) -> Update | None:
         """Do a whole round: draw, compute gradients if elements were sampled, answer.
 
@@ -289,6 +292,12 @@ class Client:
             Gives the gradients of the elements with these indices, as for :meth:`update`. It is not
             called if none was sampled. The gradient of an element must not depend on the others:
             :func:`~turnout.federated.one_at_a_time` computes each alone.
+        trial
+            ``trial()`` gives the gradients of a few made-up elements at the same model, which hold
+            nothing of the client's data. It is called before the client's first round is paid:
+            what is wrong for every element is found before anything is spent, and the error tells
+            nothing of the data. Without it the client cannot say that all its gradients are NaN,
+            since that would tell of them: it sends zero with noise and pays.
 
         Returns
         -------
@@ -298,8 +307,12 @@ class Client:
         Raises
         ------
         BudgetExceededError, ProtocolError, InvalidTypeError, InvalidValueError
-            As for :meth:`draw` and :meth:`update`.
+            As for :meth:`draw` and :meth:`update`. If the gradients of the trial have another shape
+            or dtype, or none of them is finite, nothing is paid or drawn.
         """
+        if trial is not None and not self._tried:
+            check_trial(trial(), None, self._structure)
+            self._tried = True
         draw = self.draw(round)
         if not draw.takes_part:
             return self.silence(draw)

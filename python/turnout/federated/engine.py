@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -18,7 +19,10 @@ from turnout.federated.client import LABEL
 from turnout.federated.optimizers import Optimizer
 from turnout.federated.plan import RandomParticipationSGD
 from turnout.federated.server import Server
-from turnout.federated.sums import add_gradients, structure_of
+from turnout.federated.sums import add_gradients, check_trial, structure_of
+
+#: Of how many clients at most the first gradients are tried before anything is spent.
+_TRIED = 8
 
 _BOUND = " = local_size, on which the accounting rests"
 
@@ -57,6 +61,14 @@ class InProcessEngine:
     ------
     InvalidTypeError, InvalidValueError
         If an argument is of the wrong type or out of range.
+
+    Notes
+    -----
+    Before the first round is paid, ``gradients`` is called with the first element of a client, of
+    up to 8 clients until a gradient is finite: another shape or dtype, or no finite gradient, is
+    an error and nothing is spent. An error of the engine may depend on the data, and so may one of
+    ``gradients``: it is for whoever runs the engine and has the data. Epsilon does not cover it:
+    show it, and that there was one, to nobody else.
 
     Examples
     --------
@@ -113,6 +125,7 @@ class InProcessEngine:
             ledger=ledger,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
+            trial=self._try,
         )
         self._structure = structure_of(parameters)
         # Rounds in which everybody was (or may have been) available, and each client's beside them.
@@ -202,8 +215,9 @@ class InProcessEngine:
             ``server.parameters``.
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range, or ``gradients`` or ``available``
-            give something else than is expected, or the model would not be finite. The round is
-            abandoned, and stays paid.
+            give something else than is expected, or none of the gradients that a round sampled is
+            finite, or the model would not be finite. The round is abandoned, and stays paid: the
+            error depends on the data.
         OSError
             If the checkpoint cannot be written.
         """
@@ -239,6 +253,22 @@ class InProcessEngine:
             raise
         self.server.close()
 
+    def _try(self, parameters: Any) -> Any:
+        """Compute a gradient, of the first client that has a finite one; checked by the server."""
+        if isinstance(self._sizes, int):
+            clients = np.arange(min(self._clients, _TRIED) if self._sizes else 0)
+        else:
+            clients = np.flatnonzero(self._sizes)[:_TRIED]
+        first = np.zeros(1, np.int64)
+        found: Any = np.zeros((1, self._structure.total))
+        for client in clients:
+            who = np.array([client]) if self._batched else int(client)
+            found = self._gradients(parameters, who, first)
+            with contextlib.suppress(InvalidValueError):
+                check_trial(found, 1, self._structure)
+                break
+        return found
+
     def _pay(self, present: Integers | None) -> None:
         if present is None:
             self._common += 1
@@ -260,11 +290,19 @@ class InProcessEngine:
             work: dict[int, tuple[Any, Integers]] = {first: (clients, elements)}
         else:
             work = {client: (client, elements) for client, elements in sampled.items()}
+        asked = usable = 0
         for client in self._senders(taking_part, present):
             who, elements = work.get(int(client), (client, np.empty(0, np.int64)))
             gradients = self._gradients(parameters, who, elements) if elements.size else None
-            values = add_gradients(self._plan, gradients, elements.size, self._structure)
+            values, finite = add_gradients(self._plan, gradients, elements.size, self._structure)
+            asked, usable = asked + elements.size, usable + finite
             yield draws.made_safe(self._plan, values, int(client), number)
+        if asked > 0 and usable == 0:
+            raise InvalidValueError(
+                f"gradients must be finite numbers, got NaN or infinity for all {asked} elements "
+                f"that round {number} sampled: its sum would be noise alone. The model is that of "
+                "the round before, and the round stays paid"
+            )
 
     def _senders(self, taking_part: Integers, present: Integers | None) -> Integers:
         if self._plan.mode != "always_send":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from turnout.federated.client import LABEL, Update, accepted_ledger
 from turnout.federated.optimizers import Optimizer
 from turnout.federated.plan import RandomParticipationSGD
 from turnout.federated.rounds import Round
-from turnout.federated.sums import structure_of
+from turnout.federated.sums import check_trial, structure_of
 from turnout.federated.trees import flatten, vector
 
 
@@ -41,6 +41,10 @@ class Server:
         A file that the state is written to, see :meth:`resume`.
     checkpoint_every
         After how many rounds it is written.
+    trial
+        ``trial(parameters)`` gives the gradients of a few made-up elements at the model, as clients
+        give those of real ones. It is called once, before the first round is paid: what is wrong
+        for every element is found before anything is spent.
 
     Raises
     ------
@@ -90,7 +94,11 @@ class Server:
         ledger: PrivacyLedger | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 1,
+        trial: Callable[[Any], Any] | None = None,
     ) -> None:
+        if not (trial is None or callable(trial)):
+            raise _arguments.mistyped("trial must be a function of the model, or None", trial)
+        self._trial = trial
         self.plan = plan
         self._structure = structure_of(flatten(parameters)[1])
         self._vector = vector(parameters)
@@ -134,12 +142,16 @@ class Server:
             this one's and :meth:`resume` was not called: a new training would write over it, and
             over what it paid.
         InvalidTypeError, InvalidValueError
-            If ``available`` is no integer of at least 1.
+            If ``available`` is no integer of at least 1, or the gradients of the trial have another
+            shape or dtype, or none of them is finite. Nothing is spent.
         """
         if self._open is not None:
             raise ProtocolError(f"round {self.round} is open: close or abandon it first")
         clients = _arguments.integer("available", available, least=1, most=2**40)
         self._check_unused()
+        if self._trial is not None:
+            check_trial(self._trial(self.parameters), None, self._structure)
+            self._trial = None
         if self.ledger is not None:
             self._pay(self.ledger)
         self._open = Round(self.plan, self.round, clients, self._structure.total)

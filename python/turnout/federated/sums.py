@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _arguments, _core
-from turnout._types import Array
+from turnout._types import Array, Truths
 from turnout.errors import InvalidValueError
 from turnout.federated.plan import RandomParticipationSGD
 from turnout.federated.trees import Structure, example_parts, flatten
@@ -26,7 +26,7 @@ def zeros(plan: RandomParticipationSGD, parameters: int) -> Array:
 
 def add_gradients(
     plan: RandomParticipationSGD, gradients: Any, examples: int, structure: Structure
-) -> Array:
+) -> tuple[Array, int]:
     """Clip each example's gradient, add all up: in steps of the grid if there is one.
 
     Under a plan with noise an example whose gradient is not finite counts as zero. Were it refused,
@@ -45,8 +45,9 @@ def add_gradients(
 
     Returns
     -------
-    numpy.ndarray
-        int64 in steps of the grid, or float64; one number for each parameter.
+    tuple of numpy.ndarray and int
+        The sum, int64 in steps of the grid, or float64, one number for each parameter; and how many
+        of the gradients are finite, which is as private as they are.
 
     Raises
     ------
@@ -54,21 +55,60 @@ def add_gradients(
         If gradients have another shape or dtype; without noise also if they are not finite.
     """
     if examples == 0:
-        return zeros(plan, structure.total)
+        return zeros(plan, structure.total), 0
+    parts = _parts_of(gradients, examples, structure)
+    try:
+        return _clipped_sum(plan, parts), examples
+    except InvalidValueError:
+        finite = _finite(parts)
+        if plan.mechanism is None or finite.all():
+            raise
+    _LOG.warning("gradients of sampled elements are not finite: they count as zero")
+    return _clipped_sum(plan, [part[finite] for part in parts]), int(finite.sum())
+
+
+def check_trial(gradients: Any, examples: int | None, structure: Structure) -> None:
+    """Check gradients that were computed before anything is spent.
+
+    Parameters
+    ----------
+    gradients
+        What a function of gradients gave, of elements that are public or stay with the caller.
+    examples
+        How many there must be; None for any number above 0.
+    structure
+        The form of the model's parameters.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If they have another shape or dtype, or none of them is finite.
+    """
+    parts = _parts_of(gradients, examples, structure)
+    if parts[0].shape[0] == 0:
+        raise InvalidValueError("gradients must hold one of at least one trial element, got none")
+    if not _finite(parts).any():
+        raise InvalidValueError(
+            "gradients must be finite numbers, got NaN or infinity in the gradient of every trial "
+            "element: nothing was spent. Look for a logarithm or a division of 0 in the loss, or "
+            "for data that are NaN"
+        )
+
+
+def _parts_of(gradients: Any, examples: int | None, structure: Structure) -> list[Array]:
     parts = example_parts(gradients, structure)
-    if parts[0].shape[0] != examples:
+    if examples is not None and parts[0].shape[0] != examples:
         raise InvalidValueError(
             f"gradients must hold one gradient for each of the {examples} sampled elements, got "
             f"{parts[0].shape[0]}"
         )
-    try:
-        return _clipped_sum(plan, parts)
-    except InvalidValueError:
-        finite = np.logical_and.reduce([np.isfinite(part).all(axis=1) for part in parts])
-        if plan.mechanism is None or finite.all():
-            raise
-    _LOG.warning("gradients of sampled elements are not finite: they count as zero")
-    return _clipped_sum(plan, [part[finite] for part in parts])
+    return parts
+
+
+def _finite(parts: list[Array]) -> Truths:
+    """Say of each example whether all numbers of its gradient are finite."""
+    found: Truths = np.logical_and.reduce([np.isfinite(part).all(axis=1) for part in parts])
+    return found
 
 
 def _clipped_sum(plan: RandomParticipationSGD, parts: list[Array]) -> Array:

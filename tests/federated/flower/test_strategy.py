@@ -13,7 +13,12 @@ from flwr.app import Array, ArrayRecord, Context, Error, Message, MetricRecord, 
 from flwr.clientapp import ClientApp
 
 import turnout as tn
-from turnout.errors import BudgetExceededError, MissingPartyError, PlanMismatchError
+from turnout.errors import (
+    BudgetExceededError,
+    InvalidValueError,
+    MissingPartyError,
+    PlanMismatchError,
+)
 from turnout.federated import SGD, Client, InProcessEngine, RandomParticipationSGD, Server
 from turnout.federated.flower import (
     RandomParticipationStrategy,
@@ -325,3 +330,18 @@ def test_a_collection_without_replies_is_empty(grid_of: Make) -> None:
 
     tally = collect_frequencies(grid_of([failed]), PLAN)
     assert (tally.nodes, tally.received, tally.left_out.unanswered) == (0, 0, 1)
+
+
+def test_a_trial_on_the_server_fails_before_any_node_is_asked(
+    grid_of: Make, model: ModuleType
+) -> None:
+    plan = model.plan_of(settings(epsilon=2.0))
+    strategy = RandomParticipationStrategy(
+        plan, SGD(0.5), trial=lambda now: {name: part[None] * np.nan for name, part in now.items()}
+    )
+    grid = grid_of(apps_of(model, plan))
+    with pytest.raises(InvalidValueError, match="nothing was spent"):
+        strategy.start(grid, pack(model.NAMED), num_rounds=6)
+    assert not grid.asked
+    assert strategy.server.ledger is not None
+    assert strategy.server.ledger.spent() == 0.0

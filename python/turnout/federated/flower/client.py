@@ -21,6 +21,7 @@ from turnout.federated import Client, RandomParticipationSGD, Update
 from turnout.federated.client import LABEL, Draw
 from turnout.federated.flower import records
 from turnout.federated.flower.kept import node_ledger
+from turnout.federated.sums import check_trial
 from turnout.federated.trees import Structure
 
 Indices: TypeAlias = Integers
@@ -29,6 +30,7 @@ LocalData: TypeAlias = Callable[[Context], tuple[int, Callable[[Any, Indices], A
 _Plan: TypeAlias = RandomParticipationSGD | Callable[[Context], RandomParticipationSGD] | None
 
 _STATE = "turnout.training"
+_TRIED = "turnout-trial"
 
 
 def participation_mod(
@@ -39,6 +41,7 @@ def participation_mod(
     size_bound: int | None = None,
     trusts_server: bool = False,
     least_seconds: float = 0.0,
+    trial: Callable[[Any], Any] | None = None,
 ) -> Mod:
     """Make the mod that lets a ClientApp take part at random.
 
@@ -77,6 +80,11 @@ def participation_mod(
     least_seconds
         In the mode ``"always_send"``, how long after a message the node replies at the earliest.
         If it is longer than gradients take, the time of the reply does not tell who takes part.
+    trial
+        ``trial(parameters)`` gives the gradients of a few made-up elements at the model, of the
+        same code as those of real ones. A node calls it before it pays for its first round: if they
+        have another shape or dtype, or none is finite, it replies with the reason and pays nothing.
+        The reply tells nothing of the node's data, since nothing of them is in it.
 
     Returns
     -------
@@ -110,7 +118,7 @@ def participation_mod(
     if not callable(size):
         _arguments.integer("size", size, least=0)
         size_bound = size if size_bound is None else size_bound
-    node = _Node(budget, plan, size_bound, trusts_server, least_seconds)
+    node = _Node(budget, plan, size_bound, trusts_server, least_seconds, trial)
 
     def turnout_participation(
         message: Message, context: Context, call_next: ClientAppCallable
@@ -138,6 +146,7 @@ def client_app(
     size_bound: int | None = None,
     trusts_server: bool = False,
     least_seconds: float = 0.0,
+    trial: Callable[[Any], Any] | None = None,
 ) -> ClientApp:
     """Make a ClientApp that trains with random participation.
 
@@ -149,7 +158,7 @@ def client_app(
         elements: a tree like the parameters with one more axis in front, or an array (examples,
         parameters). It is called only if elements were drawn. The parameters are nested as the
         server's model is.
-    budget, plan, size_bound, trusts_server, least_seconds
+    budget, plan, size_bound, trusts_server, least_seconds, trial
         As for :func:`participation_mod`.
 
     Returns
@@ -176,7 +185,7 @@ def client_app(
     """
     if not callable(local):
         raise _arguments.mistyped("local must be a function of the node's context", local)
-    node = _Node(budget, plan, size_bound, trusts_server, least_seconds)
+    node = _Node(budget, plan, size_bound, trusts_server, least_seconds, trial)
     app = ClientApp()
 
     @app.train()
@@ -195,6 +204,7 @@ class _Node:
     size_bound: int | None
     trusts_server: bool
     least_seconds: float
+    trial: Callable[[Any], Any] | None
 
     def __post_init__(self) -> None:
         if self.budget is not None:
@@ -208,6 +218,8 @@ class _Node:
         least = _arguments.number("least_seconds", self.least_seconds)
         if not 0.0 <= least < float("inf"):
             raise _arguments.invalid("least_seconds must be finite and at least 0", least)
+        if not (self.trial is None or callable(self.trial)):
+            raise _arguments.mistyped("trial must be a function of the model, or None", self.trial)
 
     def answer(self, message: Message, context: Context, local: LocalData) -> Message:
         """Answer a train message."""
@@ -215,6 +227,7 @@ class _Node:
         try:
             model, structure = records.model_of(message.content)
             plan = self._accepted(message, context)
+            self._try(context, model, structure)
         except TurnoutError as error:
             return records.refusal(message, error)
         try:
@@ -273,6 +286,20 @@ class _Node:
                 "the server: train in another mode, or say trusts_server=True on the node"
             )
         return plan
+
+    def _try(self, context: Context, model: Any, structure: Structure) -> None:
+        """Compute gradients of made-up elements, once in a run; what is wrong may be told."""
+        if self.trial is None or _TRIED in context.state:
+            return
+        try:
+            gradients = self.trial(model)
+        except Exception as error:
+            raise ProtocolError("the trial of the gradients failed: see the node's log") from error
+        try:
+            check_trial(gradients, None, structure)
+        except TurnoutError as error:
+            raise ProtocolError(f"the trial of the gradients failed: {error}") from error
+        context.state[_TRIED] = ConfigRecord({"trial": True})
 
     def _drawn(
         self,

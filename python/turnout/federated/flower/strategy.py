@@ -62,6 +62,9 @@ class RandomParticipationStrategy(Strategy):
         still there, at least one.
     patience
         How many seconds to wait for them.
+    trial
+        ``trial(parameters)`` gives the gradients of a few made-up elements at the model, as the
+        nodes give those of real ones: see :class:`turnout.federated.Server`.
 
     Raises
     ------
@@ -95,13 +98,16 @@ class RandomParticipationStrategy(Strategy):
         structure: Structure | None = None,
         least_nodes: int = 1,
         patience: float = 600.0,
+        trial: Callable[[Tree], Any] | None = None,
     ) -> None:
         self._plan = _arguments.instance(
             "plan", plan, RandomParticipationSGD, "a RandomParticipationSGD"
         )
         expected = "an optimizer of turnout.federated, such as SGD(0.1)"
         _arguments.instance("optimizer", optimizer, Optimizer, expected)
-        options: Any = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+        options: Any = {
+            "checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "trial": trial
+        }  # fmt: skip
         self._begin = partial(Server, plan, optimizer=optimizer, ledger=ledger, **options)
         self._structure = structure
         self._least_nodes = _arguments.integer("least_nodes", least_nodes, least=1)
@@ -163,7 +169,8 @@ class RandomParticipationStrategy(Strategy):
         MissingPartyError
             If too few nodes are connected.
         InvalidTypeError, InvalidValueError, PlanMismatchError, CorruptDataError
-            If the model is not of floating-point numbers, or a checkpoint does not fit.
+            If the model is not of floating-point numbers, a checkpoint does not fit, or the trial
+            fails: then no node was asked and nothing was paid.
         """
         self._server = self._begin(parameters=records.unpack(initial_arrays, self._structure))
         if self._server.checkpoint is not None and self._server.resume():
@@ -291,8 +298,8 @@ def server_app(
     timeout
         How many seconds to wait for the replies of a round.
     **options
-        ``ledger``, ``checkpoint``, ``checkpoint_every``, ``least_nodes`` and ``patience`` of
-        :class:`RandomParticipationStrategy`.
+        ``ledger``, ``checkpoint``, ``checkpoint_every``, ``least_nodes``, ``patience`` and
+        ``trial`` of :class:`RandomParticipationStrategy`.
 
     Returns
     -------
