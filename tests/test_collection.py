@@ -387,9 +387,9 @@ def test_another_plan_is_refused_and_what_differs_is_named(
     assert ours != theirs
     assert ours.fingerprint != theirs.fingerprint
     with pytest.raises(PlanMismatchError, match=message):
-        ours.check_same(theirs, "x")
-    ours.check_same(ours, "x")
-    ours.check_same(tn.Plan.from_json(ours.to_json()), "x")
+        ours._check_same(theirs, "x")
+    ours._check_same(ours, "x")
+    ours._check_same(tn.Plan.from_json(ours.to_json()), "x")
 
 
 @pytest.mark.parametrize("oracle", [None, tn.DirectEncoding, tn.Domain(LABELS), "direct_encoding"])

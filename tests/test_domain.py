@@ -470,11 +470,11 @@ def test_pandas_categories_are_mapped_and_never_decoded(monkeypatch: pytest.Monk
     [(2, "u1"), (256, "u1"), (257, "u2"), (2**16, "u2"), (2**16 + 1, "u4"), (2**32 - 1, "u4")],
 )
 def test_codes_have_the_smallest_type_that_holds_them(size: int, dtype: str) -> None:
-    assert tn.Domain.from_integers(size).code_dtype == np.dtype(dtype)
+    assert tn.Domain.from_integers(size)._code_dtype == np.dtype(dtype)
     if size < 2**20:
         domain = tn.Domain([f"label {code}" for code in range(size)])
         codes = domain.encode([f"label {size - 1}", "label 0"])
-        assert codes.dtype == domain.code_dtype == np.dtype(dtype)
+        assert codes.dtype == domain._code_dtype == np.dtype(dtype)
         assert codes.tolist() == [size - 1, 0]
 
 

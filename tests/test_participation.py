@@ -119,18 +119,18 @@ def test_plans_keep_all_but_the_probabilities_of_single_nodes(given: tn.Particip
     description = json.loads(json.dumps(given.to_dict()))
     assert "probabilities" not in description
     rebuilt = participation.from_dict(description)
-    assert rebuilt == given.in_plan()
+    assert rebuilt == given._in_plan()
     assert rebuilt.to_dict() == given.to_dict()
     if not isinstance(given, tn.Personalized):
         assert rebuilt == given
 
 
 def test_a_plan_does_not_hold_the_probabilities() -> None:
-    kept = tn.Personalized([0.5]).in_plan()
+    kept = tn.Personalized([0.5])._in_plan()
     assert kept.name == "personalized"
     assert kept.uniform_rate is None
     assert not hasattr(kept, "probabilities")
-    assert kept == tn.Personalized([0.25, 1.0]).in_plan()
+    assert kept == tn.Personalized([0.25, 1.0])._in_plan()
     assert repr(kept) == "Personalized(...)"
 
 

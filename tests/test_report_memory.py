@@ -342,7 +342,7 @@ def test_headers_of_pages_that_are_none_are_refused(tmp_path: Path) -> None:
             wrong[place] = rng.integers(256)
         try:
             container = open_container(partial(io.BytesIO, wrong))
-            stretches = container.stretches(2, MAX_MEMORY)
+            stretches = container._stretches(2, MAX_MEMORY)
             pieces = [container.batches(2, MAX_MEMORY, each) for each in stretches]
             for table in itertools.chain(*pieces):
                 table.validate(full=True)

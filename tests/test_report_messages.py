@@ -374,7 +374,7 @@ def test_an_expired_plan_makes_and_takes_no_messages(monkeypatch: pytest.MonkeyP
         calls: list[Callable[[], Any]] = [
             lambda: until.report("once"),
             lambda: until.gather([made]),
-            until.check_current,
+            until._check_current,
         ]
         for call in calls:
             if fine:

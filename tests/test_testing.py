@@ -67,8 +67,8 @@ class _Talkative(SecondRound):
 
     name = "talkative_of_the_contract"
 
-    def reporting(self, answers: Any, participation: Any, noise: Any) -> Any:
-        asked = super(SecondRound, self).reporting(answers, participation, noise)
+    def _reporters(self, answers: Any, participation: Any, noise: Any) -> Any:
+        asked = super(SecondRound, self)._reporters(answers, participation, noise)
         return asked[np.asarray(answers)[asked] != 0]
 
 

@@ -81,7 +81,7 @@ class Bounds:
             )
 
     @classmethod
-    def from_pair(cls, pair: Any, dimensions: int = 1) -> Bounds:
+    def _from_pair(cls, pair: Any, dimensions: int = 1) -> Bounds:
         """Make bounds of a pair of numbers, or take over bounds.
 
         Raises
@@ -91,7 +91,7 @@ class Bounds:
 
         Examples
         --------
-        >>> Bounds.from_pair((0, 1))
+        >>> Bounds._from_pair((0, 1))
         Bounds(low=0.0, high=1.0, dimensions=1)
         """
         if isinstance(pair, Bounds):

@@ -169,7 +169,7 @@ class Domain:
         return self._labels
 
     @property
-    def code_dtype(self) -> np.dtype[np.unsignedinteger[Any]]:
+    def _code_dtype(self) -> np.dtype[np.unsignedinteger[Any]]:
         """The smallest unsigned integer type that holds every code."""
         return np.dtype(
             np.uint8 if self.size <= 2**8 else np.uint16 if self.size <= 2**16 else np.uint32
@@ -261,7 +261,7 @@ class Domain:
         """Encode; for a domain of integers leave the check of the range to the kernel."""
         if self._index is None:
             return _columns.integer_codes(values, len(self._labels))
-        return _columns.label_codes(values, self._index, self.code_dtype)
+        return _columns.label_codes(values, self._index, self._code_dtype)
 
     def find(self, value: Any) -> int | None:
         """Find the code of one value; None if it is no label.

@@ -41,7 +41,7 @@ class Participation:
         """The rate that all nodes share, or None if each has its own."""
         return None
 
-    def in_plan(self) -> Participation:
+    def _in_plan(self) -> Participation:
         """Leave out what a plan does not keep: the probabilities of single nodes."""
         return self
 
@@ -158,7 +158,7 @@ class Personalized(Participation):
         """The probability of each node; read-only."""
         return self._probabilities
 
-    def in_plan(self) -> Participation:
+    def _in_plan(self) -> Participation:
         """Leave out the probabilities: a plan keeps the kind."""
         return _Elsewhere()
 

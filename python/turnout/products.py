@@ -176,7 +176,7 @@ class ProductDomain(_Columns, Domain):
         whole = np.zeros(codes[0].size, np.int64)
         for one, size in zip(codes, self.shape, strict=True):
             whole = whole * size + one.astype(np.int64)
-        return whole.astype(self.code_dtype)
+        return whole.astype(self._code_dtype)
 
     __eq__ = _Columns.__eq__
     __hash__ = _Columns.__hash__

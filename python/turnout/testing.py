@@ -385,7 +385,7 @@ def _groups(oracle: Any, answers: Any, folder: Path) -> None:
     one = {key: replace(tally, left_out=LeftOut(unanswered=1)) for key, tally in grouped.items()}
     some = GroupedTally(grouped.names, one, of_no_group=LeftOut(duplicates=2))
     assert GroupedTally.from_bytes(some.to_bytes()) == some
-    twice = some + some.of_new_origin().over("day")
+    twice = some + some._of_new_origin().over("day")
     assert twice.total.left_out == LeftOut(unanswered=6, duplicates=4)
     week = grouped + _by_thirds(oracle, answers, [1, 2, 3])[0]
     first = week.over("day")[1]

@@ -293,7 +293,7 @@ def test_a_lower_delta_of_shuffled_reports_is_at_most_that_of_the_worst_data(
 
 def test_the_law_that_a_lower_value_names_is_what_reports_have(statistical: ModuleType) -> None:
     oracle, runs = tn.SymmetricUnaryEncoding(1.0, 4), 40_000
-    told = oracle.told_apart
+    told = oracle._told_apart
     for value, chance in ((0, told.own), (1, told.other), (2, told.third)):
         reports = oracle.randomize(np.full(runs, value), seed=value)
         two = np.asarray(reports.codes).astype(np.int64).reshape(runs, -1)[:, 0] & 3
@@ -304,7 +304,7 @@ def test_the_law_that_a_lower_value_names_is_what_reports_have(statistical: Modu
 def test_randomizers_that_do_not_say_what_can_be_counted_have_no_lower_value() -> None:
     for oracle in (tn.SummationHistogramEncoding(1.0, 4), tn.CountMeanSketch(1.0, 100)):
         bounds = ta.Shuffled(oracle, 1000).compose(1).delta_bounds(0.01)
-        if oracle.told_apart is None:
+        if oracle._told_apart is None:
             assert (bounds.low, bounds.reached) == (0.0, "")
     composed = ta.Shuffled(tn.SummationHistogramEncoding(1.0, 4), 10).compose(3)
     assert composed.epsilon_bounds(1e-5).low == 0.0

@@ -181,7 +181,7 @@ class Coin:
 class ToldCoin(Coin):
     """A coin that says how likely it falls on either side."""
 
-    told_apart = ToldApart(0.75, 0.25)
+    _told_apart = ToldApart(0.75, 0.25)
 
 
 def test_whatever_says_its_variation_ratio_can_be_shuffled() -> None:

@@ -74,7 +74,7 @@ def test_intervals_cover_every_count_published_or_not(level: float) -> None:
     seen = np.where(counts >= threshold, counts, 0)
     # Any two counts, also those whose total is refused.
     laws = [mechanism._estimate_sums(np.array([count, 0]), users) for count in seen.tolist()]
-    found = (FrequencyEstimate.from_estimation(mechanism, "x", users, users, law) for law in laws)
+    found = (FrequencyEstimate._from_estimation(mechanism, "x", users, users, law) for law in laws)
     limits = [one.interval(level) for one in found]
     low, high = (np.array([getattr(one, side)[0] for one in limits]) for side in ("low", "high"))
     chance = stats.binom.pmf(counts[None, :], counts[:, None], rate)

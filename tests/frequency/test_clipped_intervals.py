@@ -35,7 +35,7 @@ def test_limits_are_cut_and_nothing_else() -> None:
     assert np.array_equal(after.high, np.clip(before.high, 0, 1))
     assert np.array_equal(cut.frequencies, whole.frequencies)
     assert np.array_equal(cut.standard_errors, whole.standard_errors)
-    for each in (cut, cut.project("simplex"), cut.shrink(), cut.project("simplex").unprojected):
+    for each in (cut, cut.project("simplex"), cut.shrink(), cut.project("simplex")._unprojected):
         found = limits(each.to_records(0.99))
         assert min(found) == 0.0
         assert max(found) == 1.0

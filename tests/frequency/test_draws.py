@@ -60,7 +60,7 @@ def test_personal_probabilities_are_those_of_the_nodes(statistical: ModuleType) 
     with pytest.raises(InvalidValueError, match="one probability for each of the 2"):
         participants(tn.Personalized([0.5]), 2, 1)
     with pytest.raises(InvalidValueError, match="of a plan"):
-        participants(tn.Personalized([0.5]).in_plan(), 1, 1)
+        participants(tn.Personalized([0.5])._in_plan(), 1, 1)
 
 
 def test_choices_follow_their_weights(statistical: ModuleType) -> None:

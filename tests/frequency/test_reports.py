@@ -279,4 +279,4 @@ def test_personal_reports_by_hand_are_checked(
         **changes,
     }
     with pytest.raises(error, match=message):
-        tn.Reports(ORACLE, tn.Personalized([]).in_plan(), [0, 1], 5, **given)
+        tn.Reports(ORACLE, tn.Personalized([])._in_plan(), [0, 1], 5, **given)

@@ -55,8 +55,8 @@ def test_threads_count_what_one_counts(
 ) -> None:
     reports = open_reports(path)
     with ReportFile(path) as file:
-        assert [each.start for each in file.stretches()] == list(range(0, ROWS, 30))
-        third = [each.reports for each in file.batches(stretch=file.stretches()[2])]
+        assert [each.start for each in file._stretches()] == list(range(0, ROWS, 30))
+        third = [each.reports for each in file.batches(stretch=file._stretches()[2])]
         codes = np.concatenate([each.reports for each in file.batches()])
         np.testing.assert_array_equal(np.concatenate(third), codes[60:90])
     seen = set()
@@ -81,20 +81,20 @@ def test_threads_count_what_one_counts(
 def test_a_file_is_counted_in_as_many_threads_as_there_is_memory_for(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = report_counting._COPIES * ORACLE.tally_type.bytes_of_sums(tn.Plan(ORACLE, tn.Everyone()))
+    one = report_counting._COPIES * ORACLE.tally_type._bytes_of_sums(tn.Plan(ORACLE, tn.Everyone()))
     alone = Groups((), ((),), (ROWS,))
     with ReportFile(path) as file:
-        stretches = file.stretches()
+        stretches = file._stretches()
         # The page of the pseudonyms of ten reports is the largest.
         assert [each.largest for each in stretches] == [160] * 10
         wide = [*stretches, stretches[0]._replace(largest=3 * one)]
         for most, threads in ((one, 1), (4 * one, 2), (7 * one, 3)):
-            monkeypatch.setattr(ReportFile, "most_memory", most)
+            monkeypatch.setattr(ReportFile, "_most_memory", most)
             assert report_counting._memory_for(file, stretches, alone) == threads
             assert report_counting._memory_for(file, wide, alone) == max(most // (3 * one), 1)
-        monkeypatch.setattr(ReportFile, "most_memory", 159)
+        monkeypatch.setattr(ReportFile, "_most_memory", 159)
         with pytest.raises(MemoryLimitError, match=r"reports\.parquet: .*160"):
-            file.stretches()
+            file._stretches()
 
 
 def test_the_reports_of_a_block_are_one_page(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ class PlainOracle(FrequencyOracle):
     def _received(self, support: Any) -> int:
         raise NotImplementedError
 
-    def check_support(self, support: Any, received: int) -> None:
+    def _check_support(self, support: Any, received: int) -> None:
         """Any counts can be."""
 
     def simulate(

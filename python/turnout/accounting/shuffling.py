@@ -253,7 +253,7 @@ class Shuffled(Mechanism):
         if isinstance(oracle, VariationRatio):
             own, other, _, _, common, _ = self._law()
             return ToldApart(own, other, common)
-        told: ToldApart | None = getattr(oracle, "told_apart", None)
+        told: ToldApart | None = getattr(oracle, "_told_apart", None)
         if told is None:
             return None
         third = None if told.third is None else rate * told.third
@@ -265,7 +265,7 @@ class Shuffled(Mechanism):
         Who counts the reports that support one of two answers and not the other, and those of which
         the reverse is true, while all other nodes hold a third answer. Of oracles of which it is
         not known how likely that is, who counts the reports that support one answer while the
-        others hold the other. Zero for a randomizer that says neither (``told_apart``). Of a
+        others hold the other. Zero for a randomizer that says neither (``_told_apart``). Of a
         :class:`~turnout.accounting.VariationRatio` that is the randomizer with three outputs.
 
         Parameters

@@ -139,7 +139,7 @@ def count_messages(
         If a file cannot be read.
     """
     try:
-        plan.check_current(received)
+        plan._check_current(received)
     except PlanExpiredError as error:
         raise PlanExpiredError(
             f"{files[0].path}: {error}: --received says when the messages came in"
@@ -218,12 +218,12 @@ def _take_in(path: Path, collector: Collector, on_bad: OnBad, received: datetime
 def _tally(collector: Collector, nodes: int | None, path: Path) -> Any:
     """Give the tally of people of whom so many were asked."""
     plan, receipts = collector.plan, collector.receipts
-    if plan.groups and (nodes is not None or not plan.everyone_reports):
+    if plan.groups and (nodes is not None or not plan._everyone_reports):
         raise InvalidValueError(
             f"{path}: --nodes does not say how many people of each group of the plan were asked: "
             "take the messages in with turnout.Collector, whose ask(...) does"
         )
-    if nodes is None and not plan.everyone_reports:
+    if nodes is None and not plan._everyone_reports:
         raise InvalidValueError(
             f"{path}: --nodes must say how many people were asked: under "
             f"{plan.participation!r} silent ones send nothing"

@@ -335,7 +335,7 @@ def _settled(
 
 def _check_plan(plan: Plan, file: Path, answers: Answers) -> None:
     """Refuse a plan by which no column can be randomized."""
-    plan.check_current()
+    plan._check_current()
     if not plan.oracle.fresh:
         raise InvalidValueError(
             f"{file}: asks for permanent answers, of which each person's device keeps a state that "
@@ -391,8 +391,8 @@ def _summary(
     oracle = plan.oracle
     ratio = rounded_up(oracle.realized_ratio, 4)
     rows = [("nodes", f"{totals.nodes:,}")]
-    if oracle.asked_of:
-        rows.append(("asked", oracle.asked_of))
+    if oracle._asked_of:
+        rows.append(("asked", oracle._asked_of))
     rows += words.left_out(totals.left_out, always=answers._drops)
     return [
         *rows,

@@ -359,7 +359,7 @@ def _plan_rows(
         asked = [("candidates", f"{len(oracle.candidates):,}, and all others")]
     if isinstance(oracle, SecondRound):
         low, high = oracle.rates.min(), oracle.rates.max()
-        spent = under_way.protocol.spending(oracle)
+        spent = under_way.protocol._spending(oracle)
         asked = [
             ("rates", f"{percent(low, 3)} to {percent(high, 3)}, by the answer"),
             ("spends", str(spent)),

@@ -79,7 +79,7 @@ def merged(parts: Sequence[tuple[object, Counts]], plan: Plan | None = None) -> 
     """
     if plan is not None:
         for name, part in parts:
-            plan.check_same(part.plan, str(name))
+            plan._check_same(part.plan, str(name))
     first, result = parts[0]
     for name, part in parts[1:]:
         check_plans(first, result.plan, name, part.plan)

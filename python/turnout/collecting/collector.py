@@ -137,7 +137,7 @@ class Collector:
             raise InvalidValueError("plans must be at least one plan, got none")
         for position, plan in enumerate(plans):
             _arguments.instance(f"plans[{position}]", plan, Plan, "a Plan")
-            plans[0].check_same(plan, f"plans[{position}]")
+            plans[0]._check_same(plan, f"plans[{position}]")
             if plan.groups != plans[0].groups:
                 raise PlanMismatchError(
                     f"plans[{position}] must have the groups of plans[0], {plans[0].groups}, got "
@@ -196,7 +196,7 @@ class Collector:
             If it is no integer.
         """
         number = _arguments.integer("people", people, least=0, most=2**64 - 1)
-        key = self.plan.group_key("group", group)
+        key = self.plan._group_key("group", group)
         with self._lock:
             self._asked[key] = self._asked.get(key, 0) + number
 
@@ -256,7 +256,7 @@ class Collector:
         for number, plan in enumerate(self._plans):
             if plan.expires is not None:
                 try:
-                    plan.check_current(moment)
+                    plan._check_current(moment)
                 except PlanExpiredError as error:
                     batch.leave_out_expired(number, str(error))
         with self._lock:
@@ -329,7 +329,7 @@ class Collector:
         asked = self._asked.get(key)
         where = f" of the group {key}" if key else ""
         if asked is None:
-            if self.plan.everyone_reports:
+            if self.plan._everyone_reports:
                 return tally
             raise InvalidValueError(
                 f"say with ask(...) how many people{where} were asked: under "
@@ -339,7 +339,7 @@ class Collector:
             raise InvalidValueError(
                 f"{tally.received} people{where} reported, and ask(...) was told of {asked}"
             )
-        if self.plan.everyone_reports:
+        if self.plan._everyone_reports:
             # Whoever is missing has not answered yet.
             return replace(tally, left_out=LeftOut(unanswered=asked - tally.received))
         return replace(tally, nodes=asked)

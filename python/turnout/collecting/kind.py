@@ -41,7 +41,7 @@ class ReportsElsewhere(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def tallied_by(self, oracle: Any) -> Any:
+    def _tallied_by(self, oracle: Any) -> Any:
         """Give the :class:`turnout.Tally` of all reports, which the oracle must have made."""
 
 
@@ -164,7 +164,7 @@ class Kind(Randomizer, Generic[T]):
         (2, 1)
         """
         if isinstance(reports, ReportsElsewhere):
-            tally: T = reports.tallied_by(self)
+            tally: T = reports._tallied_by(self)
             return tally
         given = reports.reports if isinstance(reports, Gathered) else reports
         found: Reports = _arguments.instance("reports", given, Reports, "a Reports object")
@@ -302,7 +302,7 @@ def randomized(
         Plan(oracle, participation)
     drawn = oracle.draw_reports(codes, participation, noise)
     design = _design(participation)
-    return Reports.made(oracle, participation, drawn, len(codes), design, left_out=left_out)
+    return Reports._made(oracle, participation, drawn, len(codes), design, left_out=left_out)
 
 
 def collected(
@@ -337,7 +337,7 @@ def tallied(oracle: Kind[T], reports: Reports) -> T:
         If another one made them.
     """
     plan = Plan(oracle, reports.participation)
-    plan.check_same(reports.plan, "reports")
+    plan._check_same(reports.plan, "reports")
     counts = oracle.count_reports(reports.codes, reports.probabilities)
     more = {"left_out": reports.left_out, "origin": reports.origin}
     tally: T = oracle.tally_type.of(plan, counts, reports.nodes, reports.design, **more)
@@ -392,7 +392,7 @@ class KernelKind(Kind[T]):
     """Base class of the kinds that have a kernel, in ``_core`` by itself."""
 
     #: The type of the support counts: signed where reports hold scores that may be negative.
-    support_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint64)
+    _support_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint64)
 
     @property
     def _kernel(self) -> Kernel:
@@ -422,4 +422,4 @@ class KernelKind(Kind[T]):
     def _counted(self, tallied: Tallied) -> Counts:
         support, received, sums = tallied
         weights = None if sums is None else WeightedSums(*sums)
-        return Counts(support.view(self.support_dtype), received, weights)
+        return Counts(support.view(self._support_dtype), received, weights)

@@ -121,29 +121,29 @@ class PartedTally(BaseTally):
         return _together(empty, plan.participation.uniform_rate is None)
 
     @classmethod
-    def bytes_of_sums(cls, plan: Plan) -> int:
+    def _bytes_of_sums(cls, plan: Plan) -> int:
         """Tell how many bytes the sums of all parts take up."""
         return sum(
-            _WIDE + part.tally_type.bytes_of_sums(_part_plan(plan, number))
+            _WIDE + part.tally_type._bytes_of_sums(_part_plan(plan, number))
             for number, part in enumerate(plan.oracle.parts)
         )
 
-    def sums_to_bytes(self) -> bytes:
+    def _sums_to_bytes(self) -> bytes:
         """Write the parts: see :mod:`turnout.collecting.tally_encoding`."""
         return b"".join(
-            part.received.to_bytes(_WIDE, "little") + part.sums_to_bytes() for part in self.parts
+            part.received.to_bytes(_WIDE, "little") + part._sums_to_bytes() for part in self.parts
         )
 
     @classmethod
-    def sums_of_bytes(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
+    def _sums_of_bytes(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
         """Read the sums of all parts."""
         read, start = [], 0
         for number, part in enumerate(plan.oracle.parts):
             part_plan = _part_plan(plan, number)
             received = int.from_bytes(data[start : start + _WIDE], "little")
             start += _WIDE
-            end = start + part.tally_type.bytes_of_sums(part_plan)
-            sums, weights = part.tally_type.sums_of_bytes(part_plan, data[start:end])
+            end = start + part.tally_type._bytes_of_sums(part_plan)
+            sums, weights = part.tally_type._sums_of_bytes(part_plan, data[start:end])
             read.append(Counts(sums, received, weights))
             start = end
         return _together(read, plan.participation.uniform_rate is None)
@@ -151,7 +151,7 @@ class PartedTally(BaseTally):
 
 def _part_plan(plan: Plan, part: int) -> Plan:
     oracle = plan.oracle
-    return Plan(oracle.parts[part], oracle.part_participation(part, plan.participation))
+    return Plan(oracle.parts[part], oracle._part_participation(part, plan.participation))
 
 
 def _together(counts: Sequence[Counts | BaseTally], personal: bool) -> tuple[Any, Any]:
@@ -206,7 +206,7 @@ class PartedKind(Kind[PartedTally]):
         """The weights by which a node draws its one part; None where it reports all."""
 
     @abstractmethod
-    def answers_of(self, answers: Array, part: int) -> Array:
+    def _answers_of(self, answers: Array, part: int) -> Array:
         """Give what a part is asked, of answers that the domain encoded."""
 
     def shares(self) -> tuple[Fraction, ...]:
@@ -216,7 +216,7 @@ class PartedKind(Kind[PartedTally]):
         total = sum(self.choice)
         return tuple(Fraction(weight, total) for weight in self.choice)
 
-    def part_participation(self, part: int, participation: Participation) -> Participation:
+    def _part_participation(self, part: int, participation: Participation) -> Participation:
         """Give the participation that the reports of a part look like: of the plan, not of nodes.
 
         Raises
@@ -226,7 +226,7 @@ class PartedKind(Kind[PartedTally]):
         """
         share, rate = self.shares()[part], participation.uniform_rate
         if share == 1 or rate is None:
-            return participation.in_plan()
+            return participation._in_plan()
         return Bernoulli(float(Fraction(rate) * share))
 
     @property
@@ -251,7 +251,7 @@ class PartedKind(Kind[PartedTally]):
         sizes = [part.report_bits for part in self.parts]
         return sum(sizes) if self.choice is None else (len(sizes) - 1).bit_length() + max(sizes)
 
-    def draw_parts(self, answers: Array, noise: Noise) -> Iterator[PartReports]:
+    def _draw_parts(self, answers: Array, noise: Noise) -> Iterator[PartReports]:
         """Randomize the answers of nodes that take part, one part after the other."""
         chosen = None
         if self.choice is not None:
@@ -259,7 +259,7 @@ class PartedKind(Kind[PartedTally]):
             chosen = _core.choose_weighted(weights, len(answers), derived(noise, 0))
         for number, part in enumerate(self.parts):
             rows = None if chosen is None else np.flatnonzero(chosen == number)
-            own = self.answers_of(answers if rows is None else answers[rows], number)
+            own = self._answers_of(answers if rows is None else answers[rows], number)
             drawn = part.draw_reports(own, Everyone(), derived(noise, 1, number))
             yield PartReports(number, rows, drawn.reports)
 
@@ -289,7 +289,7 @@ class PartedKind(Kind[PartedTally]):
         """Randomize the parts: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
         positions, probabilities = self._taking_part(answers, participation, noise)
         rows = np.zeros((positions.size, *self.report_shape), self.report_dtype)
-        for part, who, reports in self.draw_parts(answers[positions], noise):
+        for part, who, reports in self._draw_parts(answers[positions], noise):
             where, start = slice(None) if who is None else who, self._start(part)
             words = _unsigned(reports)
             rows[where, start : start + words.shape[1]] = words
@@ -300,12 +300,12 @@ class PartedKind(Kind[PartedTally]):
     def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
         """Randomize and add up: see :meth:`turnout.collecting.kind.Kind.draw_counts`."""
         positions, probabilities = self._taking_part(answers, participation, noise)
-        pieces = self.draw_parts(answers[positions], noise)
+        pieces = self._draw_parts(answers[positions], noise)
         return self._added_up(pieces, positions.size, probabilities)
 
     def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:
         """Add up the parts: see :meth:`turnout.collecting.kind.Kind.count_reports`."""
-        return self._added_up(self.reports_of_parts(reports), len(reports), probabilities)
+        return self._added_up(self._reports_of_parts(reports), len(reports), probabilities)
 
     def _added_up(
         self, pieces: Iterator[PartReports], received: int, probabilities: Array | None
@@ -326,7 +326,7 @@ class PartedKind(Kind[PartedTally]):
             return 1
         return sum(_width(each) for each in self.parts[:part])
 
-    def reports_of_parts(self, reports: Array) -> Iterator[PartReports]:
+    def _reports_of_parts(self, reports: Array) -> Iterator[PartReports]:
         """Take reports apart that :meth:`check_reports` has accepted."""
         for number, part in enumerate(self.parts):
             rows = None if self.choice is None else np.flatnonzero(reports[:, 0] == number)
@@ -355,7 +355,7 @@ class PartedKind(Kind[PartedTally]):
                     f"codes[{wrong[0]}, 0] must be the number of a part from 0 to "
                     f"{len(self.parts) - 1}"
                 )
-        for number, rows, own in self.reports_of_parts(reports):
+        for number, rows, own in self._reports_of_parts(reports):
             given = reports if rows is None else reports[rows]
             start, words = self._start(number), _unsigned(own)
             end = start + words.shape[1]
@@ -377,7 +377,7 @@ class PartedKind(Kind[PartedTally]):
     def improbable(self, reports: Array) -> Truths:
         """Say which reports have a part that its randomizer hardly ever makes."""
         found = np.zeros(len(reports), np.bool_)
-        for number, rows, own in self.reports_of_parts(reports):
+        for number, rows, own in self._reports_of_parts(reports):
             found[slice(None) if rows is None else rows] |= self.parts[number].improbable(own)
         return found
 

@@ -112,7 +112,7 @@ class Plan(Generic[R_co]):
                 f"participation must be Everyone() or Bernoulli(...), got {taking_part!r}: "
                 f"{self.oracle.one_rate_because}"
             )
-        settle(self, participation=taking_part.in_plan())
+        settle(self, participation=taking_part._in_plan())
         if self.serial is not None:
             settle(
                 self, serial=_arguments.integer("serial", self.serial, least=0, most=MOST_SERIAL)
@@ -132,7 +132,7 @@ class Plan(Generic[R_co]):
         return self.oracle.domain
 
     @property
-    def everyone_reports(self) -> bool:
+    def _everyone_reports(self) -> bool:
         """Whether there is a report of each node that is asked."""
         return self.participation.uniform_rate == 1.0 and not self.oracle.silent
 
@@ -222,7 +222,7 @@ class Plan(Generic[R_co]):
     def _device(self) -> _core.Device | None:
         return device_of(self)
 
-    def check_current(self, at: datetime | None = None) -> None:
+    def _check_current(self, at: datetime | None = None) -> None:
         """Refuse to go on under a plan that has expired.
 
         :meth:`report`, :meth:`gather` and the ``message`` of a client call it. Reading a plan does
@@ -302,7 +302,7 @@ class Plan(Generic[R_co]):
         Returns
         -------
         Plan
-            The plan; it may have expired (:meth:`check_current`).
+            The plan; it may have expired, and then makes and takes no messages.
 
         Raises
         ------
@@ -364,7 +364,7 @@ class Plan(Generic[R_co]):
         """
         return plan_file_schema()
 
-    def group_key(self, argument: str, group: Any) -> Key:
+    def _group_key(self, argument: str, group: Any) -> Key:
         """Take the group of one person: one of those that :attr:`groups` lists.
 
         Parameters
@@ -498,7 +498,7 @@ class Plan(Generic[R_co]):
         """
         return gather(self, messages, nodes, on_bad, received)
 
-    def check_same(self, other: Plan, what: str) -> None:
+    def _check_same(self, other: Plan, what: str) -> None:
         """Refuse another plan, naming what differs.
 
         Parameters

@@ -149,7 +149,7 @@ class Randomizer(ABC):
     silent: bool = False
 
     #: Who may be asked, where that is not everyone: for those who hand answers over.
-    asked_of: ClassVar[str] = ""
+    _asked_of: ClassVar[str] = ""
 
     #: Why no tally can be drawn from counts of answers; empty where one can.
     no_simulation_because: ClassVar[str] = "counts of answers do not say what its tallies are"
@@ -223,7 +223,7 @@ class Randomizer(ABC):
             as many probabilities as answers.
         """
 
-    def reporting(self, answers: Array, participation: Participation, noise: Noise) -> Integers:
+    def _reporters(self, answers: Array, participation: Participation, noise: Noise) -> Integers:
         """Tell which nodes :meth:`draw_reports` makes the reports of, in their order.
 
         Parameters
@@ -273,7 +273,7 @@ class Randomizer(ABC):
         """
         raise NotImplementedError(self.name)
 
-    def count_by_group(self, reports: Array, groups: Integers, number: int) -> list[Counts] | None:
+    def _count_by_group(self, reports: Array, groups: Integers, number: int) -> list[Counts] | None:
         """Add up the reports of each of a number of groups in one pass, where that is faster.
 
         Returns
@@ -329,7 +329,7 @@ class Randomizer(ABC):
         """
         return np.zeros(len(reports), np.bool_)
 
-    def refuse_range(self, reports: Array) -> NoReturn:
+    def _refuse_range(self, reports: Array) -> NoReturn:
         """Refuse reports with a number that :attr:`report_dtype` does not hold."""
         limits = np.iinfo(self.report_dtype)
         outside = (reports < limits.min) | (reports > limits.max)

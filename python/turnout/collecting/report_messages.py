@@ -118,7 +118,7 @@ def make_message(
     plan: Any, device: _core.Device | None, value: Any, group: Any, seed: int | None
 ) -> bytes | None:
     """Make the message of :meth:`turnout.Plan.report`, with the device of the plan."""
-    key = plan.group_key("group", group)
+    key = plan._group_key("group", group)
     if device is None:
         reports = plan.oracle.randomize([value], participation=plan.participation, seed=seed)
         return message_of(plan, reports.codes, key)
@@ -148,7 +148,7 @@ def _answer(domain: Any, value: Any) -> Array | tuple[int, ...]:
 def check_fresh(plan: Any) -> None:
     """Refuse a plan that one message cannot answer: personal rates, permanent answers, expired."""
     refuse_personal(plan)
-    plan.check_current()
+    plan._check_current()
     oracle = plan.oracle
     if not oracle.fresh:
         raise InvalidValueError(
@@ -188,10 +188,10 @@ def gather(
             f"the plan has groups ({', '.join(plan.groups)}), and gather() does not keep them "
             "apart: take the messages in with tn.Collector(plan)"
         )
-    plan.check_current(None if received is None else _arguments.moment("received", received))
+    plan._check_current(None if received is None else _arguments.moment("received", received))
     if nodes is not None:
         nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
-    elif not plan.everyone_reports:
+    elif not plan._everyone_reports:
         raise InvalidValueError(
             "nodes must say how many people were asked: under "
             f"{plan.participation!r} silent ones send nothing"
@@ -229,7 +229,7 @@ def tell(refused: int, repeated: int) -> None:
 
 def checked_nodes(plan: Any, nodes: int | None, good: int, *, refused: int) -> int:
     """Check the number of people against that of good messages; bad ones may be anybody's."""
-    everyone = plan.everyone_reports
+    everyone = plan._everyone_reports
     if nodes is not None and (good > nodes or (everyone and nodes > good + refused)):
         bound = "equal the number" if everyone else "be at least the number"
         bad = f", or that and some of {refused} bad ones" if everyone and refused else ""

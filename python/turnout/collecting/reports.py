@@ -81,7 +81,7 @@ class Reports(Generic[R_co]):
     plan: Plan[R_co] = field(init=False)
     #: 128 random bits in hexadecimal, drawn when the reports are made, and kept by their copies and
     #: files: what has them twice would count its people twice.
-    identity: str = field(init=False)
+    _identity: str = field(init=False)
 
     def __post_init__(self) -> None:
         """Check the fields, and take over arrays that nobody can write to."""
@@ -95,7 +95,7 @@ class Reports(Generic[R_co]):
         named = Origin.named(identity) if self.origin is None else self.origin
         origin = Origin.settled(named, nodes)
         taken = {"participation": plan.participation, "codes": codes, "nodes": nodes}
-        settle(self, plan=plan, identity=identity, origin=origin, **taken)
+        settle(self, plan=plan, _identity=identity, origin=origin, **taken)
         if participation.uniform_rate is None:
             if self.probabilities is None or self.design is None:
                 raise InvalidValueError(
@@ -117,7 +117,7 @@ class Reports(Generic[R_co]):
             )
 
     @classmethod
-    def made(
+    def _made(
         cls,
         oracle: Any,
         participation: Participation,
@@ -135,7 +135,7 @@ class Reports(Generic[R_co]):
         identity = secrets.token_hex(16)
         settle(
             made,
-            identity=identity,
+            _identity=identity,
             oracle=oracle,
             participation=plan.participation,
             codes=drawn.reports,
@@ -170,7 +170,7 @@ class Reports(Generic[R_co]):
         more = {"probabilities": self.probabilities, "design": self.design}
         made = partial(Reports, **more, left_out=self.left_out, origin=self.origin)
         given = (self.oracle, self.participation, self.codes, self.nodes)
-        return made, given, {"identity": self.identity}
+        return made, given, {"_identity": self._identity}
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -216,7 +216,7 @@ class Reports(Generic[R_co]):
             raise InvalidValueError("pieces must hold at least one set of reports, got none")
         for position, piece in enumerate(kept):
             _arguments.instance(f"pieces[{position}]", piece, Reports, "a Reports object")
-            kept[0].plan.check_same(piece.plan, f"pieces[{position}]")
+            kept[0].plan._check_same(piece.plan, f"pieces[{position}]")
         refuse_repeats((f"pieces[{place}]", piece) for place, piece in enumerate(kept))
         first = kept[0]
         codes = np.concatenate([piece.codes for piece in kept])
@@ -259,7 +259,7 @@ def _checked(oracle: Randomizer, codes: npt.ArrayLike) -> npt.NDArray[np.integer
         limits = np.iinfo(dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
             # A kernel only takes its own type: what does not fit is refused in the type given.
-            oracle.refuse_range(array)
+            oracle._refuse_range(array)
     kept = _frozen(array, dtype)
     oracle.check_reports(kept)
     return kept
@@ -283,7 +283,7 @@ def _check_number(plan: Plan, received: int, nodes: int) -> None:
         raise InvalidValueError(
             f"nodes must be at least the number of reports {received}, got {nodes}"
         )
-    if plan.everyone_reports and received != nodes:
+    if plan._everyone_reports and received != nodes:
         raise InvalidValueError(
             f"nodes must equal the number of reports {received} when everyone takes part, "
             f"got {nodes}"

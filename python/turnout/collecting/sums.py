@@ -171,7 +171,7 @@ class WeightedSums:
         """The sum of 1/pi^2 over all reports."""
         return float(self._sums[1, -1])
 
-    def check_support(self, support: Array, received: int) -> None:
+    def _check_support(self, support: Array, received: int) -> None:
         """Refuse sums that so many reports cannot have.
 
         Raises

@@ -102,7 +102,7 @@ class BaseTally(ABC):
             origin=Origin.settled(self.origin, nodes),
         )
         self._check_sums()
-        if plan.everyone_reports and self.received != nodes:
+        if plan._everyone_reports and self.received != nodes:
             raise InvalidValueError(
                 f"received must equal nodes = {nodes} when everyone takes part, got {self.received}"
             )
@@ -151,17 +151,17 @@ class BaseTally(ABC):
 
     @classmethod
     @abstractmethod
-    def bytes_of_sums(cls, plan: Plan) -> int:
+    def _bytes_of_sums(cls, plan: Plan) -> int:
         """Tell how many bytes the sums and weights of a tally take up."""
 
     @abstractmethod
-    def sums_to_bytes(self) -> bytes:
-        """Write sums and weights, in :meth:`bytes_of_sums` bytes."""
+    def _sums_to_bytes(self) -> bytes:
+        """Write sums and weights, in :meth:`_bytes_of_sums` bytes."""
 
     @classmethod
     @abstractmethod
-    def sums_of_bytes(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
-        """Read what :meth:`sums_to_bytes` wrote."""
+    def _sums_of_bytes(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
+        """Read what :meth:`_sums_to_bytes` wrote."""
 
     @abstractmethod
     def estimate(self, method: str = "hajek") -> Any:
@@ -231,7 +231,7 @@ class BaseTally(ABC):
         """How the nodes took part."""
         return self.plan.participation
 
-    def of_new_origin(self: T) -> T:
+    def _of_new_origin(self: T) -> T:
         """Give the same counts as those of a new collection: pieces of it have been added up."""
         return replace(self, origin=Origin.new())
 
@@ -265,7 +265,7 @@ class BaseTally(ABC):
         3
         """
         _arguments.instance("other", other, type(self), f"a {type(self).__name__}")
-        self.plan.check_same(other.plan, "other")
+        self.plan._check_same(other.plan, "other")
         self.origin.refuse_shared(other.origin)
         nodes = self.nodes + other.nodes
         if nodes >= 2**64:
@@ -412,7 +412,7 @@ class CountedTally(BaseTally):
         return kept
 
     def _check_weights(self) -> None:
-        self.weights.check_support(self.sums, self.received)
+        self.weights._check_support(self.sums, self.received)
 
     def _added(self, other: Any) -> tuple[Any, Any]:
         weights = None if self.weights is None else self.weights + other.weights
@@ -431,18 +431,18 @@ class CountedTally(BaseTally):
         return counts, WeightedSums(zeros, zeros)
 
     @classmethod
-    def bytes_of_sums(cls, plan: Plan) -> int:
+    def _bytes_of_sums(cls, plan: Plan) -> int:
         """Tell how many bytes the counts of a tally take up."""
         size = cls._entries(plan)
         return 8 * size + (32 * (size + 1) if plan.participation.uniform_rate is None else 0)
 
-    def sums_to_bytes(self) -> bytes:
+    def _sums_to_bytes(self) -> bytes:
         """Write counts and weights: see :mod:`turnout.collecting.tally_encoding`."""
         counts: bytes = self.sums.astype(self.sums.dtype.newbyteorder("<")).tobytes()
         return counts if self.weights is None else counts + self.weights.to_bytes()
 
     @classmethod
-    def sums_of_bytes(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
+    def _sums_of_bytes(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
         """Read counts and weights."""
         size, kind = cls._entries(plan), cls._entry_type(plan)
         counts = np.frombuffer(data, kind.newbyteorder("<"), size).astype(kind)

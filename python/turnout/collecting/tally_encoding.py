@@ -154,7 +154,7 @@ def encode(tally: Any) -> bytes:
         If a label of the domain cannot be written.
     """
     header = {"plan": tally.plan.to_dict(), **_facts(tally)}
-    return pack(MAGIC, header, [tally.sums_to_bytes()])
+    return pack(MAGIC, header, [tally._sums_to_bytes()])
 
 
 def encode_groups(grouped: Any) -> bytes:
@@ -169,7 +169,7 @@ def encode_groups(grouped: Any) -> bytes:
     header = {"plan": grouped.plan.to_dict(), "names": list(grouped.names), "groups": groups}
     header["origin"] = grouped.origin.to_json()
     header |= _left_out(grouped.of_no_group)
-    return pack(GROUPS_MAGIC, header, [tally.sums_to_bytes() for tally in grouped.values()])
+    return pack(GROUPS_MAGIC, header, [tally._sums_to_bytes() for tally in grouped.values()])
 
 
 def _facts(tally: Any) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def _read_groups(
         case _:
             raise CorruptDataError("not a grouped tally of turnout: its header has other entries")
     checked = checked_names(names)
-    length = plan.oracle.tally_type.bytes_of_sums(plan)
+    length = plan.oracle.tally_type._bytes_of_sums(plan)
     if len(arrays) != len(groups) * length:
         raise CorruptDataError(
             f"the sums of the grouped tally do not fit {len(groups)} groups of {plan.domain!r}"
@@ -270,12 +270,12 @@ def _made(plan: Plan, facts: dict[Any, Any], arrays: bytes) -> Any:
             f"left_out, got {_arguments.shown(list(facts))}"
         )
     kind = plan.oracle.tally_type
-    if len(arrays) != kind.bytes_of_sums(plan):
+    if len(arrays) != kind._bytes_of_sums(plan):
         raise CorruptDataError(
             f"the sums of the tally do not fit {plan.domain!r}: expected "
-            f"{kind.bytes_of_sums(plan)} bytes, got {len(arrays)}"
+            f"{kind._bytes_of_sums(plan)} bytes, got {len(arrays)}"
         )
-    sums, weights = kind.sums_of_bytes(plan, arrays)
+    sums, weights = kind._sums_of_bytes(plan, arrays)
     design = None if facts["design"] is None else DesignSums.from_dict(facts["design"])
     more = {"weights": weights, "design": design, "left_out": _read_left_out(facts)}
     more["origin"] = Origin.from_json(facts["origin"])

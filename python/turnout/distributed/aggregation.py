@@ -400,7 +400,7 @@ class AggregationMechanism(abc.ABC):
         wholes = numbers.astype(np.int64)
         self._check_sums(wholes, count)
         estimation = self._estimate_sums(wholes, count)
-        return FrequencyEstimate.from_estimation(self, self.name, count, count, estimation)
+        return FrequencyEstimate._from_estimation(self, self.name, count, count, estimation)
 
     def variances(self, frequencies: npt.ArrayLike) -> Floats:
         """Compute the exact variances of the estimated frequencies.

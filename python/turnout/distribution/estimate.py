@@ -313,11 +313,11 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
         below = np.flatnonzero(cumulative[:-1] - reach[:-1] < probability)
         first = int(above[0]) if above.size else last
         final = int(below[-1]) + 1 if below.size else 0
-        value, edges = self.crossing(probability), self.edges
+        value, edges = self._crossing(probability), self.edges
         low, high = float(edges[first]), float(edges[final + 1])
         return DistributionQuantile(probability, value, min(low, value), max(high, value), level)
 
-    def crossing(self, probability: float) -> float:
+    def _crossing(self, probability: float) -> float:
         """Where the estimated cumulative shares, straight within bins, reach a share."""
         sums = self.cumulative
         place = min(int(np.searchsorted(sums, probability)), self.domain.size - 1)
@@ -438,7 +438,7 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
 
     def __repr__(self) -> str:
         """Show quartiles and how many reports there are."""
-        shown = ", ".join(f"{self.crossing(share):.4g}" for share in (0.25, 0.5, 0.75))
+        shown = ", ".join(f"{self._crossing(share):.4g}" for share in (0.25, 0.5, 0.75))
         return (
             f"DistributionEstimate({self.method!r}, {self.domain.size} bins, quartiles {shown}, "
             f"{self.received} reports of {self.nodes} nodes)"

@@ -98,7 +98,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         """
         probability = _arguments.confidence("probability", probability)
         return np.array(
-            [self._number(key, lambda estimate: estimate.crossing(probability)) for key in self]
+            [self._number(key, lambda estimate: estimate._crossing(probability)) for key in self]
         )
 
     def _number(self, key: Any, of: Any) -> float:
@@ -122,7 +122,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
     def lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
         """Say what is drawn of a series: the quartiles."""
         _arguments.choice("labels", labels, (None,))
-        each = self.each_median(level, simultaneous, over)
+        each = self._each_median(level, simultaneous, over)
         rows = np.full((3, len(self), len(_SHARES)), np.nan)
         for place, key in enumerate(self):
             if key in self._estimates:
@@ -183,7 +183,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         """
         if not self._estimates:
             raise InvalidValueError("there is nothing to draw: no group has reports")
-        each = self.each_median(level, simultaneous, over)
+        each = self._each_median(level, simultaneous, over)
         keys = [key for key in self if key in self._estimates]
         sizes = [self._estimates[key].received for key in keys]
         drawn = [keys[place] for place in largest(sizes, _GROUPS)]
@@ -204,7 +204,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         finish(axes, f"{some}{people}, ε = {self.plan.oracle.epsilon:g}", legend="above")
         return axes
 
-    def each_median(self, level: float, simultaneous: str | None, over: str) -> float:
+    def _each_median(self, level: float, simultaneous: str | None, over: str) -> float:
         """Find the level of the interval of one median, of those that hold together.
 
         Raises
@@ -212,7 +212,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
         InvalidValueError
             If an argument is none of the allowed values.
         """
-        self.each_level(level, simultaneous, over)
+        self._each_level(level, simultaneous, over)
         if simultaneous is None or over == "labels":
             return level
-        return self.each_level(level, simultaneous, "groups")
+        return self._each_level(level, simultaneous, "groups")

@@ -190,7 +190,7 @@ class SquareWave(KernelKind[DistributionTally]):
         self, epsilon: float, bounds: tuple[float, float] = (0.0, 100.0), bins: int = 64
     ) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
-        pair = BinnedBounds.from_pair(bounds)
+        pair = BinnedBounds._from_pair(bounds)
         self._domain = BinnedBounds(pair.low, pair.high, bins=bins)
         limits = (self._domain.low, self._domain.high)
         self._core = _core.SquareWave(self._epsilon, limits, self._domain.bins)

@@ -260,14 +260,14 @@ def compared(
             raise
         except InvalidValueError as error:
             return OracleCandidate(name, None, math.inf, math.inf, None, nan, nan, str(error))
-        bits, scores = oracle.report_bits, oracle.score_moments
+        bits, scores = oracle.report_bits, oracle._score_moments
         large = limit is not None and bits > limit
         refused = f"above the limit of {limit:,} bits" if large else None
         variance = share * scores.own_variance + (1.0 - share) * scores.other_variance
         variance /= scores.difference**2
         others = expected * (1.0 - share)
         squares = others**2 / (answers.size - 1)
-        shared = max(float(oracle.shared_variance(others, squares)), 0.0) / float(expected) ** 2
+        shared = max(float(oracle._shared_variance(others, squares)), 0.0) / float(expected) ** 2
         variance += expected * shared
         p, q = oracle.support_probabilities
         return OracleCandidate(

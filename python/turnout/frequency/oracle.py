@@ -35,18 +35,18 @@ class FrequencyOracle(KernelKind[Tally]):
 
     #: Whether a report is :attr:`realized_ratio` times as likely under each answer that it supports
     #: as under each that it does not: then which these are is all that a likelihood needs.
-    two_valued: ClassVar[bool] = True
+    _two_valued: ClassVar[bool] = True
 
     #: Whether all its reports support the same number of answers, so that errors add up to zero.
-    supports_equally_many: ClassVar[bool] = False
+    _supports_equally_many: ClassVar[bool] = False
 
     #: What a report has for each answer, so that the domain is limited; empty if it has nothing.
-    each_answer: ClassVar[str] = ""
+    _each_answer: ClassVar[str] = ""
 
     #: What a database can count of its reports (:mod:`turnout.frequency.tally`): ``"code"`` if
     #: a report is an answer, ``"number"`` if it is one of so many numbers, ``"bits"`` if it has a
     #: bit for each answer, ``"scores"`` if a score for each.
-    counted_by: ClassVar[str] = "number"
+    _counted_by: ClassVar[str] = "number"
 
     #: Makes the kernel of an epsilon and a number of answers, where it needs no more.
     _compiled: ClassVar[Any] = None
@@ -57,10 +57,10 @@ class FrequencyOracle(KernelKind[Tally]):
     def __init__(self, epsilon: float, domain: Domain | Sequence[Hashable] | int) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
         self._domain = domain_of("domain", domain)
-        if self.each_answer and self._domain.size > LARGEST_DOMAIN:
+        if self._each_answer and self._domain.size > LARGEST_DOMAIN:
             raise InvalidValueError(
                 f"domain must have at most {LARGEST_DOMAIN} answers for {type(self).__name__}, "
-                f"whose reports have {self.each_answer} for each, got {self._domain.size}"
+                f"whose reports have {self._each_answer} for each, got {self._domain.size}"
             )
         if self._compiled is not None:
             self._core = self._compiled(self._epsilon, self._domain.size)
@@ -76,11 +76,11 @@ class FrequencyOracle(KernelKind[Tally]):
         return self._kernel.support_probabilities
 
     @property
-    def score_moments(self) -> ScoreMoments:
+    def _score_moments(self) -> ScoreMoments:
         """What a report says about one answer: the moments that all estimators are made of."""
         return ScoreMoments.pure(*self.support_probabilities)
 
-    def shared_variance(self, total: Any, squares: Any) -> Any:
+    def _shared_variance(self, total: Any, squares: Any) -> Any:
         """Give what hash functions shared by all reports add to the variance of a count.
 
         Parameters
@@ -110,7 +110,7 @@ class FrequencyOracle(KernelKind[Tally]):
         return VariationRatio(ratio, min(distance, (ratio - 1) / (ratio + 1)), ratio)
 
     @property
-    def told_apart(self) -> ToldApart | None:
+    def _told_apart(self) -> ToldApart | None:
         """What can be counted among shuffled reports: those that support an answer.
 
         None where that is not the same for all answers, or not known.
@@ -120,7 +120,7 @@ class FrequencyOracle(KernelKind[Tally]):
     @property
     def report_dtype(self) -> np.dtype[Any]:
         """The type of the integers that a report is made of."""
-        return self._domain.code_dtype
+        return self._domain._code_dtype
 
     @property
     def realized_ratio(self) -> Fraction:
@@ -218,7 +218,7 @@ class FrequencyOracle(KernelKind[Tally]):
         """
         return tally_sql(self, source, column)
 
-    def refuse_counting(self) -> None:
+    def _refuse_counting(self) -> None:
         """Refuse to be counted by a database, where no group-by over reports can.
 
         Raises
@@ -228,11 +228,11 @@ class FrequencyOracle(KernelKind[Tally]):
         """
 
     @property
-    def counts_of_a_report(self) -> int | None:
+    def _counts_of_a_report(self) -> int | None:
         """How many of the counts a report adds to; None if that is not the same for all."""
-        return None if self.each_answer else 1
+        return None if self._each_answer else 1
 
-    def check_support(self, support: Array, received: int) -> None:
+    def _check_support(self, support: Array, received: int) -> None:
         """Refuse support counts that ``received`` reports cannot have.
 
         Raises

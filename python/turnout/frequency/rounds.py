@@ -85,7 +85,7 @@ class Rounds(ABC, Generic[K, R]):
     #: The word for the protocol in documents.
     name: ClassVar[str]
     #: The class of its parameters.
-    protocol_type: ClassVar[type[RoundsProtocol]]
+    _protocol_type: ClassVar[type[RoundsProtocol]]
 
     def __init__(self, protocol: Any, first: K) -> None:
         #: What is asked, and how.
@@ -237,7 +237,7 @@ class Rounds(ABC, Generic[K, R]):
         """
         current = self.current
         _arguments.instance("tally", tally, BaseTally, "a Tally")
-        Plan(current, tally.participation).check_same(tally.plan, "tally")
+        Plan(current, tally.participation)._check_same(tally.plan, "tally")
         self._current = self._following(tally)
         self._closed += (tally,)
 
@@ -342,7 +342,7 @@ def rounds_from_json(text: object) -> Any:
         } if not rest and name in _PROTOCOLS:
             try:
                 kind: Any = _PROTOCOLS[name]
-                found = kind(kind.protocol_type.from_dict(parameters))
+                found = kind(kind._protocol_type.from_dict(parameters))
             except (TurnoutError, TypeError) as error:
                 raise CorruptDataError(f"not a {_DOCUMENT.word}: {error}") from error
             for number, tally in enumerate(tallies):

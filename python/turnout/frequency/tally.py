@@ -82,11 +82,11 @@ class Tally(CountedTally):
 
     @classmethod
     def _entry_type(cls, plan: Plan) -> np.dtype[Any]:
-        kind: np.dtype[Any] = plan.oracle.support_dtype
+        kind: np.dtype[Any] = plan.oracle._support_dtype
         return kind
 
     def _check_sums(self) -> None:
-        self.plan.oracle.check_support(self.sums, self.received)
+        self.plan.oracle._check_support(self.sums, self.received)
 
     @property
     def support(self) -> Array:
@@ -133,7 +133,7 @@ class Tally(CountedTally):
         >>> tally.estimate().frequencies.round(1)
         array([0.7, 0.3])
         """
-        return FrequencyEstimate.from_tally(self, method)
+        return FrequencyEstimate._from_tally(self, method)
 
 
 def tally_from_counts(plan: Plan, counts: Any, nodes: int, received: int | None, by: str) -> Any:
@@ -147,8 +147,8 @@ def tally_from_counts(plan: Plan, counts: Any, nodes: int, received: int | None,
             "own, which counts leave out"
         )
     _arguments.choice("by", by, _KEYS)
-    oracle.refuse_counting()
-    by_answer = oracle.counted_by != "number"
+    oracle._refuse_counting()
+    by_answer = oracle._counted_by != "number"
     if by == "label" and not by_answer:
         raise InvalidValueError(
             f"by must be 'code' for {type(oracle).__name__}, whose reports are no answers"
@@ -157,15 +157,15 @@ def tally_from_counts(plan: Plan, counts: Any, nodes: int, received: int | None,
     if not by_answer:
         # A report is no answer, but one of so many numbers.
         most = int(np.iinfo(oracle.report_dtype).max) + 1
-        size = int(getattr(oracle, "report_count", most))
+        size = int(getattr(oracle, "_report_count", most))
     found, said = _pairs(counts, size)
     if by == "label":
         found = [(code_of("counts", oracle.domain, label), count) for label, count in found]
-    signed = oracle.counted_by == "scores"
+    signed = oracle._counted_by == "scores"
     known = _checked(found, size, signed=signed)
     total = _received(oracle, known, said if received is None else received, said)
     if by_answer:
-        support = np.zeros(size, oracle.support_dtype)
+        support = np.zeros(size, oracle._support_dtype)
         for code, count in known.items():
             support[code] = count
     else:
@@ -270,7 +270,7 @@ def _received(oracle: Any, counts: dict[int, int], received: Any, said: Any) -> 
         raise InvalidValueError(
             f"received must be what the third column of counts says, {said}, got {received}"
         )
-    several: int | None = oracle.counts_of_a_report
+    several: int | None = oracle._counts_of_a_report
     if several is None:
         if checked is None:
             raise InvalidValueError(
@@ -306,15 +306,15 @@ def tally_sql(oracle: Any, source: str, column: str) -> str:
     """Write the query: see :meth:`turnout.FrequencyOracle.tally_sql`."""
     _arguments.instance("source", source, str, "the name of a table or of Parquet files")
     _arguments.instance("column", column, str, "the name of the column of reports")
-    oracle.refuse_counting()
+    oracle._refuse_counting()
     named = _identifier(column)
     table = _table(source)
-    if oracle.counted_by == "scores":
+    if oracle._counted_by == "scores":
         raise InvalidValueError(
             "SummationHistogramEncoding has 32-bit scores in binary, which SQL cannot add up: "
             "unnest them elsewhere, or use oracle.tally(reports)"
         )
-    if oracle.counted_by != "bits":
+    if oracle._counted_by != "bits":
         return f"SELECT {named} AS code, count(*) AS count FROM {table} GROUP BY {named}"
     # The bits of a byte count from the last; DuckDB's from the first.
     place = "(8 * (code // 8) + 7 - code % 8)::INTEGER"

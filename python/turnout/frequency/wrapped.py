@@ -47,7 +47,7 @@ class WrappedOracle(FrequencyOracle):
     report_bits = _of_inner("report_bits")
     report_dtype = _of_inner("report_dtype")
     report_shape = _of_inner("report_shape")
-    support_dtype = _of_inner("support_dtype")
+    _support_dtype = _of_inner("_support_dtype")
     _kernel = _of_inner("_kernel")
 
     def check_reports(self, reports: Array) -> None:
@@ -64,11 +64,11 @@ class WrappedOracle(FrequencyOracle):
         """Say which reports the inner oracle makes with negligible chance only."""
         return self._inner.improbable(reports)
 
-    def refuse_range(self, reports: Array) -> NoReturn:
+    def _refuse_range(self, reports: Array) -> NoReturn:
         """Refuse reports with a number that :attr:`report_dtype` does not hold."""
-        self._inner.refuse_range(reports)
+        self._inner._refuse_range(reports)
 
-    def check_support(self, support: Unsigned, received: int) -> None:
+    def _check_support(self, support: Unsigned, received: int) -> None:
         """Refuse support counts that so many reports of the inner oracle cannot have.
 
         Raises
@@ -76,7 +76,7 @@ class WrappedOracle(FrequencyOracle):
         InvalidValueError
             If they contradict the number of reports.
         """
-        self._inner.check_support(support, received)
+        self._inner._check_support(support, received)
 
 
 class CodesOracle(WrappedOracle):
@@ -114,24 +114,24 @@ class CodesOracle(WrappedOracle):
         super().__init__(epsilon, domain, made)
 
     by_blocks = _of_inner("by_blocks")
-    two_valued = _of_inner("two_valued")
-    counted_by = _of_inner("counted_by")
-    score_moments = _of_inner("score_moments")
-    counts_of_a_report = _of_inner("counts_of_a_report")
+    _two_valued = _of_inner("_two_valued")
+    _counted_by = _of_inner("_counted_by")
+    _score_moments = _of_inner("_score_moments")
+    _counts_of_a_report = _of_inner("_counts_of_a_report")
     variation_ratio = _of_inner("variation_ratio")
-    told_apart = _of_inner("told_apart")
+    _told_apart = _of_inner("_told_apart")
 
-    def shared_variance(self, total: Any, squares: Any) -> Any:
+    def _shared_variance(self, total: Any, squares: Any) -> Any:
         """Give what hash functions shared by all reports add to the variance of a count."""
-        return self._inner.shared_variance(total, squares)
+        return self._inner._shared_variance(total, squares)
 
-    def refuse_counting(self) -> None:
+    def _refuse_counting(self) -> None:
         """Refuse to be counted by a database, where the inner oracle does."""
-        self._inner.refuse_counting()
+        self._inner._refuse_counting()
 
-    def count_by_group(self, reports: Array, groups: Integers, number: int) -> Any:
+    def _count_by_group(self, reports: Array, groups: Integers, number: int) -> Any:
         """Add up the reports of each group, as the inner oracle does."""
-        return self._inner.count_by_group(reports, groups, number)
+        return self._inner._count_by_group(reports, groups, number)
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""

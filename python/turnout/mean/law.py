@@ -57,7 +57,7 @@ class MeanLaw(Randomizer):
         self, epsilon: float, bounds: tuple[float, float] = (-1.0, 1.0), dimensions: int = 1
     ) -> None:
         self._epsilon = _arguments.number("epsilon", epsilon)
-        self._domain = Bounds.from_pair(bounds, dimensions)
+        self._domain = Bounds._from_pair(bounds, dimensions)
         limits = (self._domain.low, self._domain.high)
         self._core = _core.MeanKernel(self.name, self._epsilon, limits, self._domain.dimensions)
 

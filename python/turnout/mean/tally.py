@@ -113,19 +113,19 @@ class MeanTally(BaseTally):
         return ((0,) * 3,) * size, ((0,) * 6,) * size if personal else None
 
     @classmethod
-    def bytes_of_sums(cls, plan: Plan) -> int:
+    def _bytes_of_sums(cls, plan: Plan) -> int:
         """Tell how many bytes the sums of a tally take up."""
         size: int = plan.domain.dimensions
         return size * (3 * _PLAIN + (6 * _WIDE if plan.participation.uniform_rate is None else 0))
 
-    def sums_to_bytes(self) -> bytes:
+    def _sums_to_bytes(self) -> bytes:
         """Write moments and weights: see :mod:`turnout.collecting.tally_encoding`."""
         plain = [number.to_bytes(_PLAIN, "little") for row in self.sums for number in row]
         wide = [number.to_bytes(_WIDE, "little") for row in self.weights or () for number in row]
         return b"".join(plain + wide)
 
     @classmethod
-    def sums_of_bytes(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
+    def _sums_of_bytes(cls, plan: Plan, data: bytes) -> tuple[Any, Any]:
         """Read moments and weights."""
         end = plan.domain.dimensions * 3 * _PLAIN
         plain, wide = _numbers(data[:end], _PLAIN, 3), _numbers(data[end:], _WIDE, 6)

@@ -94,7 +94,7 @@ def run_collection(
         for _, done in track(each, "collecting", executor.progress, number):
             observe_rows(done)
     found: AnyTally | None = total.result()
-    return of_nobody(plan, answers.group_by) if found is None else found.of_new_origin()
+    return of_nobody(plan, answers.group_by) if found is None else found._of_new_origin()
 
 
 @dataclass(frozen=True, eq=False)

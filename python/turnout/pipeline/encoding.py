@@ -271,7 +271,7 @@ class Labels:
         start, gaps = 0, False
         previous: list[Any] = []
         table = np.empty(0, np.int64)
-        dtype = np.dtype(np.int64) if self.domain._are_codes else self.domain.code_dtype
+        dtype = np.dtype(np.int64) if self.domain._are_codes else self.domain._code_dtype
         for distinct, index in factors(column, self.name):
             if distinct is not previous:
                 table = np.fromiter(map(self.code, distinct), np.int64, len(distinct))

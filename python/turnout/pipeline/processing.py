@@ -200,7 +200,7 @@ def randomize_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> BlockRe
     reports = randomized(plan.oracle, block.codes, participation, streams, block.left_out)
     if block.groups is None and block.pseudonyms is None:
         return BlockReports(reports)
-    positions = plan.oracle.reporting(block.codes, participation, streams)
+    positions = plan.oracle._reporters(block.codes, participation, streams)
     return BlockReports(
         reports,
         None if block.groups is None else block.groups.index[positions].astype(np.int64),
@@ -437,7 +437,7 @@ class PartTask:
         facts = header.part
         if facts is None or (facts.job, facts.number) != (self.job, number):
             raise CorruptDataError(f"{path}: is not part {number} of the job in this folder")
-        self.plan.check_same(header.plan, str(path))
+        self.plan._check_same(header.plan, str(path))
         return header
 
 

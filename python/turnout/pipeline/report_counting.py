@@ -315,7 +315,7 @@ class FileCounter:
         self, opened: ReportFile, left_out: Integers | None, groups: Groups
     ) -> list[BaseTally]:
         """Tally the reports of each group of a file as if all their nodes reported."""
-        plan, stretches = opened.header.plan, opened.stretches()
+        plan, stretches = opened.header.plan, opened._stretches()
         # First: a tally, be it an empty one, has room for all answers that the file names.
         threads = min(self.threads, len(stretches), _memory_for(opened, stretches, groups))
         empty: list[BaseTally] = [plan.oracle.tally_type.empty(plan)] * len(groups.keys)
@@ -345,13 +345,13 @@ def _memory_for(opened: ReportFile, stretches: list[Stretch], groups: Groups) ->
     MemoryLimitError
         If it names more answers and groups than fit in any case.
     """
-    plan, most = opened.header.plan, opened.most_memory
+    plan, most = opened.header.plan, opened._most_memory
     what = f"counts of {plan.domain.size:,} answers"
     number = len(groups.keys) if groups.names else 0
     if number:
         what += f" in each of {number:,} groups"
-    needed: int = (_COPIES + number) * plan.oracle.tally_type.bytes_of_sums(plan)
-    opened.check_memory(needed, what)
+    needed: int = (_COPIES + number) * plan.oracle.tally_type._bytes_of_sums(plan)
+    opened._check_memory(needed, what)
     # What has been counted waits for its turn; each thread takes up pages of its own.
     largest = max((stretch.largest for stretch in stretches), default=0)
     return max(most // max(2 * needed, largest), 1)
@@ -375,7 +375,7 @@ def _named(
     """Give the tally of each group of a file the numbers that its header names."""
     plan, nodes = header.plan, groups.nodes
     if header.reports > sum(tally.received for tally in counted):
-        if not plan.everyone_reports:
+        if not plan._everyone_reports:
             raise InvalidValueError(
                 "duplicates='first' needs a collection in which everyone takes part: of a random "
                 "part of the persons nobody can tell how many are there twice; leave out further "
@@ -425,6 +425,6 @@ def empty_reports(plan: Plan) -> Reports:
     oracle = plan.oracle
     codes = np.empty((0, *oracle.report_shape), oracle.report_dtype)
     if plan.participation.uniform_rate is not None:
-        return Reports.made(oracle, plan.participation, Drawn(codes), 0)
+        return Reports._made(oracle, plan.participation, Drawn(codes), 0)
     none = Drawn(codes, np.empty(0))
-    return Reports.made(oracle, plan.participation, none, 0, DesignSums(0, 0))
+    return Reports._made(oracle, plan.participation, none, 0, DesignSums(0, 0))

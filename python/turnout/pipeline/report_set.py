@@ -195,7 +195,7 @@ class ReportSet(ReportsElsewhere):
             Executor(workers, progress), self, group_by, duplicates, max_memory=max_memory
         )
 
-    def tallied_by(self, oracle: Kind) -> BaseTally:
+    def _tallied_by(self, oracle: Kind) -> BaseTally:
         """Tally the reports if an oracle made them: what :meth:`Kind.tally` does.
 
         Raises
@@ -206,7 +206,7 @@ class ReportSet(ReportsElsewhere):
             As :meth:`tally`.
         """
         given = self.plan
-        Plan(oracle, given.participation).check_same(given, "reports")
+        Plan(oracle, given.participation)._check_same(given, "reports")
         tally: BaseTally = self.tally()
         return tally
 

@@ -58,15 +58,15 @@ class ReportLaw:
     @classmethod
     def of(cls, oracle: FrequencyOracle) -> ReportLaw:
         """Take the moments from an oracle's realised probabilities."""
-        scores = oracle.score_moments
+        scores = oracle._score_moments
         p, q, d = scores.own, scores.other, scores.difference
         own, other = scores.own_variance / d**2, scores.other_variance / d**2
         # Scores that are sums of much noise have hardly any skewness.
         thirds = (0.0, 0.0)
         if scores.is_pure:
             thirds = own * (1.0 - 2.0 * p) / d, other * (1.0 - 2.0 * q) / d
-        exclusive = oracle.supports_equally_many
-        return cls(own, other, *thirds, exclusive=exclusive, shared=oracle.shared_variance)
+        exclusive = oracle._supports_equally_many
+        return cls(own, other, *thirds, exclusive=exclusive, shared=oracle._shared_variance)
 
     def total(self, size: int) -> float:
         """Give the mean of the sum of ``z^2`` over ``size`` answers: a node's part of the variance.

@@ -324,7 +324,7 @@ def estimate_mixed(tallies: Iterable[Tally], method: str = "horvitz_thompson") -
     nodes = sum(each.nodes for each in estimates)
     counts = np.sum([each.counts for each in estimates], axis=0)
     variances = np.sum([(each.standard_errors * each.nodes) ** 2 for each in estimates], axis=0)
-    return FrequencyEstimate.from_estimation(
+    return FrequencyEstimate._from_estimation(
         MixedPlan(groups[0].oracle.domain, tuple(tally.oracle.epsilon for tally in groups)),
         method,
         nodes,

@@ -298,7 +298,7 @@ def tally(
         )
         if oracle is not None:
             plan = found.plan
-            Plan(oracle, plan.participation).check_same(plan, "reports")
+            Plan(oracle, plan.participation)._check_same(plan, "reports")
         return tally_files(cluster, found, group_by, duplicates, max_memory=max_memory)
 
 
@@ -330,7 +330,7 @@ def _of_dataset(ray: Any, dataset: Any, plan: Plan, progress: bool) -> BaseTally
         ).map_batches(_merge_tables, batch_format="pyarrow", batch_size=FAN_IN)
         for row in counted.iter_rows():
             total += read_tally(row["tally"])
-    return total.of_new_origin()
+    return total._of_new_origin()
 
 
 def _count_batch(table: Any, *, version: str, plan: Plan) -> Any:

@@ -229,7 +229,7 @@ class OrderedShares(Shares):
 
 def _quartiles(estimate: Any, level: float) -> list[Any]:
     # Their law is that of what was not processed.
-    return [estimate.unprojected.quantile(share, level) for share in (0.25, 0.5, 0.75)]
+    return [estimate._unprojected.quantile(share, level) for share in (0.25, 0.5, 0.75)]
 
 
 class SharesOfQuestions(Shares):
@@ -267,7 +267,7 @@ class SharesOfQuestions(Shares):
         """List the answers to each question in their order."""
         if groups_of(estimate):
             return super().records(estimate, view)
-        alone = replace(view, level=estimate.each_level(**view.scope), simultaneous=None)
+        alone = replace(view, level=estimate._each_level(**view.scope), simultaneous=None)
         return [
             {"attribute": name, **record}
             for name, one in estimate.items()

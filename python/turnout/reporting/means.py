@@ -228,7 +228,7 @@ class Distributions(Means):
             rows: list[dict[str, Any]] = estimate.summary(view.level)
             return rows
         found = by_group(estimate)
-        each = found.each_median(view.level, view.simultaneous, view.over)
+        each = found._each_median(view.level, view.simultaneous, view.over)
         return [
             {
                 "group": dict(zip(found.names, key, strict=True)),

@@ -248,7 +248,7 @@ def survey(
         domain: Domain | Bounds
         found: FoundAnswers | None = None
         if name in given_bounds:
-            domain = Bounds.from_pair(given_bounds[name])
+            domain = Bounds._from_pair(given_bounds[name])
         elif name in given_labels:
             domain = domain_of("labels", given_labels[name])
         else:

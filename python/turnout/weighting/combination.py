@@ -276,7 +276,7 @@ def _frequency_trace(group: FrequencyEstimate, model: StatisticModel | None) -> 
         return float((estimation.variances + inside * (1 - inside) / group.nodes).sum())
     # As many reports of equal weight as those of personal weights are worth (Kish).
     worth = group.received if estimation.degrees is None else round(estimation.degrees + 1)
-    equal = ratio_model(group.nodes, max(worth, 1), plan.oracle.score_moments)
+    equal = ratio_model(group.nodes, max(worth, 1), plan.oracle._score_moments)
     return size * float(equal.variance(even) + even * (1 - even) / group.nodes)
 
 

@@ -173,7 +173,7 @@ def compare_rates(
             chosen, participation, method=method, true_counts=counts
         )
         if method == "c":
-            scores = chosen.score_moments
+            scores = chosen._score_moments
             shift = nodes * scores.other / scores.difference
             errors_squared += ((1 - participation.rate) * (counts + shift)) ** 2
         reports = nodes * participation.rate

@@ -69,7 +69,7 @@ def test_devices_answer_both_rounds_by_plan_files_and_messages() -> None:
         under_way.close(plan.oracle.tally(plan.gather(messages, nodes=len(mine))))
     tallies = under_way.result
     assert tallies.spent.total <= 5.0
-    assert tallies.spent == COLLECTION.spending(tallies.second.round)
+    assert tallies.spent == COLLECTION._spending(tallies.second.round)
     estimate = tallies.estimate()
     assert estimate.nodes == VALUES.size
     assert estimate.interval(1 - 1e-6).contains(COUNTS / VALUES.size).all()
@@ -80,10 +80,10 @@ def test_devices_answer_both_rounds_by_plan_files_and_messages() -> None:
 
 
 def test_the_group_asked_first_counts_as_a_random_part_of_all() -> None:
-    group = COLLECTION.first_oracle.simulate([420, 135, 36, 9], seed=1)
+    group = COLLECTION._first_oracle.simulate([420, 135, 36, 9], seed=1)
     second = COLLECTION.second_round(group).simulate([980, 315, 84, 21], seed=2)
     found = TwoRoundTallies(COLLECTION, group, second).estimate()
-    everyone = tn.Plan(COLLECTION.first_oracle, COLLECTION.first_participation)
+    everyone = tn.Plan(COLLECTION._first_oracle, COLLECTION._first_participation)
     same = tn.Tally(everyone, group.support, group.received, 2000)
     expected = TwoRoundTallies(COLLECTION, same, second).estimate()
     np.testing.assert_allclose(found.frequencies, expected.frequencies)
@@ -147,7 +147,7 @@ def test_what_does_not_know_the_rates_refuses_a_second_round() -> None:
     ):
         with pytest.raises(InvalidValueError):
             refused()
-    assert SECOND.told_apart is None
+    assert SECOND._told_apart is None
     assert SECOND.variation_ratio.ratio == SECOND.realized_ratio
 
 

@@ -98,7 +98,7 @@ def test_the_second_round_is_unbiased_with_its_exact_variance(
     repeats = 4_000
     counts = [second.counts(getattr(second, path)(given, seed=seed)) for seed in range(repeats)]
     statistical.check_mean(counts, COUNTS)
-    statistical.check_variance(counts, second.variance_of(COUNTS, COUNTS @ second.rates))
+    statistical.check_variance(counts, second._variance_of(COUNTS, COUNTS @ second.rates))
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 5.0])
@@ -117,7 +117,7 @@ def test_the_variance_is_the_sum_over_nodes(epsilon: float) -> None:
             square = sum(z * z * chance for z, chance in outcomes)
             expected[answer] += held * (square - mean**2)
     expected /= ((p - q) * second.rates) ** 2
-    assert np.allclose(second.variance_of(COUNTS, COUNTS @ second.rates), expected, rtol=1e-12)
+    assert np.allclose(second._variance_of(COUNTS, COUNTS @ second.rates), expected, rtol=1e-12)
 
 
 def test_the_rounds_have_the_covariance_that_is_claimed(statistical: ModuleType) -> None:

@@ -204,7 +204,7 @@ def test_other_bad_arguments_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="one probability for each of the 200"):
         both.collect(TABLE, participation=tn.Personalized([0.5]))
     with pytest.raises(InvalidValueError, match="of a plan"):
-        both.collect(TABLE, participation=tn.Personalized([0.5]).in_plan())
+        both.collect(TABLE, participation=tn.Personalized([0.5])._in_plan())
     with pytest.raises(InvalidValueError, match=r"2\^-30 when they are multiplied"):
         one.collect(TABLE, participation=tn.Personalized([2.0**-30] * 200))
     with pytest.raises(InvalidTypeError, match="Reports object"):

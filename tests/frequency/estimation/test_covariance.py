@@ -46,7 +46,7 @@ def scheme(name: str, support: Any, ratio: float, **parameters: Any) -> Scheme:
     q = float(channel[:, 0] @ rows[:, 1])
     domain = SimpleNamespace(size=rows.shape[1])
     moments = ScoreMoments.pure(p, q)
-    oracle = SimpleNamespace(name=name, domain=domain, score_moments=moments, **parameters)
+    oracle = SimpleNamespace(name=name, domain=domain, _score_moments=moments, **parameters)
     return Scheme(oracle, rows, channel)
 
 
@@ -58,7 +58,7 @@ def unary() -> Scheme:
         ones = np.where(np.arange(SIZE) == answer, p, q)
         channel[:, answer] = np.where(bits == 1, ones, 1 - ones).prod(axis=1)
     found = scheme("optimized_unary_encoding", bits, 2.0)
-    found.oracle.score_moments = ScoreMoments.pure(p, q)
+    found.oracle._score_moments = ScoreMoments.pure(p, q)
     return Scheme(found.oracle, bits, channel)
 
 
@@ -118,7 +118,7 @@ def test_hajek_sums_have_the_variance_of_a_simple_random_sample(name: str, recei
     share = (NODES - received) / (NODES - 1)
     covariance = sampled_covariance(found.oracle, received, TRUTH, sampling=share)
     rows = np.random.default_rng(1).normal(size=(5, SIZE))
-    difference = found.oracle.score_moments.difference
+    difference = found.oracle._score_moments.difference
     for weights, variance in zip(rows, covariance.variance(rows), strict=True):
         mean, square = node_moments(found, weights)
         overall = TRUTH @ mean
@@ -145,7 +145,7 @@ def test_sums_of_unbiased_estimates_have_the_variance_of_independent_nodes(
     name: str, rate: float, method: str
 ) -> None:
     found = SCHEMES[name]
-    scores = found.oracle.score_moments
+    scores = found.oracle._score_moments
     counts = method in ("g", "T")
     model = (support_model if counts else excess_model)(NODES, rate, scores)
     covariance = covariance_of(estimate_with(found, method, rate, model))
@@ -204,7 +204,7 @@ def test_covariances_that_are_not_known_are_refused() -> None:
     with pytest.raises(EstimatorError, match="one tally"):
         covariance_of(tn.weighting.combine(groups))
     unknown = SimpleNamespace(
-        name="count_mean_sketch", domain=oracle.domain, score_moments=oracle.score_moments
+        name="count_mean_sketch", domain=oracle.domain, _score_moments=oracle._score_moments
     )
     with pytest.raises(EstimatorError, match="'count_mean_sketch' do not follow"):
         pair_support(unknown)  # type: ignore[arg-type]

@@ -132,7 +132,7 @@ def test_inside_the_simplex_the_maximum_of_direct_encoding_is_the_inverse_of_the
     inverse = oracle.tally(reports).estimate()
     np.testing.assert_allclose(estimate.frequencies, inverse.frequencies, atol=1e-7)
     # Both have one law, too: that of the multinomial reports.
-    assert estimate.is_interior
+    assert estimate._is_interior
     np.testing.assert_allclose(estimate.standard_errors, inverse.standard_errors, rtol=0.01)
     np.testing.assert_allclose(estimate.covariance.sum(axis=0), 0.0, atol=1e-12)
 
@@ -148,7 +148,7 @@ def test_outside_the_simplex_the_maximum_of_direct_encoding_is_that_of_the_chann
         estimate = maximum_likelihood(reports, tolerance=1e-7)
         np.testing.assert_allclose(estimate.frequencies, optimum(channel, counts)[0], atol=2e-5)
         assert estimate.frequencies.min() == 0.0
-        assert not estimate.is_interior
+        assert not estimate._is_interior
         assert np.isnan(estimate.standard_errors).all()
         with pytest.raises(EstimatorError, match="on the boundary"):
             estimate.interval()

@@ -160,7 +160,7 @@ def test_projecting_again_starts_from_the_original_and_none_returns_to_it() -> N
     np.testing.assert_array_equal(twice.frequencies, estimate.project("simplex").frequencies)
     np.testing.assert_array_equal(twice.project("none").frequencies, estimate.frequencies)
     assert twice.project("none").postprocessing == "none"
-    np.testing.assert_array_equal(twice.unprojected.frequencies, estimate.frequencies)
+    np.testing.assert_array_equal(twice._unprojected.frequencies, estimate.frequencies)
 
 
 def test_an_unknown_projection_is_refused_with_the_known_ones() -> None:

@@ -60,7 +60,7 @@ def test_a_value_has_the_code_of_its_prefix_by_every_way(
     rows = np.packbits(np.unpackbits(whole, axis=1)[:, : values.bits], axis=1)
     known = np.array([values.decode(row) for row in rows[values.possible(rows, values.bits)]])
     codes = domain.encode(known)
-    assert codes.dtype == domain.code_dtype
+    assert codes.dtype == domain._code_dtype
     assert [domain.find(value) for value in known.tolist()] == codes.tolist()
     assert [domain.find(domain.parse(str(value))) for value in known.tolist()] == codes.tolist()
     texts = ["".join(map(str, row)) for row in np.unpackbits(values.encode(known), axis=1)]

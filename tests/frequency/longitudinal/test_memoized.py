@@ -147,7 +147,7 @@ def test_rounds_of_one_answer_never_say_more_than_the_permanent_answer(
 ) -> None:
     small = chain_like(memoized, 2)
     ratio = largest(law(small, rounds))
-    assert small.realized_ratio <= ratio < small.lifetime_ratio
+    assert small.realized_ratio <= ratio < small._lifetime_ratio
     if rounds > 1:
         assert ratio > small.realized_ratio
 
@@ -158,7 +158,7 @@ def test_the_realised_epsilons_are_rounded_up_and_not_above(name: str, lifetime:
     memoized = chain(name, lifetime, lifetime / 4)
     for ratio, realised, asked in (
         (memoized.realized_ratio, memoized.realized_epsilon, memoized.first_epsilon),
-        (memoized.lifetime_ratio, memoized.lifetime_epsilon, memoized.epsilon),
+        (memoized._lifetime_ratio, memoized.lifetime_epsilon, memoized.epsilon),
     ):
         assert realised <= asked
         assert realised == pytest.approx(asked, rel=1e-9)
@@ -194,7 +194,7 @@ def test_different_answers_add_up_given_which_rounds_share_one() -> None:
         sequences(memoized, (one, one, other, other))
         for one, other in itertools.permutations(range(3), 2)
     ]
-    assert memoized.lifetime_ratio < largest(pattern) <= memoized.lifetime_ratio**2
+    assert memoized._lifetime_ratio < largest(pattern) <= memoized._lifetime_ratio**2
 
 
 def test_a_return_is_not_hidden_by_the_rounds_in_which_answers_change() -> None:
@@ -269,7 +269,7 @@ def test_that_an_answer_changed_is_not_hidden_by_the_count_of_answers() -> None:
     memoized = chain("L-GRR", 0.5, 0.4999, size=2)
     same, changed = sequences(memoized, (0, 0)), sequences(memoized, (0, 1))
     ratio = largest([same, changed])
-    assert ratio > memoized.lifetime_ratio**2
+    assert ratio > memoized._lifetime_ratio**2
     # What does hold between all sequences.
     assert math.log(ratio) <= 2 * memoized.round_epsilon
 
@@ -619,7 +619,7 @@ def test_the_oracle_says_how_permanent_answers_are_made() -> None:
         assert memoized == Memoized(3.0, 4, first_epsilon=1.0, permanent=oracle.name)
         p, q = memoized.stage_probabilities[0]
         assert (p, q) == pytest.approx(oracle.support_probabilities, rel=1e-9)
-        assert float(memoized.lifetime_ratio) == pytest.approx(float(oracle.realized_ratio))
+        assert float(memoized._lifetime_ratio) == pytest.approx(float(oracle.realized_ratio))
 
 
 def test_bad_arguments() -> None:

@@ -63,7 +63,7 @@ def test_the_realised_ratio_is_at_most_that_of_epsilon(name: str) -> None:
         # Above the exponential of the float next below, as good as e^eps: by far more digits.
         assert math.log(ratio) <= oracle.realized_epsilon * (1 + 1e-15)
         assert oracle.realized_epsilon <= epsilon
-        p, q = oracle.score_moments.own, oracle.score_moments.other
+        p, q = oracle._score_moments.own, oracle._score_moments.other
         assert p > q >= 0
         assert isinstance(ratio, Fraction)
 
@@ -77,7 +77,7 @@ def test_collecting_is_randomizing_and_counting(name: str, kind: str) -> None:
     assert reports.codes.shape == (len(reports), *oracle.report_shape)
     tally = oracle.collect(VALUES, participation=who, seed=3)
     assert tally == oracle.tally(reports)
-    assert tally.support.dtype == oracle.support_dtype
+    assert tally.support.dtype == oracle._support_dtype
     assert tn.Reports.concatenate([reports]) == reports
     again = tn.Reports(
         oracle,
@@ -128,8 +128,8 @@ def test_what_was_altered_is_refused(name: str) -> None:
     other = make(name, 0.5)
     with pytest.raises(PlanMismatchError, match="epsilon"):
         other.tally(oracle.randomize(VALUES))
-    if oracle.support_dtype.kind == "u":  # sums of scores may be anything
-        too_many = np.full(5, 200, oracle.support_dtype)
+    if oracle._support_dtype.kind == "u":  # sums of scores may be anything
+        too_many = np.full(5, 200, oracle._support_dtype)
         with pytest.raises(InvalidValueError, match="support"):
             tn.Tally(tn.Plan(oracle, tn.Everyone()), too_many, 100, 100)
 

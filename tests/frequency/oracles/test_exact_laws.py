@@ -111,7 +111,7 @@ def subset(oracle: Any) -> Laws:
 def hadamard(oracle: Any) -> Laws:
     """By what the kernel does: a uniform report, flipped at the pivot if in the wrong half."""
     keep, lie = oracle._core.words
-    count = oracle.report_count
+    count = oracle._report_count
     laws: Laws = []
     for x in range(1, oracle.domain.size + 1):
         law = dict.fromkeys(range(count), Fraction(0))
@@ -124,7 +124,7 @@ def hadamard(oracle: Any) -> Laws:
 
 def projective(oracle: Any) -> Laws:
     own, other = oracle._core.words
-    points = np.arange(oracle.report_count, dtype=oracle.report_dtype)
+    points = np.arange(oracle._report_count, dtype=oracle.report_dtype)
     reached = supported(oracle, points)
     laws: Laws = []
     for x in range(oracle.domain.size):
@@ -362,8 +362,8 @@ def test_the_realised_ratio_is_the_largest_and_within_epsilon(
     less = oracle.realized_epsilon * (1 - 100 * 2.0**-52)
     assert stated > bounds(less)[0] or epsilon < 1e-5
     if isinstance(oracle, Memoized):
-        assert oracle.lifetime_ratio <= bounds(epsilon)[0]
-        assert oracle.lifetime_ratio <= bounds(oracle.lifetime_epsilon)[1]
+        assert oracle._lifetime_ratio <= bounds(epsilon)[0]
+        assert oracle._lifetime_ratio <= bounds(oracle.lifetime_epsilon)[1]
 
 
 @cases(1e-6, 1.0, 6.0)

@@ -29,7 +29,7 @@ from turnout.frequency.oracles.hadamard_response import HadamardResponse
 def test_reports_have_one_bit_more_than_the_largest_code(size: int, bits: int, dtype: str) -> None:
     oracle = HadamardResponse(1.0, size)
     assert oracle.report_bits == bits
-    assert oracle.report_count == 2**bits
+    assert oracle._report_count == 2**bits
     assert oracle.report_dtype == np.dtype(dtype)
     assert oracle.randomize(np.array([0, size - 1])).codes.dtype == np.dtype(dtype)
 
@@ -38,7 +38,7 @@ def test_reports_have_one_bit_more_than_the_largest_code(size: int, bits: int, d
 def test_a_report_supports_the_answers_with_an_even_number_of_common_bits(size: int) -> None:
     oracle = HadamardResponse(1.0, size)
     kernel: Any = oracle._kernel
-    bits = kernel.supports(np.arange(oracle.report_count, dtype=np.uint8))
+    bits = kernel.supports(np.arange(oracle._report_count, dtype=np.uint8))
     for report, row in enumerate(bits.tolist()):
         for code in range(size):
             even = (report & (code + 1)).bit_count() % 2 == 0
@@ -50,7 +50,7 @@ def test_the_two_weights_fill_a_word() -> None:
         for epsilon in (1e-5, 1.0, 10.0, 42.0):
             oracle = HadamardResponse(epsilon, size)
             own, other = oracle._core.words
-            assert (own + other) * oracle.report_count == 2**64
+            assert (own + other) * oracle._report_count == 2**64
             assert oracle.realized_ratio * other == own
 
 

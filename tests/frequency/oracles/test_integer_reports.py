@@ -45,7 +45,7 @@ CHUNK = 2**16
 def supported(oracle: Any) -> npt.NDArray[np.bool_]:
     """Whether each report supports each answer: one row for each report."""
     kernel: Any = oracle._kernel
-    bits = kernel.supports(np.arange(oracle.report_count, dtype=oracle.report_dtype))
+    bits = kernel.supports(np.arange(oracle._report_count, dtype=oracle.report_dtype))
     return (
         np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little")[:, : oracle.domain.size] > 0
     )
@@ -70,7 +70,7 @@ def test_support_probabilities_are_those_of_the_exact_law_and_the_same_for_all_p
     common = rows.T.astype(np.int64) @ rows.astype(np.int64)
     assert len(set(inside.tolist())) == 1
     assert len(set(common[~np.eye(size, dtype=bool)].tolist())) == 1
-    ratio, points = oracle.realized_ratio, oracle.report_count
+    ratio, points = oracle.realized_ratio, oracle._report_count
     own, both = int(inside[0]), int(common[0, 1])
     total = own * ratio + points - own
     p, q = oracle.support_probabilities
@@ -88,7 +88,7 @@ def test_reports_follow_the_exact_law(make: Maker, statistical: ModuleType) -> N
     for size, code in [(3, 0), (3, 2), (12, 5), (28, 27)]:
         oracle = make(1.0, size)
         reports = oracle.randomize(np.full(400_000, code), seed=code).codes
-        observed = np.bincount(reports, minlength=oracle.report_count)
+        observed = np.bincount(reports, minlength=oracle._report_count)
         statistical.check_law(observed, [float(part) for part in report_law(oracle, code)])
 
 
@@ -130,7 +130,7 @@ RATE = 0.4
 
 def support_covariance(oracle: Any) -> npt.NDArray[np.float64]:
     """Covariances of the support counts and the number of reports, node by node from the law."""
-    rows = np.column_stack([supported(oracle), np.ones(oracle.report_count, dtype=bool)])
+    rows = np.column_stack([supported(oracle), np.ones(oracle._report_count, dtype=bool)])
     rows = rows.astype(np.float64)
     covariance = np.zeros((COUNTS.size + 1, COUNTS.size + 1))
     for code, count in enumerate(COUNTS.tolist()):
@@ -228,7 +228,7 @@ def test_reports_that_cannot_be_are_refused(make: Maker) -> None:
     oracle = make(1.0, 20)
     reports = oracle.randomize(np.zeros(5, dtype=np.int64), seed=1)
     wrong = reports.codes.copy()
-    wrong[3] = oracle.report_count
+    wrong[3] = oracle._report_count
     with pytest.raises(InvalidValueError, match=r"\[3\].*expected an integer from 0 to"):
         oracle.check_reports(wrong)
     with pytest.raises(InvalidTypeError, match="dtype"):

@@ -39,7 +39,7 @@ def test_an_answer_is_supported_by_the_points_of_a_hyperplane_of_its_own(
     points = np.array(points_of(field, dimensions))
     oracle = ProjectiveGeometryResponse(1.0, len(points), field_size=field)
     assert (oracle.field_size, oracle.dimensions) == (field, dimensions)
-    assert oracle.report_count == len(points)
+    assert oracle._report_count == len(points)
     kernel: Any = oracle._kernel
     bits = kernel.supports(np.arange(len(points), dtype=oracle.report_dtype))
     rows = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little")[:, : len(points)]
@@ -59,7 +59,7 @@ def test_the_variance_is_close_to_the_optimum_and_no_field_nearby_is_better(
     assert rare_variance(oracle) <= 1.09 * optimum(epsilon)
     for field in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 53, 59, 149):
         other = ProjectiveGeometryResponse(epsilon, size, field_size=field)
-        if other.report_count <= max(2**20, 16 * size):
+        if other._report_count <= max(2**20, 16 * size):
             assert rare_variance(oracle) <= rare_variance(other) * (1 + 1e-12)
 
 
@@ -87,7 +87,7 @@ def test_reports_number_the_points(
     size: int, field: int, count: int, bits: int, dtype: str
 ) -> None:
     oracle = ProjectiveGeometryResponse(1.0, size, field_size=field)
-    assert oracle.report_count == count
+    assert oracle._report_count == count
     assert oracle.report_bits == bits
     reports = oracle.randomize(np.array([0, size - 1] * 500)).codes
     assert reports.dtype == oracle.report_dtype == np.dtype(dtype)

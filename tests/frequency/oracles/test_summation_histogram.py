@@ -59,7 +59,7 @@ def test_scores_are_the_histogram_with_discrete_laplace_noise(
     for column in noise.T:
         kept = np.clip(column, -reach, reach) + reach
         statistical.check_law(np.bincount(kept, minlength=2 * reach + 1), law)
-    variance = float(oracle.score_moments.other_variance)
+    variance = float(oracle._score_moments.other_variance)
     statistical.check_covariance(noise, np.eye(4) * variance)
     # Against the sum over the law, far out.
     far = np.arange(-2000, 2001)
@@ -113,7 +113,7 @@ def test_personal_participation_is_estimated_without_bias(statistical: ModuleTyp
 def test_a_simulation_of_many_nodes_takes_no_longer() -> None:
     oracle = SummationHistogramEncoding(1.0, 3)
     tally = oracle.simulate([4 * 10**11, 6 * 10**11, 0], seed=1)
-    deviation = math.sqrt(10**12 * oracle.score_moments.other_variance)
+    deviation = math.sqrt(10**12 * oracle._score_moments.other_variance)
     assert tally.received == 10**12
     assert (np.abs(tally.support - np.array([4e11, 6e11, 0])) < 6 * deviation).all()
     with pytest.raises(InvalidValueError, match="adds up to more"):

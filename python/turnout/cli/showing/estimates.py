@@ -248,7 +248,7 @@ def _print(console: Console, estimate: Any, wish: Wish, kind: Telling) -> None:
     if isinstance(estimate, FrequencyEstimate):
         print_estimates(console, estimate, ordered(estimate, wish.order, wish.top), **wish.scope)
     elif isinstance(estimate, AttributeEstimate):
-        each = estimate.each_level(**wish.scope)
+        each = estimate._each_level(**wish.scope)
         for name, one in estimate.items():
             console.print(Text(f"\n{printable(name)}", style="bold"))
             print_estimates(console, one, ordered(one, wish.order, wish.top), each, None)

@@ -139,7 +139,7 @@ def counts_by_group(
     """Add up the reports of each group; ``received`` says how many each has."""
     number = received.size
     if probabilities is None:
-        joint: list[Counts] | None = oracle.count_by_group(reports, groups, number)
+        joint: list[Counts] | None = oracle._count_by_group(reports, groups, number)
         if joint is not None:
             return joint
     # Integers of 16 bits are sorted in linear time.

@@ -360,7 +360,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         >>> estimate.interval(simultaneous="sidak").high.shape
         (2, 3)
         """
-        each = self.each_level(level, simultaneous, over)
+        each = self._each_level(level, simultaneous, over)
         if method in self._on_average and simultaneous is not None:
             raise InvalidValueError(
                 f"simultaneous must be None for {method!r}, whose level holds on average over the "
@@ -384,7 +384,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
             self._entry_names(),
         )
 
-    def each_level(self, level: float, simultaneous: str | None, over: str) -> float:
+    def _each_level(self, level: float, simultaneous: str | None, over: str) -> float:
         """Find the level of one interval, of those that hold together.
 
         Raises
@@ -445,7 +445,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         InvalidValueError
             If an argument is none of the allowed values.
         """
-        each = self.each_level(level, simultaneous, over)
+        each = self._each_level(level, simultaneous, over)
         if top is not None:
             _arguments.integer("top", top, least=1)
         records = []

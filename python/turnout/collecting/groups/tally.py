@@ -199,9 +199,9 @@ class GroupedTally(Mapping[Key, T]):
         """Return the number of groups."""
         return len(self._tallies)
 
-    def of_new_origin(self) -> GroupedTally[T]:
+    def _of_new_origin(self) -> GroupedTally[T]:
         """Give the same counts as those of a new collection: pieces of it have been added up."""
-        tallies = {key: tally.of_new_origin() for key, tally in self._tallies.items()}
+        tallies = {key: tally._of_new_origin() for key, tally in self._tallies.items()}
         origin = Origin.settled(None, self.nodes)
         return self._made(self._names, self._plan, tallies, origin, self._of_no_group)
 
@@ -232,7 +232,7 @@ class GroupedTally(Mapping[Key, T]):
             raise InvalidValueError(
                 f"other must be grouped by {list(self._names)}, got {list(other._names)}"
             )
-        self._plan.check_same(other._plan, "other")
+        self._plan._check_same(other._plan, "other")
         keys.check_columns(self._names, [*self._tallies, *other._tallies])
         self._origin.refuse_shared(other._origin)
         merged = dict(self._tallies)
@@ -447,7 +447,7 @@ class GroupedTally(Mapping[Key, T]):
 def _under(plan: Plan, tally: T, what: str) -> T:
     """Give the tally the one plan object, after checking that it is the same plan."""
     if tally.plan is not plan:
-        plan.check_same(tally.plan, what)
+        plan._check_same(tally.plan, what)
     return _rebuilt(plan, tally)
 
 

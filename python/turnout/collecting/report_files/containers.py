@@ -237,7 +237,7 @@ class ParquetContainer:
             buffer_size=_BUFFER,
         )
 
-    def stretches(self, rows: int, most: int) -> list[Stretch]:
+    def _stretches(self, rows: int, most: int) -> list[Stretch]:
         """Cut the file between row groups, where at least so many rows have come together.
 
         No page has more than ``most`` bytes.
@@ -323,7 +323,7 @@ class ArrowContainer:
             raise CorruptDataError("a column is a dictionary")
         return schema, messages
 
-    def stretches(self, _rows: int, _most: int) -> list[Stretch]:
+    def _stretches(self, _rows: int, _most: int) -> list[Stretch]:
         """Give the whole file: it does not say where its record batches are."""
         return [Stretch(0, None, range(0))]
 

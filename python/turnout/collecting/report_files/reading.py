@@ -197,7 +197,7 @@ class ReportFile:
     def _other_rows(self, rows: int) -> CorruptDataError:
         return CorruptDataError(f"{rows} rows, but the metadata says {self.header.reports}")
 
-    def check_memory(self, needed: int, what: str) -> None:
+    def _check_memory(self, needed: int, what: str) -> None:
         """Refuse to take up more memory than the file may ask for.
 
         Parameters
@@ -212,7 +212,7 @@ class ReportFile:
         MemoryLimitError
             If that is more than ``max_memory``, and than eight times the size of the file.
         """
-        most = self.most_memory
+        most = self._most_memory
         if needed > most:
             raise MemoryLimitError(
                 f"{os.fspath(self.path)}: {what} would take up {needed:,} bytes of memory, a file "
@@ -221,7 +221,7 @@ class ReportFile:
             )
 
     @property
-    def most_memory(self) -> int:
+    def _most_memory(self) -> int:
         """Bytes of memory that the file may ask for."""
         return max(self._max_memory, _OWN_SIZE * self._opened.st_size)
 
@@ -237,7 +237,7 @@ class ReportFile:
         """Let go of the file."""
         self._file.close()
 
-    def stretches(self) -> list[Stretch]:
+    def _stretches(self) -> list[Stretch]:
         """Cut the reports into stretches of about a million that threads may read at once.
 
         Raises
@@ -248,7 +248,7 @@ class ReportFile:
             If a page of the file takes up more memory than it may.
         """
         with _explained(self.path):
-            found = self._container.stretches(batch_rows(self._row_bytes), self.most_memory)
+            found = self._container._stretches(batch_rows(self._row_bytes), self._most_memory)
             rows = sum(stretch.rows or 0 for stretch in found)
             if rows != self.header.reports and all(each.rows is not None for each in found):
                 raise self._other_rows(rows)
@@ -264,7 +264,7 @@ class ReportFile:
         rows
             The most reports of a batch; by default a million, or fewer if they are wide.
         stretch
-            One of :meth:`stretches`, to read no others.
+            One of :meth:`_stretches`, to read no others.
 
         Yields
         ------
@@ -280,13 +280,15 @@ class ReportFile:
         """
         if rows is None:
             rows = batch_rows(self._row_bytes)
-        for each in self.stretches() if stretch is None else [stretch]:
+        for each in self._stretches() if stretch is None else [stretch]:
             yield from self._stretch(rows, each)
 
     def _stretch(self, rows: int, stretch: Stretch) -> Iterator[ReportBatch]:
         expected = self.header.reports if stretch.rows is None else stretch.rows
         found = 0
-        for rows_read in _each(self._container.batches(rows, self.most_memory, stretch), self.path):
+        for rows_read in _each(
+            self._container.batches(rows, self._most_memory, stretch), self.path
+        ):
             with _explained(self.path):
                 found += len(rows_read)
                 if found > expected:
@@ -333,7 +335,7 @@ class ReportFile:
             As :meth:`batches`.
         """
         header, plan = self.header, self.header.plan
-        self.check_memory(header.reports * self._row_bytes, f"{header.reports:,} reports")
+        self._check_memory(header.reports * self._row_bytes, f"{header.reports:,} reports")
         own = plan.participation.uniform_rate is None
         with _explained(self.path):
             codes = np.empty((header.reports, *plan.oracle.report_shape), plan.oracle.report_dtype)
@@ -356,7 +358,7 @@ class ReportFile:
                 left_out=header.left_out,
                 origin=Origin.named(header.identity),
             )
-            settle(found, identity=header.identity)
+            settle(found, _identity=header.identity)
             return found
 
 

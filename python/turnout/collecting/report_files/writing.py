@@ -135,7 +135,7 @@ def write_reports(
             reports.nodes,
             design=reports.design,
             left_out=reports.left_out,
-            identity=reports.identity,
+            identity=reports._identity,
         )
 
 
@@ -368,7 +368,7 @@ def _write_arrow(reports: Reports, path: str | os.PathLike[str]) -> None:
         reports.nodes,
         len(reports),
         reports.design,
-        id=reports.identity,
+        id=reports._identity,
         left_out=reports.left_out,
     )
     placeholder = new_placeholder()

@@ -107,7 +107,7 @@ def frequency_client_app(
         try:
             asked, name = _question(message)
             if plan is not None:
-                plan.check_same(asked, "the question")
+                plan._check_same(asked, "the question")
             node_seed = (
                 None if seed is None else _seeds.derived(seed(context), records.partition(context))
             )
@@ -183,7 +183,7 @@ def collect_frequencies(
     records.taken(grid.send_and_receive(messages, timeout=limit), take)
     left_out = LeftOut(unanswered=max(len(nodes) - len(pieces), 0))
     if not pieces:
-        zeros = np.zeros(plan.domain.size, plan.oracle.support_dtype)
+        zeros = np.zeros(plan.domain.size, plan.oracle._support_dtype)
         return Tally(plan, zeros, received=0, nodes=0, left_out=left_out)
     reports = Reports.concatenate(pieces.values())
     tell_improbable(plan.oracle, reports.codes)
@@ -268,7 +268,7 @@ def _question(message: Message) -> tuple[Plan, str]:
         raise MalformedMessageError(f"the record {_COLLECTION!r} has no plan and name")
     plan = Plan.from_json(text)
     _check_plan(plan)
-    plan.check_current()
+    plan._check_current()
     return plan, name
 
 

@@ -108,7 +108,7 @@ class TwoRoundCollection(RoundsProtocol):
             raise InvalidValueError(
                 "first_rate must be below 1: nobody reports twice, and nobody is left to ask"
             )
-        self.first_oracle  # noqa: B018 (made, or refused)
+        self._first_oracle  # noqa: B018 (made, or refused)
         self._check_second()
 
     def _check_second(self) -> None:
@@ -131,12 +131,12 @@ class TwoRoundCollection(RoundsProtocol):
         self._round(np.append(np.full(size - 1, self.low), high))
 
     @cached_property
-    def first_oracle(self) -> FrequencyOracle:
+    def _first_oracle(self) -> FrequencyOracle:
         """The randomizer of the first round."""
         return make_oracle("oracle", self.oracle, self.epsilon, self.domain)
 
     @property
-    def first_participation(self) -> Participation:
+    def _first_participation(self) -> Participation:
         """Who takes part in the first round."""
         return Bernoulli(self.first_rate)
 
@@ -161,8 +161,8 @@ class TwoRoundCollection(RoundsProtocol):
         Parameters
         ----------
         first
-            The tally of :attr:`first_oracle` under :attr:`first_participation`; or that of the
-            group alone that was asked first, of whom everyone reports.
+            The tally of the first round's plan, which :meth:`rounds` gives; or that of the group
+            alone that was asked first, of whom everyone reports.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class TwoRoundCollection(RoundsProtocol):
         InvalidTypeError
             If ``first`` is not a tally.
         """
-        self.check_first(first)
+        self._check_first(first)
         rates = rates_for_rare(
             first.estimate().frequencies,
             rate=self._target,
@@ -187,14 +187,14 @@ class TwoRoundCollection(RoundsProtocol):
         )
         return self._round(rates)
 
-    def check_first(self, first: Any) -> None:
+    def _check_first(self, first: Any) -> None:
         """Refuse what is no tally of the first round."""
         _arguments.instance("first", first, Tally, "a Tally")
         of_group = first.participation.uniform_rate == 1.0
-        participation = Everyone() if of_group else self.first_participation
-        Plan(self.first_oracle, participation).check_same(first.plan, "first")
+        participation = Everyone() if of_group else self._first_participation
+        Plan(self._first_oracle, participation)._check_same(first.plan, "first")
 
-    def spending(self, second: SecondRound) -> Spending:
+    def _spending(self, second: SecondRound) -> Spending:
         """Tell what both rounds spend.
 
         Parameters
@@ -209,7 +209,7 @@ class TwoRoundCollection(RoundsProtocol):
         """
         report, silence = second.ratios
         return Spending(
-            self.first_oracle.realized_epsilon,
+            self._first_oracle.realized_epsilon,
             second.oracle.realized_epsilon,
             logarithm_up(report),
             logarithm_up(silence),
@@ -270,7 +270,7 @@ class TwoRoundCollection(RoundsProtocol):
         coins, one, two = (derived(checked, number) for number in range(3))
         # Who is asked first depends on no answer, and may be known.
         chosen = _core.uniforms(codes.size, coins) < self.first_rate
-        counts = self.first_oracle.draw_counts(codes[chosen], Everyone(), one)
+        counts = self._first_oracle.draw_counts(codes[chosen], Everyone(), one)
         first = self._first_tally(counts.sums, counts.received, codes.size)
         second: Any = collected(self.second_round(first), codes[~chosen], Everyone(), two)
         return TwoRoundTallies(self, first, second)
@@ -299,13 +299,13 @@ class TwoRoundCollection(RoundsProtocol):
         checked = _arguments.seed(seed)
         coins, one, two = (derived(checked, number) for number in range(3))
         chosen = np.random.default_rng(coins).binomial(counts, self.first_rate)
-        support = self.first_oracle.simulate(chosen, seed=one).support
+        support = self._first_oracle.simulate(chosen, seed=one).support
         first = self._first_tally(support, int(chosen.sum()), int(counts.sum()))
         second: Any = self.second_round(first).simulate(counts - chosen, seed=two)
         return TwoRoundTallies(self, first, second)
 
     def _first_tally(self, support: Any, received: int, nodes: int) -> Tally:
-        return Tally(Plan(self.first_oracle, self.first_participation), support, received, nodes)
+        return Tally(Plan(self._first_oracle, self._first_participation), support, received, nodes)
 
 
 class TwoRounds(Rounds[FrequencyOracle, TwoRoundTallies]):
@@ -337,10 +337,10 @@ class TwoRounds(Rounds[FrequencyOracle, TwoRoundTallies]):
     """
 
     name = "two_rounds"
-    protocol_type = TwoRoundCollection
+    _protocol_type = TwoRoundCollection
 
     def __init__(self, protocol: TwoRoundCollection) -> None:
-        super().__init__(protocol, protocol.first_oracle)
+        super().__init__(protocol, protocol._first_oracle)
 
     @property
     def shares(self) -> list[int]:

@@ -179,7 +179,7 @@ class SecondTally(Tally):
         if self.nodes == 0:
             raise EstimatorError("nobody was asked in the second round")
         found = self.round.estimation(self)
-        return FrequencyEstimate.from_estimation(
+        return FrequencyEstimate._from_estimation(
             self.plan, method, self.nodes, self.received, found, left_out=self.left_out
         )
 
@@ -224,10 +224,10 @@ class SecondRound(WrappedOracle):
     name = "second_round"
     tally_type = SecondTally
     #: Silence has a likelihood of its own.
-    two_valued = False
+    _two_valued = False
     silent = True
     one_rate_because = "whether a node takes part depends on its answer already"
-    asked_of = "those of the second round alone: see who was asked in the first"
+    _asked_of = "those of the second round alone: see who was asked in the first"
 
     def __init__(
         self,
@@ -239,7 +239,7 @@ class SecondRound(WrappedOracle):
     ) -> None:
         super().__init__(epsilon, domain, oracle)
         inner = self._inner
-        if inner.support_dtype.kind != "u":
+        if inner._support_dtype.kind != "u":
             raise InvalidValueError(
                 f"oracle must count the reports that support an answer, got {inner.name}, whose "
                 "reports hold scores"
@@ -294,7 +294,7 @@ class SecondRound(WrappedOracle):
         return VariationRatio.of_any(self.realized_ratio)
 
     @property
-    def told_apart(self) -> ToldApart | None:
+    def _told_apart(self) -> ToldApart | None:
         """None: how many reports there are depends on the answers."""
         return None
 
@@ -316,7 +316,7 @@ class SecondRound(WrappedOracle):
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
         return {"oracle": self._inner.to_dict(), "rates": self._rates.tolist()}
 
-    def refuse_counting(self) -> None:
+    def _refuse_counting(self) -> None:
         """Refuse to be counted by a database: a count does not say how many were asked.
 
         Raises
@@ -328,7 +328,7 @@ class SecondRound(WrappedOracle):
             "a second round is counted from its reports: who sends one depends on the answer"
         )
 
-    def reporting(self, answers: Array, participation: Participation, noise: Noise) -> Integers:
+    def _reporters(self, answers: Array, participation: Participation, noise: Noise) -> Integers:
         """Tell which nodes send the reports: see :class:`turnout.collecting.kind.Kind`."""
         asked = _core.participants(len(answers), common_rate(participation), noise)
         rates = self._rates[answers[asked]]
@@ -337,7 +337,7 @@ class SecondRound(WrappedOracle):
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
         """Randomize codes: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
         self._domain._check_codes("values", answers)
-        kept = answers[self.reporting(answers, participation, noise)]
+        kept = answers[self._reporters(answers, participation, noise)]
         # How likely each of them took part would tell the answer: reports come without it.
         return self._inner.draw_reports(kept, Everyone(), derived(noise, 3))
 
@@ -367,7 +367,7 @@ class SecondRound(WrappedOracle):
         result: Floats = (tally.support - tally.received * q) / ((p - q) * rates)
         return result
 
-    def variance_of(self, held: Floats, present: float, rate: float = 1.0) -> Floats:
+    def _variance_of(self, held: Floats, present: float, rate: float = 1.0) -> Floats:
         """Give the exact variance of :meth:`counts`.
 
         Parameters
@@ -406,7 +406,7 @@ class SecondRound(WrappedOracle):
 
         def variances(shares: Floats) -> Floats:
             held = np.clip(shares, 0.0, 1.0) * asked
-            found = self.variance_of(held, present, rate) / asked**2
+            found = self._variance_of(held, present, rate) / asked**2
             return np.maximum(found, 0.0)
 
         plain = variances(frequencies)

@@ -80,7 +80,7 @@ class TwoRoundTallies:
     @property
     def spent(self) -> Spending:
         """The budget that was really spent."""
-        spent: Spending = self.collection.spending(self.second.round)
+        spent: Spending = self.collection._spending(self.second.round)
         return spent
 
     @property
@@ -121,7 +121,7 @@ class TwoRoundTallies:
         covariance ``-f (1 - f) / (n - 1)``.
         """
         collection, first, second = self.collection, self.first, self.second
-        collection.check_first(first)
+        collection._check_first(first)
         _arguments.instance("second", second, SecondTally, "a SecondTally")
         if second.participation.uniform_rate != 1.0:
             raise _arguments.invalid("second must be of all who were asked", second.participation)
@@ -161,7 +161,7 @@ class TwoRoundTallies:
             frequencies, variances, interval_variances=np.maximum(variances, wide)
         )
         received = first.received + second.received
-        return FrequencyEstimate.from_estimation(
+        return FrequencyEstimate._from_estimation(
             collection,
             "two_rounds",
             nodes,
@@ -187,7 +187,7 @@ class TwoRoundTallies:
             raise EstimatorError("the first round must have one rate for all nodes")
         one = model.variance(frequencies)
         held = frequencies * asked
-        two = second.round.variance_of(held, second.received) / asked**2
+        two = second.round._variance_of(held, second.received) / asked**2
         spread = frequencies * (1 - frequencies) / max(n - 1, 1)
         two = two + spread * (n - asked) / asked
         return one, np.maximum(two, 0.0), -spread

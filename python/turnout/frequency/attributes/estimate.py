@@ -121,7 +121,7 @@ class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, Frequency
         InvalidValueError, EstimatorError
             As :meth:`turnout.FrequencyEstimate.interval`.
         """
-        each = self.each_level(level, simultaneous)
+        each = self._each_level(level, simultaneous)
         found = [estimate.interval(each, method=method) for estimate in self.estimates.values()]
         names = dict.fromkeys(one.method for one in found)
         return Interval(
@@ -132,7 +132,7 @@ class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, Frequency
             simultaneous,
         )
 
-    def each_level(self, level: float, simultaneous: str | None) -> float:
+    def _each_level(self, level: float, simultaneous: str | None) -> float:
         """Find the level of one interval, of those that hold together.
 
         Raises
@@ -168,7 +168,7 @@ class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, Frequency
         InvalidValueError
             If an argument is out of range.
         """
-        each = self.each_level(level, simultaneous)
+        each = self._each_level(level, simultaneous)
         return [
             {"attribute": name, **record}
             for name, estimate in self.estimates.items()
@@ -193,7 +193,7 @@ class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, Frequency
         MissingExtraError
             If matplotlib is not installed.
         """
-        each = self.each_level(level, simultaneous)
+        each = self._each_level(level, simultaneous)
         figure = panels(
             {name: partial(one.plot, level=each) for name, one in self.estimates.items()}
         )

@@ -66,7 +66,7 @@ class PaddedOracle(WrappedOracle):
     name = "padded"
 
     #: What is fake has one likelihood under all answers.
-    two_valued = False
+    _two_valued = False
 
     def __init__(
         self,
@@ -99,9 +99,9 @@ class PaddedOracle(WrappedOracle):
         return self._mixed(*self._inner.support_probabilities)
 
     @property
-    def score_moments(self) -> ScoreMoments:
+    def _score_moments(self) -> ScoreMoments:
         """What a report says about one answer: the inner oracle's moments, mixed alike."""
-        scores = self._inner.score_moments
+        scores = self._inner._score_moments
         return ScoreMoments(
             *self._mixed(scores.own, scores.other),
             *self._mixed(scores.own_second, scores.other_second),
@@ -119,7 +119,7 @@ class PaddedOracle(WrappedOracle):
         return VariationRatio.of_any(self.realized_ratio)
 
     @property
-    def told_apart(self) -> ToldApart | None:
+    def _told_apart(self) -> ToldApart | None:
         """None: a report comes with its siblings."""
         return None
 

@@ -109,7 +109,7 @@ class AttributeCollection(PartedKind):
         """For each attribute the randomizer whose law its reports have."""
         return tuple(self._oracles.values())
 
-    def answers_of(self, answers: Array, part: int) -> Array:
+    def _answers_of(self, answers: Array, part: int) -> Array:
         """Give the column of an attribute."""
         return np.ascontiguousarray(answers[:, part])
 
@@ -142,16 +142,16 @@ class AttributeCollection(PartedKind):
         3
         """
         _arguments.instance("reports", reports, Reports, "a Reports object")
-        type(reports.plan)(self, reports.participation).check_same(reports.plan, "reports")
+        type(reports.plan)(self, reports.participation)._check_same(reports.plan, "reports")
         found = {}
         names, probabilities, design = tuple(self._oracles), reports.probabilities, reports.design
-        for number, rows, codes in self.reports_of_parts(reports.codes):
+        for number, rows, codes in self._reports_of_parts(reports.codes):
             own, share = None, self.shares()[number]
             if probabilities is not None:
                 own = (probabilities if rows is None else probabilities[rows]) * float(share)
             found[names[number]] = Reports(
                 self.parts[number],
-                self.part_participation(number, reports.participation),
+                self._part_participation(number, reports.participation),
                 codes,
                 reports.nodes,
                 probabilities=own,
@@ -196,7 +196,7 @@ class AttributeCollection(PartedKind):
         return {
             name: estimator_variance(
                 self.parts[place],
-                self.part_participation(place, everyone),
+                self._part_participation(place, everyone),
                 method=method,
                 true_counts=counts,
             )
@@ -329,10 +329,10 @@ class SampledAttribute(AttributeCollection):
         """Name the randomizer and the weight of each attribute, and the padding."""
         return {**super().parameters(), "padding": self._padding}
 
-    def draw_parts(self, answers: Array, noise: Noise) -> Iterator[PartReports]:
+    def _draw_parts(self, answers: Array, noise: Noise) -> Iterator[PartReports]:
         """Randomize attribute by attribute; with padding, fake answers to the others."""
         if not self._padding:
-            yield from super().draw_parts(answers, noise)
+            yield from super()._draw_parts(answers, noise)
             return
         chosen = weighted_choices(list(self._weights.values()), len(answers), derived(noise, 0))
         for number, oracle in enumerate(self._oracles.values()):

@@ -100,7 +100,7 @@ def pair_support(oracle: Any) -> PairSupport:
     """
     if oracle.name == "joint_table":
         return pair_support(oracle.oracle)
-    scores = oracle.score_moments
+    scores = oracle._score_moments
     p, q, k = scores.own, scores.other, oracle.domain.size
     own, other = p * q, q * q
     aligned = None
@@ -239,7 +239,7 @@ def covariance_of(estimate: FrequencyEstimate) -> Covariance:
             "probabilities a tally does not hold what they are made of"
         )
     f = simplex(estimation.frequencies)
-    model, pair, scores = estimation.model, pair_support(oracle), oracle.score_moments
+    model, pair, scores = estimation.model, pair_support(oracle), oracle._score_moments
     p, q, nodes = scores.own, scores.other, estimate.nodes
     if estimate.method == "hajek":
         sampling = (nodes - estimate.received) / (nodes - 1) if nodes > 1 else 0.0
@@ -280,7 +280,7 @@ def sampled_covariance(
     Covariance
         Of the frequencies.
     """
-    scores: Any = oracle.score_moments
+    scores: Any = oracle._score_moments
     pair: PairSupport = pair_support(oracle)
     d = scores.own - scores.other
     f, scale = frequencies, 1.0 / (received * d * d)

@@ -76,7 +76,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
     clipped: bool = field(default=False, repr=False)
 
     @classmethod
-    def from_tally(cls, tally: CountedTally, method: str) -> Self:
+    def _from_tally(cls, tally: CountedTally, method: str) -> Self:
         """Apply one of :data:`~turnout.frequency.estimation.estimators.ESTIMATORS` to a tally.
 
         Raises
@@ -90,12 +90,12 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         if tally.nodes == 0:
             raise EstimatorError("nothing can be estimated: the tally has no nodes")
         estimation = with_pool(estimator(tally), tally.oracle, tally.nodes)
-        return cls.from_estimation(
+        return cls._from_estimation(
             tally.plan, method, tally.nodes, tally.received, estimation, left_out=tally.left_out
         )
 
     @classmethod
-    def from_estimation(
+    def _from_estimation(
         cls,
         plan: Any,
         method: str,
@@ -136,7 +136,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         return np.sqrt(self.estimation.variances)
 
     @property
-    def unprojected(self) -> FrequencyEstimate:
+    def _unprojected(self) -> FrequencyEstimate:
         """The estimate before post-processing."""
         return self._made(self.estimation.frequencies)
 
@@ -269,7 +269,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         """
         _arguments.choice("method", method, ("none", *PROJECTIONS))
         if method == "none":
-            return self.unprojected
+            return self._unprojected
         return self._made(PROJECTIONS[method](self.estimation.frequencies), method)
 
     def shrink(self) -> FrequencyEstimate:

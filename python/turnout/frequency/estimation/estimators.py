@@ -60,12 +60,12 @@ def with_pool(estimation: Estimation, oracle: Any, nodes: int) -> Estimation:
     """
     size = oracle.domain.size
     frequencies, variances = estimation.frequencies, estimation.variances
-    if not oracle.shared_variance(float(nodes), float(nodes) ** 2):
+    if not oracle._shared_variance(float(nodes), float(nodes) ** 2):
         return estimation
     squares = float((frequencies**2).sum() - variances.sum())
     squares = 1.0 if math.isnan(squares) else min(max(squares, 1.0 / size), 1.0)
     # Over all answers instead of all others: a little more.
-    extra = oracle.shared_variance(float(nodes), squares * float(nodes) ** 2) / float(nodes) ** 2
+    extra = oracle._shared_variance(float(nodes), squares * float(nodes) ** 2) / float(nodes) ** 2
     model = estimation.model
     if model is not None:
         # The support is no longer a number of successes in independent trials.
@@ -103,7 +103,7 @@ def _from_model(model: StatisticModel, statistic: Floats) -> Estimation:
 
 def _unsampled(tally: CountedTally) -> Estimation:
     """``c = (C - n q) / (p - q)``: unbiased only when everyone takes part (Theorem 2.1)."""
-    scores = tally.oracle.score_moments
+    scores = tally.oracle._score_moments
     q, d = scores.other, scores.difference
     n, support = tally.nodes, _support(tally)
     sampled = _support_model(tally)
@@ -128,7 +128,7 @@ def _rescaled(tally: CountedTally) -> Estimation:
 def _received(tally: CountedTally) -> Estimation:
     """``c_hat = (C - S q) / (pi (p - q))``: unbiased (Theorem 3.4), never worse than g."""
     rate = _common_rate(tally, "c_hat")
-    scores = tally.oracle.score_moments
+    scores = tally.oracle._score_moments
     model = excess_model(tally.nodes, rate, scores)
     return _from_model(model, _support(tally) - tally.received * scores.other)
 
@@ -144,7 +144,7 @@ def _total(tally: CountedTally) -> Estimation:
 
 def _horvitz_thompson(tally: CountedTally) -> Estimation:
     """``HT = sum over reports of (1[supports] - q) / (pi_j (p - q))``: always unbiased."""
-    scores = tally.oracle.score_moments
+    scores = tally.oracle._score_moments
     q, d = scores.other, scores.difference
     rate = tally.participation.uniform_rate
     if rate is not None:
@@ -202,7 +202,7 @@ def _hajek(tally: CountedTally) -> Estimation:
             '"hajek" divides by the number of reports, and none were received: use '
             '"horvitz_thompson" or "c_hat" if an estimate from nothing makes sense'
         )
-    scores = tally.oracle.score_moments
+    scores = tally.oracle._score_moments
     q, d = scores.other, scores.difference
     n = tally.nodes
     if tally.participation.uniform_rate is not None:
@@ -229,7 +229,7 @@ def _hajek(tally: CountedTally) -> Estimation:
 
 
 def _support_model(tally: CountedTally) -> StatisticModel:
-    scores = tally.oracle.score_moments
+    scores = tally.oracle._score_moments
     rate = tally.participation.uniform_rate
     if rate is not None:
         return support_model(tally.nodes, rate, scores)
@@ -309,13 +309,13 @@ def estimator_variance(
     >>> bool(variance("c_hat") < variance("g"))
     True
     """
-    if not hasattr(type(oracle), "score_moments"):
+    if not hasattr(type(oracle), "_score_moments"):
         raise _arguments.mistyped("oracle must be an oracle", oracle)
     participation = stated_participation(participation)
     _arguments.choice("method", method, tuple(ESTIMATORS))
     if (true_counts is None) == (values is None):
         raise InvalidValueError("exactly one of true_counts and values must be given")
-    scores, size, rate = oracle.score_moments, oracle.domain.size, participation.uniform_rate
+    scores, size, rate = oracle._score_moments, oracle.domain.size, participation.uniform_rate
     if values is not None:
         codes = oracle.domain.encode(values).astype(np.int64)
         true_counts = np.bincount(codes, minlength=size)
@@ -330,7 +330,7 @@ def estimator_variance(
         raise InvalidValueError("there must be at least one node, got none")
     held = counts.astype(np.float64)
     # What comes from hash functions which all reports share.
-    pool: Floats = oracle.shared_variance(held.sum() - held, (held * held).sum() - held * held)
+    pool: Floats = oracle._shared_variance(held.sum() - held, (held * held).sum() - held * held)
     if rate is None:
         probabilities = personal_probabilities(participation, nodes)
         return _personal_variance(codes, probabilities, held, scores, method) + pool

@@ -90,7 +90,7 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
         return self.frequencies * self.nodes
 
     @property
-    def is_interior(self) -> bool:
+    def _is_interior(self) -> bool:
         """Whether every answer has at least the share of one report.
 
         Otherwise the maximum is on the boundary, where estimates follow no normal law.
@@ -107,7 +107,7 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
         ``received k^2`` operations.
         """
         size = self.domain.size
-        if not self.is_interior:
+        if not self._is_interior:
             return np.full((size, size), np.nan)
         curvature, scores = self._likelihood.information(self.frequencies)
         # Directions along which frequencies still add up to one.
@@ -147,7 +147,7 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
             If the level is not between 0 and 1.
         """
         level = _arguments.confidence("level", level)
-        if not self.is_interior:
+        if not self._is_interior:
             raise EstimatorError(
                 "the maximum is on the boundary, where no normal interval covers: use the interval "
                 "of the tally's estimate"

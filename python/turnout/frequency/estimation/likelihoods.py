@@ -157,7 +157,7 @@ def likelihood_of(reports: Reports) -> Likelihood:
         If the likelihood of a report is not a matter of which answers it supports.
     """
     oracle = reports.oracle
-    if not getattr(oracle, "two_valued", False):
+    if not getattr(oracle, "_two_valued", False):
         raise EstimatorError(
             f"the likelihood of reports of {oracle!r} is not that of which answers they support: "
             "use the estimate of their tally"

@@ -315,7 +315,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
         level = checked_level(level, simultaneous)
         each = 1.0 - tail_probability(level, self.domain.size, simultaneous)
         # Limits that are cut would make those of the difference too narrow.
-        one, other = (replace(self[key].unprojected, clipped=False) for key in keys)
+        one, other = (replace(self[key]._unprojected, clipped=False) for key in keys)
         near, far = one.interval(each), other.interval(each)
         # How far each limit is from its estimate, never below zero.
         below, above = _distances(one.frequencies, near)

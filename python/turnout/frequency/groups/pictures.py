@@ -113,7 +113,7 @@ def lines_of_labels(
 
 def _limits(estimate: Any, level: float, simultaneous: str | None, over: str) -> tuple[Floats, str]:
     """Give the limits, of the shape (2, groups, answers), and say how many hold at once."""
-    estimate.each_level(level, simultaneous, over)
+    estimate._each_level(level, simultaneous, over)
     try:
         limits = estimate.interval(level, simultaneous=simultaneous, over=over)
     except EstimatorError:

@@ -134,7 +134,7 @@ class PrefixDomain(Domain):
         wanted = keys(rows, self._bits)
         place = np.minimum(np.searchsorted(self._keys, wanted), self._keys.size - 1)
         found = np.where(self._keys[place] == wanted, place, self._keys.size)
-        return found.astype(self.code_dtype)
+        return found.astype(self._code_dtype)
 
     @property
     def _listed(self) -> tuple[Hashable, ...]:
@@ -298,7 +298,7 @@ class Round(CodesOracle):
 
     name = "prefixes"
     domain_type = PrefixDomain
-    asked_of = "the group of this round alone: a person in two rounds spends epsilon twice"
+    _asked_of = "the group of this round alone: a person in two rounds spends epsilon twice"
 
     def __init__(
         self,

@@ -299,7 +299,7 @@ class HeavyHitters(RoundsProtocol):
     def _bar(self, candidates: int, reports: float) -> Bar:
         """Say what must be exceeded among so many candidates."""
         domain = Domain.from_integers(candidates + 1)
-        scores = make_oracle("oracle", self.oracle, self.epsilon, domain).score_moments
+        scores = make_oracle("oracle", self.oracle, self.epsilon, domain)._score_moments
         noise, growth = errors_of(scores, reports)
         level = max(
             noise_level(scores, reports, candidates, self.family_wise_error),
@@ -334,7 +334,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
     """
 
     name = "heavy_hitters"
-    protocol_type = HeavyHitters
+    _protocol_type = HeavyHitters
 
     def __init__(self, protocol: HeavyHitters) -> None:
         self._records: list[RoundRecord] = []
@@ -401,7 +401,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
         return _round(protocol, domain, current.number + 1)
 
     def _record(self, tally: Tally, kept: int, level: float, cut: int) -> None:
-        noise, growth = errors_of(tally.oracle.score_moments, tally.received)
+        noise, growth = errors_of(tally.oracle._score_moments, tally.received)
         current = self.current
         self._records.append(
             RoundRecord(

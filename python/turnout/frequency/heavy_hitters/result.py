@@ -386,7 +386,7 @@ def among_all(tally: Tally, nodes: int) -> FrequencyEstimate:
     estimation = within.estimation
     inside = np.clip(estimation.frequencies, 0.0, 1.0)
     between = inside * (1 - inside) * (1 / tally.nodes - 1 / nodes)
-    return FrequencyEstimate.from_estimation(
+    return FrequencyEstimate._from_estimation(
         tally.plan,
         "hajek",
         nodes,

@@ -113,7 +113,7 @@ class PairEstimate(AttributeEstimate):
         apart = held * (1.0 - held) / self.nodes * (1.0 - float(weights @ weights))
         variances = weights**2 @ np.array([each.variances for each in found])
         domain: Domain = self.domain.columns[name]
-        return FrequencyEstimate.from_estimation(
+        return FrequencyEstimate._from_estimation(
             JointMarginal(self.plan, (name,), domain),
             self.method,
             self.nodes,
@@ -348,7 +348,7 @@ class PairTables(AttributeCollection):
         """For each table its name and the two questions."""
         return MappingProxyType(self._pairs)
 
-    def answers_of(self, answers: Array, part: int) -> Array:
+    def _answers_of(self, answers: Array, part: int) -> Array:
         """Put the codes of a pair together."""
         domain: Any = self.parts[part].domain
         combined: Array = domain.combined([answers[:, place] for place in self._places[part]])

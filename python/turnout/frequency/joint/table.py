@@ -150,7 +150,7 @@ class JointEstimate(FrequencyEstimate):
         domain = ProductDomain(domains) if len(chosen) > 1 else domains[chosen[0]]
         plan = JointMarginal(self.plan, chosen, domain, self)
         kind = JointEstimate if len(chosen) > 1 else FrequencyEstimate
-        made = kind.from_estimation(
+        made = kind._from_estimation(
             plan, self.method, self.nodes, self.received, estimation, left_out=self.left_out
         )
         return replace(made, clipped=self.clipped)
@@ -284,7 +284,7 @@ class JointTally(Tally):
         >>> joint.simulate([300, 200, 100, 100, 200, 300], seed=1).estimate().table.shape
         (2, 3)
         """
-        return JointEstimate.from_tally(self, method)
+        return JointEstimate._from_tally(self, method)
 
 
 class JointTable(CodesOracle):

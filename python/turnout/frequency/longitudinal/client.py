@@ -250,8 +250,8 @@ class MemoizedClient:
         if state is not None and not isinstance(state, (str, os.PathLike)):
             raise _arguments.mistyped("state must be the path of a file", state)
         refuse_personal(plan)
-        plan.check_same(Plan(self._memoized, plan.participation), "this client")
-        plan.check_current()
+        plan._check_same(Plan(self._memoized, plan.participation), "this client")
+        plan._check_current()
         after, reports = self._round(value, plan.participation, seed)
         message = message_of(plan, reports.codes)
         if message is not None:

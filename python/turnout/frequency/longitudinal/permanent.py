@@ -141,13 +141,13 @@ class PermanentAnswers(FrequencyOracle):
         return self._ratio(*self._through())
 
     @property
-    def lifetime_ratio(self) -> Fraction:
+    def _lifetime_ratio(self) -> Fraction:
         """The largest likelihood ratio of the permanent answer, and so of all reports, exactly."""
         return self._ratio(*self._stages()[0])
 
     @property
     def lifetime_epsilon(self) -> float:
-        """The logarithm of :attr:`lifetime_ratio`, rounded up; never above :attr:`epsilon`."""
+        """The epsilon of all reports of an answer, rounded up; never above :attr:`epsilon`."""
         return self._core.lifetime_epsilon
 
     @property
@@ -171,7 +171,7 @@ class PermanentAnswers(FrequencyOracle):
         0.04
         """
         own, other = self._stages()[0]
-        return VariationRatio(self.lifetime_ratio, own - other, self.lifetime_ratio)
+        return VariationRatio(self._lifetime_ratio, own - other, self._lifetime_ratio)
 
     @property
     def round_epsilon(self) -> float:

@@ -58,8 +58,8 @@ class DirectEncoding(FrequencyOracle):
     """
 
     name = "direct_encoding"
-    supports_equally_many = True
-    counted_by = "code"
+    _supports_equally_many = True
+    _counted_by = "code"
 
     _compiled = staticmethod(_core.DirectEncoding)
 
@@ -80,7 +80,7 @@ class DirectEncoding(FrequencyOracle):
         )
 
     @property
-    def told_apart(self) -> ToldApart:
+    def _told_apart(self) -> ToldApart:
         """What can be counted among shuffled reports: those of two answers."""
         own, other = self.support_probabilities
         return ToldApart(own, other, other if self._domain.size > 2 else None)
@@ -90,7 +90,7 @@ class DirectEncoding(FrequencyOracle):
         """The size of a report in bits: ceil(log2 k)."""
         return (self._domain.size - 1).bit_length()
 
-    def count_by_group(self, reports: Array, groups: Integers, number: int) -> list[Counts] | None:
+    def _count_by_group(self, reports: Array, groups: Integers, number: int) -> list[Counts] | None:
         """Count the joint table of groups and codes in one go, if it is small."""
         size = self._domain.size
         cells = size * number
@@ -110,12 +110,12 @@ class DirectEncoding(FrequencyOracle):
         """
         self._domain._check_codes("codes", reports)
 
-    def refuse_range(self, reports: Array) -> NoReturn:
+    def _refuse_range(self, reports: Array) -> NoReturn:
         """Refuse reports with a number that :attr:`report_dtype` does not hold."""
         self._domain._check_codes("codes", reports)
-        super().refuse_range(reports)
+        super()._refuse_range(reports)
 
-    def check_support(self, support: Array, received: int) -> None:
+    def _check_support(self, support: Array, received: int) -> None:
         """Refuse support counts that do not add up to the number of reports.
 
         Raises

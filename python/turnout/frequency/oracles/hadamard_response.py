@@ -66,16 +66,16 @@ class HadamardResponse(FrequencyOracle):
         return _core.HadamardResponse32(epsilon, size)
 
     @property
-    def report_count(self) -> int:
+    def _report_count(self) -> int:
         """The number of different reports: ``K``."""
         return int(self._core.report_count)
 
     @property
     def report_bits(self) -> int:
         """The size of a report in bits: log2 K."""
-        return self.report_count.bit_length() - 1
+        return self._report_count.bit_length() - 1
 
     @property
     def report_dtype(self) -> np.dtype[Any]:
         """The smallest unsigned type that holds a report."""
-        return np.min_scalar_type(self.report_count - 1)
+        return np.min_scalar_type(self._report_count - 1)

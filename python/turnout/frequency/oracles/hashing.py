@@ -27,7 +27,7 @@ class HashedOracle(FrequencyOracle):
     #: How many functions all reports share; None if each has its own.
     _shared: int | None
 
-    def refuse_counting(self) -> None:
+    def _refuse_counting(self) -> None:
         """Refuse to be counted by a database, where no group-by over reports can.
 
         Raises
@@ -70,9 +70,9 @@ class HashedOracle(FrequencyOracle):
         return VariationRatio(ratio, min(distance, (ratio - 1) / (ratio + 1)), ratio)
 
     @property
-    def told_apart(self) -> ToldApart | None:
+    def _told_apart(self) -> ToldApart | None:
         """As for every pure oracle; None with functions that all reports share."""
-        return super().told_apart if self._shared is None else None
+        return super()._told_apart if self._shared is None else None
 
     def pool_variance(self, true_counts: Any) -> Floats:
         """Compute what the choice of the shared hash functions adds to the variance of counts.
@@ -126,10 +126,10 @@ class HashedOracle(FrequencyOracle):
         counts = _arguments.counts("true_counts", true_counts, self.domain.size)
         held = counts.astype(np.float64)
         squares = held * held
-        variances: Floats = self.shared_variance(held.sum() - held, squares.sum() - squares)
+        variances: Floats = self._shared_variance(held.sum() - held, squares.sum() - squares)
         return variances
 
-    def shared_variance(self, total: Any, squares: Any) -> Any:
+    def _shared_variance(self, total: Any, squares: Any) -> Any:
         """Give the variance from the sum of the other answers' counts and that of their squares."""
         if self._shared is None:
             return 0.0 * total

@@ -74,8 +74,8 @@ class ProjectiveGeometryResponse(FrequencyOracle):
     Examples
     --------
     >>> oracle = ProjectiveGeometryResponse(epsilon=1.5, domain=100)
-    >>> oracle.field_size, oracle.report_count, oracle.report_bits
-    (5, 156, 8)
+    >>> oracle.field_size, oracle.report_bits
+    (5, 8)
     >>> p, q = oracle.support_probabilities
     >>> round(p, 4), round(q, 4)
     (0.5264, 0.1966)
@@ -112,19 +112,19 @@ class ProjectiveGeometryResponse(FrequencyOracle):
         return int(self._core.dimensions)
 
     @property
-    def report_count(self) -> int:
+    def _report_count(self) -> int:
         """The number of different reports: ``K``."""
         return int(self._core.points[0])
 
     @property
     def report_bits(self) -> int:
         """The size of a report in bits: ceil(log2 K)."""
-        return (self.report_count - 1).bit_length()
+        return (self._report_count - 1).bit_length()
 
     @property
     def report_dtype(self) -> np.dtype[Any]:
         """The smallest unsigned type that holds a report."""
-        return np.min_scalar_type(self.report_count - 1)
+        return np.min_scalar_type(self._report_count - 1)
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""

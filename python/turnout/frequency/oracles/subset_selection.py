@@ -67,7 +67,7 @@ class SubsetSelection(BitRowOracle):
     """
 
     name = "subset_selection"
-    supports_equally_many = True
+    _supports_equally_many = True
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class SubsetSelection(BitRowOracle):
         self._core = _core.SubsetSelection(self._epsilon, size, asked)
 
     @property
-    def counts_of_a_report(self) -> int:
+    def _counts_of_a_report(self) -> int:
         """The size of the subset."""
         return self.subset_size
 
@@ -102,7 +102,7 @@ class SubsetSelection(BitRowOracle):
         return Fraction(own * (self._domain.size - size), (2**64 - own) * size)
 
     @property
-    def told_apart(self) -> ToldApart:
+    def _told_apart(self) -> ToldApart:
         """What can be counted among shuffled reports: the sets with one of two answers alone."""
         own, other = self.support_probabilities
         more, size = self.subset_size - 1, self._domain.size

@@ -64,14 +64,15 @@ class SummationHistogramEncoding(FrequencyOracle):
     >>> reports = oracle.randomize(["never", "once"], seed=1)
     >>> reports.codes.shape, reports.codes.dtype
     ((2, 3), dtype('int32'))
-    >>> round(oracle.score_moments.other_variance, 3)  # of continuous noise: 8 / eps^2 = 2
-    1.841
+    >>> tally = oracle.tally(reports)
+    >>> tally.received
+    2
     """
 
     name = "summation_histogram_encoding"
-    each_answer = "a number"
-    counted_by = "scores"
-    support_dtype = np.dtype(np.int64)
+    _each_answer = "a number"
+    _counted_by = "scores"
+    _support_dtype = np.dtype(np.int64)
     #: The type of the integers that a report is made of.
     report_dtype = np.dtype(np.int32)
 
@@ -95,7 +96,7 @@ class SummationHistogramEncoding(FrequencyOracle):
         return Fraction(up.multiply(value, Decimal(1) + Decimal(10) ** -45))
 
     @property
-    def score_moments(self) -> ScoreMoments:
+    def _score_moments(self) -> ScoreMoments:
         """The moments of the scores: means 1 and 0, and the variance of the noise for both."""
         variance = 0.5 / math.sinh(0.5 * float(self.rate)) ** 2
         return ScoreMoments(1.0, 0.0, 1.0 + variance, variance)
@@ -106,7 +107,7 @@ class SummationHistogramEncoding(FrequencyOracle):
         return VariationRatio.of_any(self.realized_ratio)
 
     @property
-    def told_apart(self) -> ToldApart | None:
+    def _told_apart(self) -> ToldApart | None:
         """None: reports hold scores, and support nothing."""
         return None
 
@@ -124,7 +125,7 @@ class SummationHistogramEncoding(FrequencyOracle):
         """Say which reports have far too much or too little noise for an honest node."""
         return rows_of_noise(reports, float(self.rate))
 
-    def check_support(self, support: Array, received: int) -> None:
+    def _check_support(self, support: Array, received: int) -> None:
         """Refuse sums of scores where there is no report.
 
         Raises

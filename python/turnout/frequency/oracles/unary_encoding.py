@@ -20,8 +20,8 @@ class BitRowOracle(FrequencyOracle):
     of integer ``i // 64``, unused bits zero.
     """
 
-    each_answer = "a bit"
-    counted_by = "bits"
+    _each_answer = "a bit"
+    _counted_by = "bits"
     #: The type of the integers that a report is made of: 64 bits in each.
     report_dtype = np.dtype(np.uint64)
 
@@ -35,7 +35,7 @@ class _UnaryEncoding(BitRowOracle):
     """The bit of the own answer is one with probability p*, every other with q*, independently."""
 
     @property
-    def told_apart(self) -> ToldApart:
+    def _told_apart(self) -> ToldApart:
         """What can be counted among shuffled reports: those with one of two bits alone."""
         own, other = self.support_probabilities
         third = other * (1.0 - other) if self._domain.size > 2 else None

@@ -87,7 +87,7 @@ class HierarchicalTally(PartedTally):
             _covariance(level, tree.sums(held, place)) for place, level in enumerate(self.levels)
         )
         law = _Law(self.domain, consistent, covariances, held, self.nodes)
-        return HierarchicalEstimate.from_estimation(
+        return HierarchicalEstimate._from_estimation(
             self.plan,
             method,
             self.nodes,
@@ -266,7 +266,7 @@ class HierarchicalCollection(PartedKind):
         """All levels are drawn alike."""
         return (1,) * len(self._oracles)
 
-    def answers_of(self, answers: Array, part: int) -> Array:
+    def _answers_of(self, answers: Array, part: int) -> Array:
         """Tell which run of a level holds each answer."""
         return self._tree.run(answers, part)
 

@@ -73,7 +73,7 @@ class OrderedReports(OrderedStatistics):
         return domain
 
     def _variances(self, coefficients: Floats) -> Floats:
-        moments = self._reports.oracle.score_moments
+        moments = self._reports.oracle._score_moments
         weights, nodes = self._weights, self._reports.nodes
         # As many reports of equal weight as these are worth (Kish); one is taken by the mean.
         worth = 1.0 / float((weights**2).sum())

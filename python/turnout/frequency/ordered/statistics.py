@@ -304,7 +304,7 @@ class OrderedEstimate(OrderedStatistics):
     def __init__(self, estimate: FrequencyEstimate) -> None:
         self._estimate = _arguments.instance(
             "source", estimate, FrequencyEstimate, "Reports, a Tally or a FrequencyEstimate"
-        ).unprojected
+        )._unprojected
         self._covariance = covariance_of(self._estimate)
         self.frequencies = summing_to_one(self._estimate.frequencies)
         self.frequencies.flags.writeable = False

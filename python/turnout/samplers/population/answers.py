@@ -103,7 +103,7 @@ def _estimate(
     frequencies = model.frequency(counts)
     variances = model.variance(np.clip(frequencies, 0.0, 1.0))
     estimation = Estimation(frequencies, variances, model, counts)
-    return FrequencyEstimate.from_estimation(plan, method, plan.users, plan.users, estimation)
+    return FrequencyEstimate._from_estimation(plan, method, plan.users, plan.users, estimation)
 
 
 @dataclass(frozen=True)
