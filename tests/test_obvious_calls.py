@@ -63,7 +63,7 @@ def test_a_number_is_the_rate_of_all_everywhere() -> None:
         lambda rate: oracle.collect(ANSWERS, participation=rate, seed=1),
         lambda rate: oracle.simulate([50, 100, 50], participation=rate, seed=1),
         lambda rate: tn.estimator_variance(oracle, rate, true_counts=[1, 2, 3]).tolist(),
-        lambda rate: tn.mean.estimator_variance(tn.mean.Duchi(1.0), rate, [0.1, 0.2]),
+        lambda rate: tn.estimator_variance(tn.mean.Duchi(1.0), rate, values=[0.1, 0.2]),
         lambda rate: tn.accounting.Shuffled(oracle, 1000, rate),
         lambda rate: tree.collect([1, 2, 3] * 50, participation=rate, seed=1).levels,
         lambda rate: tn.SampledAttribute(1.0, {"a": LABELS, "b": LABELS}).collect(

@@ -21,6 +21,7 @@ from turnout.collecting.collector import Collector as Collector
 from turnout.collecting.left_out import LeftOut as LeftOut
 from turnout.collecting.plan import Plan as Plan
 from turnout.collecting.reports import Reports as Reports
+from turnout.collecting.variance import estimator_variance as estimator_variance
 from turnout.distribution.square_wave import SquareWave as SquareWave
 from turnout.domain import Domain as Domain
 from turnout.errors import TurnoutError as TurnoutError
@@ -28,7 +29,6 @@ from turnout.frequency.adaptive import TwoRoundCollection as TwoRoundCollection
 from turnout.frequency.attributes import SampledAttribute as SampledAttribute
 from turnout.frequency.attributes import SplitBudget as SplitBudget
 from turnout.frequency.estimation.estimate import FrequencyEstimate as FrequencyEstimate
-from turnout.frequency.estimation.estimators import estimator_variance as estimator_variance
 from turnout.frequency.estimation.intervals import Interval as Interval
 from turnout.frequency.estimation.likelihood import maximum_likelihood as maximum_likelihood
 from turnout.frequency.groups import GroupedTally as GroupedTally

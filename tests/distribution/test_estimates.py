@@ -33,7 +33,7 @@ POPULATIONS = ("bell", "two", "uniform", "spikes", "one", "end")
 
 def drawn(wave: tn.SquareWave, shares: np.ndarray, nodes: int, seed: int) -> DistributionTally:
     """A tally of nodes drawn from a population: its law is one multinomial draw of the cells."""
-    counts = np.random.default_rng(seed).multinomial(nodes, wave.law.matrix() @ shares)
+    counts = np.random.default_rng(seed).multinomial(nodes, wave._law.matrix() @ shares)
     return DistributionTally(tn.Plan(wave, tn.Everyone()), counts, nodes, nodes)
 
 
@@ -43,7 +43,7 @@ def test_simulated_tallies_have_the_law_of_collected_ones(statistical: ModuleTyp
     held = np.repeat(wave.domain.middles, np.round(shares * 600_000).astype(int))
     actual = np.bincount(wave._core.bins(held), minlength=12) / held.size
     counts = wave.collect(held, seed=3).cells
-    statistical.check_law(counts, wave.law.matrix() @ actual)
+    statistical.check_law(counts, wave._law.matrix() @ actual)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])
@@ -52,7 +52,7 @@ def test_the_likeliest_distribution_is_that_of_a_general_optimiser(
     epsilon: float, name: str
 ) -> None:
     wave = tn.SquareWave(epsilon, (0, 1), 10)
-    matrix, shares = wave.law.matrix(), population(name, 10)
+    matrix, shares = wave._law.matrix(), population(name, 10)
     tally = drawn(wave, shares, 20_000, 5)
     counts = tally.cells.astype(np.float64)
     found = tally.estimate("ml")
@@ -81,8 +81,8 @@ def test_many_bins_and_large_counts_converge() -> None:
     for epsilon, bins, nodes in ((0.1, 300, 10**9), (1.0, 512, 10**6), (5.0, 200, 10**12)):
         wave = tn.SquareWave(epsilon, (0, 1), bins)
         for name in ("two", "one", "spikes"):
-            counts = wave.law.cell_shares(population(name, bins)) * nodes
-            found = solved(wave.law, np.round(counts), "ml")
+            counts = wave._law.cell_shares(population(name, bins)) * nodes
+            found = solved(wave._law, np.round(counts), "ml")
             assert found.converged, (epsilon, bins, name)
             assert abs(found.frequencies.sum() - 1) < 1e-12
             assert (found.frequencies >= 0).all()
@@ -94,7 +94,7 @@ def test_smoothing_is_the_published_step_from_256_bins_on() -> None:
     for bins, aside in ((256, 0.25), (300, 0.25), (64, 0.25 / 16), (16, 0.25 / 256)):
         wave = tn.SquareWave(1.0, (0, 1), bins)
         tally = drawn(wave, population("bell", bins), 3000, 1)
-        matrix, counts = wave.law.matrix(), tally.cells.astype(np.float64)
+        matrix, counts = wave._law.matrix(), tally.cells.astype(np.float64)
         average = np.zeros((bins, bins))
         for j in range(bins):
             for neighbour in (j - 1, j + 1):
@@ -117,7 +117,7 @@ def test_smoothing_is_the_published_step_from_256_bins_on() -> None:
 def test_unbiased_shares_and_their_covariances_are_those_of_plain_least_squares() -> None:
     for epsilon, name in ((0.7, "one"), (3.0, "bell"), (6.0, "spikes")):
         wave = tn.SquareWave(epsilon, (0, 4), 12)
-        matrix = wave.law.matrix()
+        matrix = wave._law.matrix()
         for who in (tn.Everyone(), tn.Personalized(np.linspace(0.2, 1, 5000))):
             shares = population(name, 12)
             values = np.random.default_rng(2).choice(wave.domain.middles, 5000, p=shares)
@@ -303,5 +303,5 @@ def test_a_law_with_one_cell_in_the_window_is_direct_encoding() -> None:
     shares = direct.tally_from_counts(tally.cells, nodes=5000).estimate()
     estimate = tally.estimate("ml")
     np.testing.assert_allclose(estimate.unbiased, shares.frequencies, atol=1e-6)
-    law = WaveLaw(16, 1, *direct._core.words) if hasattr(direct, "_core") else wave.law
+    law = WaveLaw(16, 1, *direct._core.words) if hasattr(direct, "_core") else wave._law
     np.testing.assert_allclose(law.matrix().sum(axis=0), 1.0)

@@ -36,7 +36,7 @@ def test_every_report_is_at_most_e_to_the_epsilon_times_as_likely(
     epsilon: float, bins: int
 ) -> None:
     wave = tn.SquareWave(epsilon, (0, 1), bins)
-    law = wave.law
+    law = wave._law
     assert wave.cells == bins + wave.window - 1
     some = sorted({0, 1, bins // 3, bins - 1})
     columns = [[law.probability(cell, place) for cell in range(wave.cells)] for place in some]
@@ -58,7 +58,7 @@ def test_every_report_is_at_most_e_to_the_epsilon_times_as_likely(
 def test_products_with_the_law_are_those_with_its_matrix() -> None:
     generator = np.random.default_rng(3)
     for epsilon, bins in ((0.3, 2), (0.3, 50), (1.0, 64), (3.0, 33), (9.0, 40)):
-        law = tn.SquareWave(epsilon, (0, 1), bins).law
+        law = tn.SquareWave(epsilon, (0, 1), bins)._law
         matrix, shares = law.matrix(), generator.dirichlet(np.ones(bins))
         weights = generator.uniform(-1, 3, law.cells)
         np.testing.assert_allclose(law.cell_shares(shares), matrix @ shares, rtol=1e-11)
@@ -81,7 +81,7 @@ def test_reports_have_their_law(epsilon: float, bins: int, statistical: ModuleTy
                 np.full(300_000, value), participation=participation, seed=place + bins
             ).codes
             observed = np.bincount(cells, minlength=wave.cells)
-            expected = [float(wave.law.probability(cell, place)) for cell in range(wave.cells)]
+            expected = [float(wave._law.probability(cell, place)) for cell in range(wave.cells)]
             statistical.check_law(observed, expected)
 
 
@@ -97,7 +97,7 @@ def test_fine_grids_have_the_published_law() -> None:
         assert abs(wave.cells * width - (1 + 2 * half)) <= 1.5 * width
         # The window is rounded by half a cell at most.
         close = 0.6 / wave.window + 1e-3
-        near, far = (float(wave.law.probability(cell, 0)) for cell in (0, wave.cells - 1))
+        near, far = (float(wave._law.probability(cell, 0)) for cell in (0, wave.cells - 1))
         assert near / width == pytest.approx(power / (2 * half * power + 1), rel=close)
         assert far / width == pytest.approx(1 / (2 * half * power + 1), rel=close)
 
@@ -189,7 +189,7 @@ def test_a_simulation_from_counts_has_the_mean_and_the_covariances_of_a_collecti
         [wave.simulate(counts, participation=rate, seed=seed).cells for seed in range(runs)], float
     )
     # A person sends one of the cells or nothing: a multinomial law for each.
-    shares = rate * wave.law.matrix()
+    shares = rate * wave._law.matrix()
     expected = shares @ counts
     covariance = np.diag(expected) - (shares * counts) @ shares.T
     spread = np.linalg.cholesky(covariance)

@@ -447,7 +447,7 @@ ESTIMATES = [
 VARIANCES = [
     *refused(
         InvalidTypeError,
-        ("variance(oracle=None)", "oracle must be an oracle, got None"),
+        ("variance(oracle=None)", "oracle must be a randomizer, got None"),
         ("variance(participation='half')", r"participation .* 'half'"),
     ),
     *refused(

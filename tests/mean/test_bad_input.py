@@ -127,9 +127,11 @@ def test_other_arguments(mechanism: Any) -> None:
         (3, tn.Everyone(), [0.0]),
     ):
         with pytest.raises(TurnoutError):
-            tn.mean.estimator_variance(*arguments)
+            tn.estimator_variance(*arguments[:2], values=arguments[2])
     with pytest.raises(InvalidValueError, match="method"):
-        tn.mean.estimator_variance(made, tn.Everyone(), [0.0], method="T")
+        tn.estimator_variance(made, tn.Everyone(), values=[0.0], method="T")
+    with pytest.raises(InvalidValueError, match="values must be given for a mean"):
+        tn.estimator_variance(made, tn.Everyone(), true_counts=[1])
 
 
 def test_reports() -> None:
@@ -195,7 +197,7 @@ def test_weighted_tallies() -> None:
     unit = 1 << 33
     weights = [(unit, unit, unit, 2 * unit, 2 * unit, 2 * unit)]
     tally = tn.mean.MeanTally(plan, [(1, 1, 1)], 1, 1, weights=weights, design=design)
-    assert tally.estimate("horvitz_thompson").mean == pytest.approx(2 * float(made.scale))
+    assert tally.estimate("horvitz_thompson").mean == pytest.approx(2 * float(made._scale))
 
 
 @pytest.mark.parametrize(

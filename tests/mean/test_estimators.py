@@ -70,7 +70,9 @@ def test_estimates_have_their_mean_and_variance_and_intervals_cover(
     truth = np.atleast_1d(values.mean(axis=0))
     estimates = [tally.estimate(method) for tally in runs[name, kind]]
     means = np.array([np.atleast_1d(estimate.mean) for estimate in estimates])
-    exact = np.atleast_1d(tn.mean.estimator_variance(mechanism, taking_part, values, method=method))
+    exact = np.atleast_1d(
+        tn.estimator_variance(mechanism, taking_part, values=values, method=method)
+    )
     # The ratio estimator is biased by the order of its variance over its scale.
     ratio = method == "hajek" and kind == "personalized"
     statistical.check_mean(means, truth, slack=0.02 * np.sqrt(exact.max()) if ratio else 0.0)

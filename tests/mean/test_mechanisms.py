@@ -68,7 +68,7 @@ def test_duchi_is_private_and_unbiased_by_enumeration(d: int, epsilon: float) ->
         probabilities = [law[report] for law in laws]
         assert max(probabilities) <= bound * min(probabilities)
     assert mechanism.realized_ratio <= bound
-    scale = mechanism.scale
+    scale = mechanism._scale
     for point, law in zip(points, laws, strict=True):
         assert sum(law.values()) == 1
         for j in range(d):
@@ -101,7 +101,7 @@ def test_the_factor_of_duchi_in_odd_dimensions_is_the_published_one() -> None:
         mechanism = tn.mean.Duchi(1.0, dimensions=d)
         ratio = mechanism.realized_ratio
         published = (ratio + 1) / (ratio - 1) * Fraction(2 ** (d - 1), math.comb(d - 1, d // 2))
-        assert mechanism.scale == published
+        assert mechanism._scale == published
 
 
 def piecewise_law(mechanism: tn.mean.Piecewise, start: int) -> tuple[Fraction, Fraction]:
@@ -135,7 +135,7 @@ def test_piecewise_is_private_unbiased_and_has_its_variance(epsilon: float) -> N
     assert inside * window + outside * (cells - window) == 1
     assert inside / outside == mechanism.realized_ratio <= exponential_below(epsilon)
     assert mechanism.realized_ratio >= exponential_below(epsilon * (1 - 1e-9)) or epsilon > 30
-    scale, root = mechanism.scale, math.exp(epsilon / 2)
+    scale, root = mechanism._scale, math.exp(epsilon / 2)
     for value in (-1.0, -0.625, 0.0, 0.3, 0.99, 1.0):
         place = (Fraction(value) + 1) / 2 * (cells - window)
         start, rest = math.floor(place), place - math.floor(place)
@@ -147,7 +147,7 @@ def test_piecewise_is_private_unbiased_and_has_its_variance(epsilon: float) -> N
         assert mean * scale == Fraction(value)
         variance = second * scale**2 - Fraction(value) ** 2
         # A float's place is known to 2^-53 of the grid, so the rounding is known to its own bound.
-        known = mechanism.second_moment.rounding * 1e-3
+        known = mechanism._second_moment.rounding * 1e-3
         ours = float(mechanism.variance([value])[0])
         assert ours == pytest.approx(float(variance), rel=1e-9, abs=known)
         assert float(variance) <= mechanism.worst_variance * (1 + 1e-12)
@@ -160,7 +160,7 @@ def test_piecewise_is_private_unbiased_and_has_its_variance(epsilon: float) -> N
 @pytest.mark.parametrize("dimensions", [1, 2, 3, 16, 40])
 def test_several_coordinates_share_epsilon(epsilon: float, dimensions: int) -> None:
     mechanism = tn.mean.Piecewise(epsilon, dimensions=dimensions)
-    assert mechanism.sampled == max(1, min(dimensions, math.floor(epsilon / 2.5)))
+    assert mechanism._sampled == max(1, min(dimensions, math.floor(epsilon / 2.5)))
     assert mechanism.realized_ratio <= exponential_below(epsilon)
     assert mechanism.realized_epsilon <= epsilon
     assert mechanism.realized_ratio <= exponential_below(mechanism.realized_epsilon) * (
@@ -169,7 +169,7 @@ def test_several_coordinates_share_epsilon(epsilon: float, dimensions: int) -> N
     duchi = tn.mean.Duchi(epsilon, dimensions=dimensions)
     assert duchi.realized_ratio <= exponential_below(epsilon)
     assert duchi.realized_epsilon <= epsilon
-    assert duchi._core.scale == pytest.approx(float(duchi.scale), rel=1e-11)
+    assert duchi._core.scale == pytest.approx(float(duchi._scale), rel=1e-11)
 
 
 def test_which_mechanism_is_better_where() -> None:
@@ -208,13 +208,13 @@ def test_reports_have_the_mean_and_the_variance(
     values = np.tile(held, (nodes, 1))
     reports = mechanism.randomize(values[:, 0] if mechanism.dimensions == 1 else values, seed=11)
     rows = reports.codes.reshape(nodes, -1)
-    said = float(mechanism.scale) * (2.0 * rows[:, -mechanism.sampled :] - (mechanism.cells - 1))
+    said = float(mechanism._scale) * (2.0 * rows[:, -mechanism._sampled :] - (mechanism.cells - 1))
     estimates = np.zeros((nodes, mechanism.dimensions))
-    if mechanism.sampled == mechanism.dimensions:
+    if mechanism._sampled == mechanism.dimensions:
         estimates[:] = said
     else:
-        np.put_along_axis(estimates, rows[:, : mechanism.sampled].astype(np.int64), said, axis=1)
-        estimates *= mechanism.dimensions / mechanism.sampled
+        np.put_along_axis(estimates, rows[:, : mechanism._sampled].astype(np.int64), said, axis=1)
+        estimates *= mechanism.dimensions / mechanism._sampled
     estimates = (low + high) / 2 + (high - low) / 2 * estimates
     statistical.check_mean(estimates, held)
     expected = mechanism.variance(held if mechanism.dimensions == 1 else held[None, :])

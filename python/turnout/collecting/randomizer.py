@@ -339,6 +339,16 @@ class Randomizer(ABC):
             f"{limits.min} to {limits.max}"
         )
 
+    def _estimator_variance(
+        self, participation: Participation, method: str, true_counts: Any, values: Any
+    ) -> Any:
+        """Compute what :func:`turnout.estimator_variance` says of this kind."""
+        raise _arguments.mistyped(
+            "oracle must be one whose variances are known beforehand, which are frequency oracles, "
+            "mechanisms for a mean and collections of several attributes",
+            self,
+        )
+
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
         return {}

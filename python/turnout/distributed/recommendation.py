@@ -15,6 +15,7 @@ from turnout._drawing import finish, new_axes
 from turnout._tables import Listing
 from turnout._types import Axes
 from turnout.accounting.values import nonnegative, unit_interval
+from turnout.collecting.variance import estimator_variance
 from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.noise import NOISES
 from turnout.distributed.noisy import NoisyAggregation
@@ -23,7 +24,6 @@ from turnout.distributed.sampling import SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling, checked_gamma
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, TurnoutError
-from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.participation import Everyone
 from turnout.planning.choice import choose_oracle

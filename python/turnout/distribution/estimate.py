@@ -152,7 +152,7 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
         its inverse on the vectors that add up to zero, ``M W^T diag(1 / p) (c - floor) / extra``
         is added to what of ``K^-1 1`` adds up to one; the covariance is ``M / (n extra^2)``.
         """
-        law = self.plan.oracle.law
+        law = self.plan.oracle._law
         floor, extra = law.levels
         cells = law.cell_shares(self.frequencies)
         inverse = np.linalg.inv(law.overlaps(1.0 / cells))

@@ -125,7 +125,7 @@ class DistributionTally(CountedTally):
             squares = self.weights.inverse_squared / total**2
             # As many reports of equal weight as these are worth (Kish).
             worth = 1.0 / float(squares.sum())
-        found = solved(self.oracle.law, shares * worth, method)
+        found = solved(self.oracle._law, shares * worth, method)
         found.frequencies.flags.writeable = False
         collected = (self.plan, method, self.nodes, self.received)
         return DistributionEstimate(*collected, *found, shares, squares, left_out=self.left_out)
@@ -221,7 +221,7 @@ class SquareWave(KernelKind[DistributionTally]):
         return Fraction(*self._core.words)
 
     @cached_property
-    def law(self) -> WaveLaw:
+    def _law(self) -> WaveLaw:
         """The law of a report given the bin."""
         return WaveLaw(self.bins, self.window, *self._core.words)
 
@@ -246,7 +246,7 @@ class SquareWave(KernelKind[DistributionTally]):
         """
         generator = np.random.Generator(np.random.Philox(seed))
         reporting = generator.binomial(counts.astype(np.int64), rate)
-        near = generator.binomial(reporting, self.window * self.law.levels[1])
+        near = generator.binomial(reporting, self.window * self._law.levels[1])
         far = int((reporting - near).sum())
         cells = generator.multinomial(far, np.full(self.cells, 1.0 / self.cells))
         alike = np.full(self.window, 1.0 / self.window)

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from turnout import _arguments, _kinds
-from turnout._types import Array, Unsigned
+from turnout._types import Array, Floats, Unsigned
 from turnout.accounting.variation import ToldApart, VariationRatio, difference_up
 from turnout.collecting.kind import KernelKind
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Counts
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
+from turnout.frequency.estimation.estimators import count_variances
 from turnout.frequency.estimation.models import ScoreMoments
 from turnout.frequency.groups.estimate import GroupedEstimate
 from turnout.frequency.tally import Tally, tally_from_counts, tally_sql
@@ -108,6 +109,11 @@ class FrequencyOracle(KernelKind[Tally]):
         ratio = self.realized_ratio
         distance = difference_up(*self.support_probabilities)
         return VariationRatio(ratio, min(distance, (ratio - 1) / (ratio + 1)), ratio)
+
+    def _estimator_variance(
+        self, participation: Participation, method: str, true_counts: Any, values: Any
+    ) -> Floats:
+        return count_variances(self, participation, method, true_counts, values)
 
     @property
     def _told_apart(self) -> ToldApart | None:

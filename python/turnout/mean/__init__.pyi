@@ -1,8 +1,6 @@
 from turnout.mean.estimate import MeanEstimate as MeanEstimate
 from turnout.mean.estimate import MeanInterval as MeanInterval
-from turnout.mean.estimators import estimator_variance as estimator_variance
 from turnout.mean.groups import GroupedMeanEstimate as GroupedMeanEstimate
-from turnout.mean.law import SecondMoment as SecondMoment
 from turnout.mean.mechanism import Duchi as Duchi
 from turnout.mean.mechanism import Hybrid as Hybrid
 from turnout.mean.mechanism import MeanMechanism as MeanMechanism

@@ -29,7 +29,7 @@ from turnout.collecting.randomizer import rates_of
 from turnout.collecting.tally import BaseTally
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.mean.law import MeanLaw
-from turnout.participation import Participation, stated_participation
+from turnout.participation import Participation
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ def hajek(tally: BaseTally) -> MeanEstimation:
         )
     if tally.weights is not None:
         return _hajek_personal(tally)
-    if tally.oracle.cells == 2 and tally.oracle.sampled == tally.oracle.dimensions:
+    if tally.oracle.cells == 2 and tally.oracle._sampled == tally.oracle.dimensions:
         return _hajek_bits(tally)
-    moment, n = tally.oracle.second_moment, tally.nodes
+    moment, n = tally.oracle._second_moment, tally.nodes
     constant = moment.constant + moment.rounding
     seen, first, second = _centred(tally.oracle, tally.sums)
     mean = first / seen
@@ -101,7 +101,7 @@ def _hajek_bits(tally: BaseTally) -> MeanEstimation:
     mean, and just that if the nodes are drawn from a population.
     """
     reports = tally.received
-    exact = 1 / tally.oracle.scale
+    exact = 1 / tally.oracle._scale
     gain, low, high = float(exact), float((1 - exact) / 2), float((1 + exact) / 2)
     model = StatisticModel(
         a=reports * low,
@@ -120,7 +120,7 @@ def _hajek_bits(tally: BaseTally) -> MeanEstimation:
 
 def _hajek_personal(tally: BaseTally) -> MeanEstimation:
     """Hajek's estimator with a rate for each node: the linearised ratio."""
-    moment, n = tally.oracle.second_moment, tally.nodes
+    moment, n = tally.oracle._second_moment, tally.nodes
     constant = moment.constant + moment.rounding
     (zero, first, second), (zeros, firsts, seconds) = _weighted(tally)
     mean = first / zero
@@ -154,7 +154,7 @@ def horvitz_thompson(tally: BaseTally) -> MeanEstimation:
     EstimatorError
         With personal probabilities, if there are no reports.
     """
-    moment, n = tally.oracle.second_moment, tally.nodes
+    moment, n = tally.oracle._second_moment, tally.nodes
     constant = moment.constant + moment.rounding
     rate = tally.participation.uniform_rate
     if rate is None:
@@ -170,7 +170,7 @@ def horvitz_thompson(tally: BaseTally) -> MeanEstimation:
         total = seconds / n
         least = (constant if moment.slope else 0.0) * zeros / n
     else:
-        share = rate * tally.oracle.sampled / tally.oracle.dimensions
+        share = rate * tally.oracle._sampled / tally.oracle.dimensions
         seen, first, second = _centred(tally.oracle, tally.sums)
         mean = first / (n * share)
         average = np.where(seen > 0, second / np.maximum(seen, 1.0), np.inf)
@@ -184,7 +184,7 @@ def horvitz_thompson(tally: BaseTally) -> MeanEstimation:
 
 def _square(tally: BaseTally, mean: Floats, second: Floats) -> Floats:
     """Estimate the mean of ``t^2``, or take the least that the mean allows."""
-    moment = tally.oracle.second_moment
+    moment = tally.oracle._second_moment
     square: Floats = np.clip(mean, -1.0, 1.0) ** 2
     if moment.slope != 0.0:
         square = np.clip((second - moment.constant) / moment.slope, 0.0, 1.0)
@@ -194,7 +194,7 @@ def _square(tally: BaseTally, mean: Floats, second: Floats) -> Floats:
 def _weighted(tally: BaseTally) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
     """Add up powers of the reports with weights ``1/pi'`` and with their squares."""
     rows = tally.weights or ()
-    share = tally.oracle.dimensions / tally.oracle.sampled
+    share = tally.oracle.dimensions / tally.oracle._sampled
     unit = 2.0**-32
     inverse = _centred(tally.oracle, [row[:3] for row in rows])
     squared = _centred(tally.oracle, [row[3:] for row in rows])
@@ -209,7 +209,7 @@ def _centred(law: MeanLaw, rows: Sequence[Sequence[int]]) -> tuple[Floats, ...]:
 
     The centre is subtracted exactly, in whole numbers.
     """
-    last, scale = law.cells - 1, float(law.scale)
+    last, scale = law.cells - 1, float(law._scale)
     zero = np.array([float(row[0]) for row in rows])
     first = np.array([float(2 * row[1] - last * row[0]) for row in rows])
     second = np.array(
@@ -238,73 +238,39 @@ def _scaled(
 ESTIMATORS: dict[str, Estimator] = {"hajek": hajek, "horvitz_thompson": horvitz_thompson}
 
 
-def estimator_variance(
-    mechanism: MeanLaw,
-    participation: Participation | float,
-    values: npt.ArrayLike,
-    *,
-    method: str = "hajek",
+def mean_variances(
+    mechanism: MeanLaw, participation: Participation, method: str, values: npt.ArrayLike
 ) -> float | Floats:
-    """Compute the exact variance of the estimated mean of given values.
-
-    The values are fixed; participation and perturbation are random.
-
-    Parameters
-    ----------
-    mechanism
-        The randomizer.
-    participation
-        Who takes part; a number is the rate of all.
-    values
-        The values of all nodes, as for :meth:`MeanMechanism.randomize`.
-    method
-        The estimator, as in :meth:`MeanTally.estimate`.
-
-    Returns
-    -------
-    float or numpy.ndarray
-        The variance, one for each coordinate. For ``"hajek"`` given that there is a report of the
-        coordinate: exact for a common rate, of the linearised ratio for personal probabilities.
+    """Compute the exact variance of the mean of given values: :func:`turnout.estimator_variance`.
 
     Raises
     ------
-    InvalidValueError
-        If a value is outside the bounds, there are no nodes, or shapes do not fit.
-    InvalidTypeError
-        If an argument is of the wrong type.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> values = [0.2, 0.4, 0.6] * 100
-    >>> round(tn.mean.estimator_variance(tn.mean.Duchi(1.0), tn.Everyone(), values) * 300, 3)
-    4.496
+    InvalidValueError, InvalidTypeError
+        As there.
     """
-    _arguments.instance("mechanism", mechanism, MeanLaw, "a mechanism for means")
-    participation = stated_participation(participation)
     _arguments.choice("method", method, tuple(ESTIMATORS))
     array = mechanism.domain.encode(values)
     nodes = len(array)
     if nodes == 0:
         raise InvalidValueError("there must be at least one node, got none")
-    positions = mechanism.positions(array.reshape(nodes, -1))
+    positions = mechanism._positions(array.reshape(nodes, -1))
     rates = np.asarray(rates_of(participation))
     if rates.ndim and rates.size != nodes:
         raise InvalidValueError(
             f"probabilities and values must have the same length, got {rates.size} and {nodes}"
         )
-    share = (rates * mechanism.sampled / mechanism.dimensions).reshape(-1, 1)
+    share = (rates * mechanism._sampled / mechanism.dimensions).reshape(-1, 1)
     mean = positions.mean(axis=0)
     if method == "horvitz_thompson":
-        variance = mechanism.noise(positions, share).sum(axis=0) / nodes**2
+        variance = mechanism._noise(positions, share).sum(axis=0) / nodes**2
     elif participation.uniform_rate is not None:
         inverse = mean_inverse(nodes, float(share[0, 0]))
-        perturbation = mechanism.noise(positions, 1.0).mean(axis=0)
+        perturbation = mechanism._noise(positions, 1.0).mean(axis=0)
         spread = ((positions - mean) ** 2).mean(axis=0)
         sampling = (nodes * inverse - 1) / (nodes - 1) if nodes > 1 else 0.0
         variance = perturbation * inverse + spread * sampling
     else:
-        about = (mechanism.noise(positions, 1.0) + (positions - mean) ** 2) / share
+        about = (mechanism._noise(positions, 1.0) + (positions - mean) ** 2) / share
         variance = (about - (positions - mean) ** 2).sum(axis=0) / nodes**2
     scaled: Floats = variance * mechanism.domain.half**2
     return float(scaled[0]) if mechanism.dimensions == 1 else scaled

@@ -72,7 +72,7 @@ class MeanLaw(Randomizer):
         return self._domain.dimensions
 
     @property
-    def sampled(self) -> int:
+    def _sampled(self) -> int:
         """How many of the coordinates a report is about, chosen at random."""
         return self._core.sampled
 
@@ -93,12 +93,12 @@ class MeanLaw(Randomizer):
 
     @cached_property
     @abstractmethod
-    def scale(self) -> Fraction:
+    def _scale(self) -> Fraction:
         """What makes ``2 cell - (cells - 1)`` an unbiased estimate on the scale of [-1, 1]."""
 
     @cached_property
     @abstractmethod
-    def second_moment(self) -> SecondMoment:
+    def _second_moment(self) -> SecondMoment:
         """The second moment of this estimate."""
 
     def _rounding(self, positions: Floats) -> Floats:
@@ -108,8 +108,8 @@ class MeanLaw(Randomizer):
     @property
     def worst_variance(self) -> float:
         """The largest variance of :meth:`variance` over all values within the bounds."""
-        moment = self.second_moment
-        share = self.sampled / self._domain.dimensions
+        moment = self._second_moment
+        share = self._sampled / self._domain.dimensions
         excess = (1.0 - share + moment.excess) / share
         worst = (moment.constant + moment.rounding) / share + max(excess, 0.0)
         return worst * self._domain.half**2
@@ -139,20 +139,22 @@ class MeanLaw(Randomizer):
         >>> tn.mean.Duchi(1.0).variance([0.0, 1.0]).round(3)
         array([4.683, 3.683])
         """
-        positions = self.positions(self._domain.encode(values))
-        return self.noise(positions, self.sampled / self._domain.dimensions) * self._domain.half**2
+        positions = self._positions(self._domain.encode(values))
+        return (
+            self._noise(positions, self._sampled / self._domain.dimensions) * self._domain.half**2
+        )
 
-    def positions(self, array: Floats) -> Floats:
+    def _positions(self, array: Floats) -> Floats:
         """Put values on the scale where the bounds are -1 and 1."""
         result: Floats = (array - self._domain.middle) / self._domain.half
         return result
 
-    def noise(self, positions: Floats, share: Any) -> Floats:
+    def _noise(self, positions: Floats, share: Any) -> Floats:
         """Compute the variance of ``t_hat / share`` if reported with probability ``share``, else 0.
 
         At each position: ``E[t_hat^2] / share - t^2``, with nothing that cancels.
         """
-        moment = self.second_moment
+        moment = self._second_moment
         constant = moment.constant + moment.rounding * self._rounding(positions)
         result: Floats = (constant + (1.0 - share + moment.excess) * positions**2) / share
         return result

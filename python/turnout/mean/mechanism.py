@@ -16,6 +16,7 @@ from turnout.bounds import Bounds
 from turnout.collecting.kind import Kind
 from turnout.collecting.randomizer import Counts, Drawn, Noise, rates_of
 from turnout.errors import CodeOutsideDomainError, InvalidValueError
+from turnout.mean.estimators import mean_variances
 from turnout.mean.groups import GroupedMeanEstimate
 from turnout.mean.law import MeanLaw, SecondMoment
 from turnout.mean.tally import MeanTally
@@ -46,21 +47,28 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
     @property
     def report_shape(self) -> tuple[int, ...]:
         """The shape of a report: ``()`` for one number, ``(width,)`` for a row."""
-        return () if self.dimensions == 1 else (self._places + self.sampled,)
+        return () if self.dimensions == 1 else (self._places + self._sampled,)
 
     @property
     def _places(self) -> int:
         """How many entries of a row are the coordinates that it is about."""
-        return self.sampled if self.sampled < self.dimensions else 0
+        return self._sampled if self._sampled < self.dimensions else 0
+
+    def _estimator_variance(
+        self, participation: Participation, method: str, true_counts: Any, values: Any
+    ) -> float | Floats:
+        if values is None or true_counts is not None:
+            raise InvalidValueError("values must be given for a mean, and true_counts must not")
+        return mean_variances(self, participation, method, values)
 
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
         """Randomize numbers: see :meth:`turnout.collecting.kind.Kind.draw_reports`."""
         rates = rates_of(participation)
         coordinates, cells, probabilities = self._core.randomize(answers.ravel(), rates, noise)
         if self.report_shape:
-            cells = cells.reshape(-1, self.sampled)
+            cells = cells.reshape(-1, self._sampled)
             if coordinates is not None:
-                cells = np.hstack([coordinates.reshape(-1, self.sampled), cells])
+                cells = np.hstack([coordinates.reshape(-1, self._sampled), cells])
         return Drawn(np.ascontiguousarray(cells, self.report_dtype), probabilities)
 
     def count_reports(self, reports: Array, probabilities: Array | None = None) -> Counts:
@@ -147,13 +155,13 @@ class GridMechanism(MeanMechanism):
     @property
     def realized_ratio(self) -> Fraction:
         """The largest likelihood ratio of a report under two values, exactly; at most e^eps."""
-        return Fraction(*self._core.ratio) ** self.sampled
+        return Fraction(*self._core.ratio) ** self._sampled
 
     @property
     def report_bits(self) -> int:
         """The size of a report in bits: a cell, and which it is, for each sampled coordinate."""
-        place = (self.dimensions - 1).bit_length() if self.sampled < self.dimensions else 0
-        return self.sampled * ((self.cells - 1).bit_length() + place)
+        place = (self.dimensions - 1).bit_length() if self._sampled < self.dimensions else 0
+        return self._sampled * ((self.cells - 1).bit_length() + place)
 
     @cached_property
     @abstractmethod
@@ -161,16 +169,16 @@ class GridMechanism(MeanMechanism):
         """What a report of one coordinate is."""
 
     @cached_property
-    def scale(self) -> Fraction:
+    def _scale(self) -> Fraction:
         """What makes ``2 cell - (cells - 1)`` an unbiased estimate on the scale of [-1, 1]."""
         wide, near, window, gain, offset = self._mixture
         return 1 / (wide * near * (self.cells - window) + (1 - wide) * gain * offset)
 
     @cached_property
-    def second_moment(self) -> SecondMoment:
+    def _second_moment(self) -> SecondMoment:
         """The second moment of this estimate of one coordinate."""
         wide, near, window, _, offset = self._mixture
-        cells, square = self.cells, self.scale**2
+        cells, square = self.cells, self._scale**2
         inside = near * (window**2 - 1) + (1 - near) * (cells**2 - 1)
         rounding = square * wide * near
         return SecondMoment(
@@ -233,8 +241,6 @@ class Duchi(MeanMechanism):
 
     Examples
     --------
-    >>> Duchi(1.0).scale.limit_denominator(1000)
-    Fraction(1861, 860)
     >>> Duchi(1.0, dimensions=2).variance([[0.0, 0.0]]).round(1)
     array([[11.1, 11.1]])
     """
@@ -247,7 +253,7 @@ class Duchi(MeanMechanism):
         return self.dimensions
 
     @cached_property
-    def scale(self) -> Fraction:
+    def _scale(self) -> Fraction:
         """The size of each coordinate of an unbiased estimate, exactly.
 
         ``(W 2^d + (A - W) H) / ((A - W) C(d - 1, floor(d / 2)))``, where ``A / W`` is the realised
@@ -261,9 +267,9 @@ class Duchi(MeanMechanism):
         return Fraction(few * 2**d + gain * majority, gain * math.comb(d - 1, d // 2))
 
     @cached_property
-    def second_moment(self) -> SecondMoment:
+    def _second_moment(self) -> SecondMoment:
         """The second moment: the square of the scale, whatever the value."""
-        return SecondMoment(float(self.scale**2), -1.0, 0.0)
+        return SecondMoment(float(self._scale**2), -1.0, 0.0)
 
 
 class Piecewise(GridMechanism):
@@ -305,8 +311,6 @@ class Piecewise(GridMechanism):
     >>> mechanism = Piecewise(4.0)
     >>> float((mechanism.variance([1.0]) * 10).round(3)[0])
     2.414
-    >>> Piecewise(10.0, dimensions=20).sampled
-    4
     """
 
     name = "piecewise"

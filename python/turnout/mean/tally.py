@@ -66,7 +66,7 @@ class MeanTally(BaseTally):
         return _rows("moments", sums, self.domain.dimensions, 3)
 
     def _check_sums(self) -> None:
-        last, sampled = self.oracle.cells - 1, self.oracle.sampled
+        last, sampled = self.oracle.cells - 1, self.oracle._sampled
         for j, row in enumerate(self.sums):
             if not _are_moments(row, self.received, last):
                 raise _arguments.invalid(

@@ -19,10 +19,10 @@ from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import common_rate
 from turnout.collecting.reports import Reports
+from turnout.collecting.variance import estimator_variance
 from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.draws import participants, weighted_choices
-from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.frequency.joint import JointTable
 from turnout.mean.mechanism import mechanisms_of
 from turnout.participation import Bernoulli, Everyone, Participation

@@ -316,7 +316,7 @@ def _mean_trace(group: MeanEstimate) -> float:
         # One report has a spread that nobody knows: infinity, and no weight.
         return estimated
     rate, mechanism = plan.participation.uniform_rate, plan.oracle
-    moment, share = mechanism.second_moment, mechanism.sampled / mechanism.dimensions
+    moment, share = mechanism._second_moment, mechanism._sampled / mechanism.dimensions
     reports: Any
     if rate is None and estimation.degrees is not None:
         reports = np.maximum(np.asarray(estimation.degrees), 0.0) + 1.0

@@ -13,11 +13,12 @@ import numpy as np
 from turnout import _arguments
 from turnout._seeds import derived
 from turnout._types import Floats, Unsigned
+from turnout.collecting.variance import estimator_variance
 from turnout.domain import Domain
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import checked_oracle, factories, make
 from turnout.frequency.estimation.estimate import SHRUNK
-from turnout.frequency.estimation.estimators import ESTIMATORS, estimator_variance
+from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.estimation.projection import PROJECTIONS
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding

@@ -11,10 +11,11 @@ from turnout import _arguments
 from turnout.accounting.calibration import calibrate_noise
 from turnout.accounting.participation import GaussianMechanism
 from turnout.accounting.shuffling import Shuffled
+from turnout.collecting.variance import estimator_variance
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
 from turnout.frequency.choice import checked_oracle
-from turnout.frequency.estimation.estimators import ESTIMATORS, estimator_variance
+from turnout.frequency.estimation.estimators import ESTIMATORS
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.participation import Participation, taking_part_in

@@ -10,10 +10,10 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._seeds import derived
+from turnout.collecting.variance import estimator_variance
 from turnout.domain import Domain
 from turnout.frequency.adaptive.collection import TwoRoundCollection
 from turnout.frequency.choice import make_oracle
-from turnout.frequency.estimation.estimators import estimator_variance
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.participation import Bernoulli

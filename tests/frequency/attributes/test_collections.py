@@ -218,9 +218,13 @@ def test_other_bad_arguments_are_refused() -> None:
     with pytest.raises(InvalidTypeError, match="AttributeTally"):
         both.collect(TABLE).merge(both.collect(TABLE)["sex"])  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="entry for each"):
-        both.estimator_variance({"sex": [1, 2]})
+        tn.estimator_variance(both, 1, true_counts={"sex": [1, 2]})
     with pytest.raises(InvalidTypeError, match="mapping"):
-        both.estimator_variance([1, 2])  # type: ignore[arg-type]
+        tn.estimator_variance(both, 1, true_counts=[1, 2])
+    with pytest.raises(InvalidValueError, match="give true_counts"):
+        tn.estimator_variance(both, 1, values=TABLE)
+    with pytest.raises(InvalidTypeError, match="variances are known beforehand"):
+        tn.estimator_variance(tn.SquareWave(1.0), 1, values=[0.5])
 
 
 def test_pieces_that_do_not_belong_together_are_refused() -> None:

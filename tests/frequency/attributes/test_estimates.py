@@ -53,7 +53,7 @@ def test_estimates_are_unbiased_and_as_spread_as_promised(
     collection, participation = COLLECTIONS[scheme], tn.Bernoulli(rate)
     counts = repeated(collection, participation, method, 2000)
     statistical.check_mean(counts, np.concatenate(list(COUNTS.values())))
-    variances = collection.estimator_variance(COUNTS, participation=participation, method=method)
+    variances = tn.estimator_variance(collection, participation, true_counts=COUNTS, method=method)
     statistical.check_variance(counts, np.concatenate(list(variances.values())))
 
 
@@ -88,9 +88,11 @@ def test_padding_costs_variance_and_gains_none(
     }
     sizes = {name: len(each) for name, each in counts.items()}
     participation = tn.Bernoulli(rate)
-    plain = SampledAttribute(epsilon, sizes).estimator_variance(counts, participation=participation)
-    padded = SampledAttribute(epsilon, sizes, padding="fake").estimator_variance(
-        counts, participation=participation
+    plain = tn.estimator_variance(
+        SampledAttribute(epsilon, sizes), participation, true_counts=counts
+    )
+    padded = tn.estimator_variance(
+        SampledAttribute(epsilon, sizes, padding="fake"), participation, true_counts=counts
     )
     for name in counts:
         assert (padded[name] > plain[name]).all()
@@ -101,7 +103,7 @@ def test_sampling_wins_at_small_epsilon_and_splitting_at_large() -> None:
     sizes = {name: len(each) for name, each in counts.items()}
 
     def error(collection: AttributeCollection) -> float:
-        variances = collection.estimator_variance(counts)
+        variances = tn.estimator_variance(collection, 1, true_counts=counts)
         return float(sum(each.mean() for each in variances.values()))
 
     for epsilon, split_wins in ((1.0, False), (20.0, True)):

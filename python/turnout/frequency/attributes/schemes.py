@@ -19,13 +19,14 @@ from turnout.collecting.parted import PartedKind, PartReports
 from turnout.collecting.randomizer import Noise
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
+from turnout.errors import InvalidValueError
 from turnout.frequency.attributes.estimate import AttributeTally, GroupedAttributeEstimate
 from turnout.frequency.attributes.padded import PaddedOracle
 from turnout.frequency.choice import Factory, make_oracle, one_each
 from turnout.frequency.draws import weighted_choices
-from turnout.frequency.estimation.estimators import estimator_variance
+from turnout.frequency.estimation.estimators import count_variances
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.participation import Everyone, Participation, taking_part_in
+from turnout.participation import Everyone, Participation
 from turnout.products import Questions, domains_of
 
 #: What weights add up to, at most.
@@ -160,45 +161,18 @@ class AttributeCollection(PartedKind):
             )
         return found
 
-    def estimator_variance(
-        self,
-        true_counts: Mapping[str, Any],
-        *,
-        participation: Participation | float | None = None,
-        method: str = "hajek",
+    def _estimator_variance(
+        self, participation: Participation, method: str, true_counts: Any, values: Any
     ) -> dict[str, Floats]:
-        """Compute the exact variances of the estimated counts for a given population.
-
-        Parameters
-        ----------
-        true_counts
-            For each attribute how many nodes hold each answer.
-        participation
-            Everyone (default) or a common rate.
-        method
-            The estimator, as in :meth:`turnout.Tally.estimate`.
-
-        Returns
-        -------
-        dict
-            As :func:`turnout.estimator_variance`, for each attribute.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If an argument is of the wrong type or out of range.
-        """
+        if values is not None:
+            raise InvalidValueError("values must be None for several attributes: give true_counts")
         _arguments.instance(
             "true_counts", true_counts, Mapping, "a mapping from the names of the attributes"
         )
-        everyone = taking_part_in(participation)
         entries = one_each("true_counts", true_counts, tuple(self._oracles))
         return {
-            name: estimator_variance(
-                self.parts[place],
-                self._part_participation(place, everyone),
-                method=method,
-                true_counts=counts,
+            name: count_variances(
+                self.parts[place], self._part_participation(place, participation), method, counts
             )
             for place, (name, (_, counts)) in enumerate(zip(self._oracles, entries, strict=True))
         }
@@ -351,7 +325,7 @@ class SplitBudget(AttributeCollection):
     The likelihood ratios of independent reports multiply, so the epsilons of the parts add up:
     their sum is at most ``epsilon``, exactly. Best when epsilon is large for the number of
     attributes; otherwise :class:`SampledAttribute` has the smaller error, as
-    :meth:`estimator_variance` of both says.
+    :func:`turnout.estimator_variance` of both says.
 
     Parameters
     ----------

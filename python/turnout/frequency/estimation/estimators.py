@@ -29,7 +29,7 @@ from turnout.frequency.estimation.models import (
     ratio_model,
     support_model,
 )
-from turnout.participation import Participation, stated_participation
+from turnout.participation import Participation
 
 
 @dataclass(frozen=True)
@@ -252,66 +252,24 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
 }
 
 
-def estimator_variance(
+def count_variances(
     oracle: Any,
-    participation: Participation | float,
-    *,
+    participation: Participation,
     method: str = "hajek",
     true_counts: Any = None,
     values: Any = None,
 ) -> Floats:
-    """Compute the exact variance of the estimated counts for a given population.
+    """Compute the exact variances of the estimated counts: :func:`turnout.estimator_variance`.
 
-    The values are fixed; participation and perturbation are random, and so is the choice of hash
-    functions that all reports share.
-
-    Parameters
-    ----------
-    oracle
-        The randomizer.
-    participation
-        Who takes part; a number is the rate of all.
-    method
-        The estimator, as in :meth:`turnout.Tally.estimate`.
-    true_counts
-        How many nodes hold each answer: enough for a common rate.
-    values
-        The answers of all nodes: needed for personal probabilities.
-
-    Returns
-    -------
-    numpy.ndarray
-        One variance for each answer, float64, in squared nodes. For ``"hajek"`` given that there
-        is a report: exact for a common rate, of the linearised ratio for personal probabilities.
-
-    Raises
-    ------
-    InvalidValueError
-        If both or none of ``true_counts`` and ``values`` are given, if there are no nodes, or if
-        the estimator does not apply to personal probabilities.
-    InvalidTypeError
-        If an argument is of the wrong type.
-
-    Notes
-    -----
     With ``r`` the support probability of a node's report: Var g = sum pi r (1 - pi r) / (pi d)^2,
     Var c_hat = sum [pi (r (1 - 2q) + q^2) - pi^2 (r - q)^2] / (pi d)^2, Var T the former with sums
     of personal pi, Var HT = sum {[r (1 - 2q) + q^2] / (pi d^2) - 1[x = i]}.
 
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> oracle = tn.DirectEncoding(1.0, 10)
-    >>> counts = [500] * 10
-    >>> def variance(method):
-    ...     rate = tn.Bernoulli(0.3)
-    ...     return tn.estimator_variance(oracle, rate, method=method, true_counts=counts)[0]
-    >>> bool(variance("c_hat") < variance("g"))
-    True
+    Raises
+    ------
+    InvalidValueError, InvalidTypeError
+        As there.
     """
-    if not hasattr(type(oracle), "_score_moments"):
-        raise _arguments.mistyped("oracle must be an oracle", oracle)
-    participation = stated_participation(participation)
     _arguments.choice("method", method, tuple(ESTIMATORS))
     if (true_counts is None) == (values is None):
         raise InvalidValueError("exactly one of true_counts and values must be given")

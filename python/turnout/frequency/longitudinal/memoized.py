@@ -9,9 +9,10 @@ import numpy as np
 from turnout import _arguments
 from turnout._types import Floats
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimation.estimators import estimator_variance
+from turnout.frequency.estimation.estimators import count_variances
 from turnout.frequency.longitudinal.client import MemoizedClient
 from turnout.frequency.longitudinal.permanent import PermanentAnswers
+from turnout.participation import stated_participation
 
 
 class Memoized(PermanentAnswers):
@@ -199,5 +200,5 @@ def rounds_variance(
     """
     number = _arguments.integer("rounds", rounds, least=1)
     floor = permanent_variance(memoized, true_counts)
-    single = estimator_variance(memoized, rate, method="c_hat", true_counts=true_counts)
+    single = count_variances(memoized, stated_participation(rate), "c_hat", true_counts)
     return single / number + (1 - 1 / number) * floor
