@@ -91,7 +91,7 @@ def label_codes(
         raise UnknownLabelError(
             f"values has {sum(unknown.values())} value(s) that are not labels of the domain"
             f"{offenders(unknown, f', the first at values[{first}]')}; expected one of "
-            f"{_arguments.listed(list(codes))}"
+            f"{_arguments.listed(codes)}"
         )
     return np.concatenate(pieces) if pieces else np.empty(0, dtype)
 

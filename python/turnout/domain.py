@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,8 +75,8 @@ class Domain:
             raise _arguments.mistyped("labels must be an iterable of labels", labels) from error
         index = _indexed(kept)
         codes = all(type(label) is int for label in kept) and kept == tuple(range(len(kept)))
-        self._labels: tuple[Hashable, ...] | range = range(len(kept)) if codes else kept
-        self._index = None if codes else index
+        self._labels: Sequence[Hashable] = range(len(kept)) if codes else kept
+        self._index: Mapping[Hashable, int] | None = None if codes else index
         if not 2 <= len(kept) <= _LARGEST:
             raise _arguments.invalid(f"labels must be at least 2 and at most {_LARGEST}", len(kept))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -111,6 +111,62 @@ class _Columns:
         return object_schema({"columns": {"type": "array", "minItems": 2, "items": column}})
 
 
+class _Combinations(Sequence[tuple[Hashable, ...]]):
+    """The labels of a joint table, made when the first is asked for.
+
+    A plan of a kilobyte can name a million: who only reads it, counts or encodes makes none.
+    """
+
+    def __init__(self, domains: Sequence[Domain]) -> None:
+        self._domains = domains
+        self._size = math.prod(each.size for each in domains)
+        self._made: tuple[tuple[Hashable, ...], ...] | None = None
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.whole[place]
+
+    def __iter__(self) -> Iterator[tuple[Hashable, ...]]:
+        return itertools.product(*(each._sequence for each in self._domains))
+
+    @property
+    def whole(self) -> tuple[tuple[Hashable, ...], ...]:
+        """All of them."""
+        if self._made is None:
+            self._made = tuple(self)
+        return self._made
+
+
+class _Codes(Mapping[Hashable, int]):
+    """The code of each combination, by those of its answers."""
+
+    def __init__(self, domains: Sequence[Domain], labels: _Combinations) -> None:
+        self._domains, self._labels = domains, labels
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._labels)
+
+    def __getitem__(self, label: Hashable) -> int:
+        # As a dictionary does, of whatever cannot be hashed.
+        hash(label)
+        if not isinstance(label, tuple) or len(label) != len(self._domains):
+            raise KeyError
+        whole = 0
+        for domain, answer in zip(self._domains, label, strict=True):
+            # In a tuple 1, True and NumPy's 1 are one label.
+            same = isinstance(answer, (bool, np.bool_, np.integer))
+            code = domain.find(int(answer) if domain._are_codes and same else answer)
+            if code is None:
+                raise KeyError
+            whole = whole * domain.size + code
+        return whole
+
+
 class ProductDomain(_Columns, Domain):
     """All combinations of the answers to several questions, in a fixed order.
 
@@ -150,7 +206,14 @@ class ProductDomain(_Columns, Domain):
                 f"{cells:,}: ask for fewer columns together, put answers together, or ask for the "
                 "tables of two by turnout.PairTables"
             )
-        super().__init__(itertools.product(*(each.labels for each in self._columns.values())))
+        domains = tuple(self._columns.values())
+        self._labels: _Combinations = _Combinations(domains)
+        self._index = _Codes(domains, self._labels)
+
+    @property
+    def labels(self) -> tuple[tuple[Hashable, ...], ...]:
+        """All combinations, in the order of their codes."""
+        return self._labels.whole
 
     @property
     def shape(self) -> tuple[int, ...]:

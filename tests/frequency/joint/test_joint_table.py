@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 import turnout as tn
@@ -295,3 +300,62 @@ def test_what_a_marginal_table_says_is_what_the_whole_table_says() -> None:
         part.marginal("b")
     with pytest.raises(InvalidValueError, match="given must be one of"):
         part.conditional("c", given="b")
+
+
+def test_a_small_plan_of_many_combinations_makes_no_label(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Who reads what comes from elsewhere spends no more than its size asks for."""
+
+    def refuse(_: Any) -> Any:
+        raise AssertionError("labels were made")
+
+    columns = {f"question {place}": 2**10 for place in range(2)}
+    plan = tn.Plan(tn.JointTable(1.0, columns), 1.0)
+    monkeypatch.setattr("turnout.products._Combinations.__iter__", refuse)
+    text = plan.to_json()
+    assert len(text) < 500
+    tracemalloc.start()
+    try:
+        assert tn.Plan.from_json(text) == plan
+        # A domain of as many combinations that stand there takes 200 MB.
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+    plan.write(tmp_path / "plan.json")
+    assert tn.Plan.read(tmp_path / "plan.json").fingerprint == plan.fingerprint
+    answer = dict.fromkeys(columns, 7)
+    message = tn.Plan.from_json(text).report(answer)
+    assert message is not None
+    collector = tn.Collector(plan)
+    assert collector.accept(message).outcome == "accepted"
+    collector.ask(1)
+    tally = collector.tally()
+    assert read_tally(tally.to_bytes()) == tally
+    assert plan.domain.encode([tuple(answer.values())]) == [7 * 2**10 + 7]
+    with pytest.raises(CorruptDataError, match="1,048,576"):
+        ProductDomain.from_dict(
+            {"columns": [{"name": name, "domain": {"integers": 2**31}} for name in "abc"]}
+        )
+
+
+@given(
+    st.tuples(
+        st.one_of(
+            st.sampled_from(["a", "b", None, True, 1, 1.0, 2, np.int64(1), np.bool_(1), 1.5]),
+            st.floats(),
+        ),
+        st.one_of(
+            st.integers(-1, 6), st.booleans(), st.floats(-1, 6), st.integers(0, 5).map(np.uint8),
+            st.integers(-1, 6).map(Decimal), st.none(), st.just("3"),
+        ),
+        st.sampled_from(["x", ("x", 1), ("x", True)]),
+    ).flatmap(lambda label: st.sampled_from([label, label[:2], (*label, 1), label[0]]))
+)  # fmt: skip
+def test_codes_of_combinations_are_those_of_a_domain_that_lists_them(label: Any) -> None:
+    domain = ProductDomain({"a": ["a", 1, None, "b"], "b": 5, "c": ["x", ("x", 1)]})
+    listed = tn.Domain(domain.labels)
+    assert listed.find(label) == domain.find(label)
+    assert domain.labels is domain.labels
+    assert [domain.find(each) for each in domain.labels] == list(range(domain.size))
+    assert domain.decode(range(domain.size)) == list(listed.labels)
