@@ -10,7 +10,7 @@ REPRODUCE := $(BUILD)/wheels/.reproduce
 TESTING := $(BUILD)/test
 PYTEST := $(TESTING)/bin/python -m pytest --numprocesses auto
 RUST := $(shell find rust -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
-SOURCES := $(RUST) $(shell find python -name '*.py' -o -name '*.pyi') pyproject.toml README.md LICENSE
+SOURCES := $(RUST) $(shell find python -name '*.py' -o -name '*.pyi' -o -path '*/static/*') pyproject.toml README.md LICENSE
 SISTER := $(shell find reproduce -name '*.py' -o -name '*.pyi') reproduce/pyproject.toml reproduce/README.md reproduce/LICENSE
 
 .DEFAULT_GOAL := help

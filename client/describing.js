@@ -1,0 +1,59 @@
+/** Each kind of question in plain words. */
+const WORDS = {
+  binary_local_hashing: "a choice, sent as one bit of a random hash of it",
+  count_mean_sketch: "a choice, sent as a row of random bits",
+  direct_encoding: "a choice, sometimes replaced by a random one",
+  duchi: "a number, sent as one of two ends of its range, drawn at random",
+  hadamard_count_mean_sketch: "a choice, sent as one random bit",
+  hadamard_response: "a choice, sent as a random number",
+  hierarchical: "a choice on a scale, of which a coarser or finer step is sent, with noise",
+  hybrid: "a number, sent as a random one",
+  joint_table: "several choices, sent together, with noise",
+  memoized: "a choice that is asked repeatedly, with noise that stays the same",
+  optimized_local_hashing: "a choice, sent as a random hash of it",
+  optimized_unary_encoding: "a choice, sent as a row of random bits",
+  padded: "a choice, often replaced by a random one",
+  pair_tables: "several choices, two of which are sent, with noise",
+  piecewise: "a number, sent as a random one",
+  prefixes: "a value, of which only the beginning is sent, with noise",
+  projective_geometry_response: "a choice, sent as a random number",
+  sampled_attribute: "several choices, one of which is sent, with noise",
+  second_round: "a choice, sent by people drawn by a rate that depends on it, with noise",
+  split_budget: "several choices, all of which are sent, with noise",
+  square_wave: "a number, sent as one that is mostly near it",
+  subset_selection: "a choice, sent as a random set of choices",
+  summation_histogram_encoding: "a choice, sent as a row of random numbers",
+  symmetric_unary_encoding: "a choice, sent as a row of random bits",
+  threshold_histogram_encoding: "a choice, sent as a row of random bits",
+};
+
+/** The odds that epsilon stands for, rounded up to what a person reads. */
+function bet(epsilon) {
+  const ratio = Math.exp(epsilon);
+  if (!(ratio < 1e6)) return "more than a million";
+  const digits = ratio < 10 ? 10 : 1;
+  return String(Math.ceil(ratio * digits - 1e-9) / digits);
+}
+
+/** What a plan means, in sentences for the person who answers. */
+export function describeKind(plan) {
+  const sentences = [`What is asked: ${WORDS[plan.kind]}.`];
+  const told = plan.isPermanent ? "all messages about one answer of yours" : "your message";
+  sentences.push(
+    `Your answer is hidden before it leaves this device. Somebody who would have bet 1 to 1 on what you answered can, ` +
+      `after reading ${told}, bet at most ${bet(plan.epsilon)} to 1 (epsilon ${plan.epsilon}).`,
+  );
+  const { kind, rate } = plan.participation;
+  if (kind === "bernoulli" && rate < 1) {
+    const share = rate >= 0.01 ? `${Number((100 * rate).toPrecision(3))} of 100` : `${Number((1e6 * rate).toPrecision(3))} of a million`;
+    sentences.push(`About ${share} people are drawn at random to take part. From the others nothing is sent.`);
+  }
+  if (plan.groups.length > 0) {
+    sentences.push(`The message also says, unhidden: ${plan.groups.map(({ column }) => column).join(", ")}.`);
+  }
+  if (plan.expires !== null) {
+    const moment = new Date(1000 * plan.expires).toISOString().replace("T", " ").slice(0, 16);
+    sentences.push(`Answers are taken until ${moment} UTC.`);
+  }
+  return sentences;
+}

@@ -1,0 +1,171 @@
+import { TurnoutError } from "./errors.js";
+
+/** A store that forgets when the page is left: for tests, and where nothing may be kept. */
+export function memoryStorage() {
+  const kept = new Map();
+  return {
+    get: (key) => kept.get(key) ?? null,
+    set: (key, text) => void kept.set(key, text),
+    remove: (key) => void kept.delete(key),
+  };
+}
+
+/** The store of the browser for this origin, `localStorage`. */
+export function browserStorage(prefix = "turnout/") {
+  const store = globalThis.localStorage;
+  if (store === undefined) throw new TurnoutError("storage", "localStorage is missing: pass another storage");
+  return {
+    get: (key) => store.getItem(prefix + key),
+    set: (key, text) => store.setItem(prefix + key, text),
+    remove: (key) => store.removeItem(prefix + key),
+  };
+}
+
+/**
+ * What a person sent, and what is still to be sent. An answer is drawn once for each plan: whoever answers
+ * again, or reloads the page, gets what was drawn, and sends the same message. `storage` has `get`, `set`
+ * and `remove` of texts by a key, which may be promises.
+ */
+export class Outbox {
+  #storage;
+  #url;
+  #fetch;
+
+  constructor({ storage = browserStorage(), url = "reports", fetch = (...request) => globalThis.fetch(...request) } = {}) {
+    this.#storage = storage;
+    this.#url = url;
+    this.#fetch = fetch;
+  }
+
+  /** The largest serial that was seen of a collection, or null: pass it to `Plan.read`. */
+  async lastSerial(collection) {
+    const text = await this.#read(`serial/${collection}`);
+    return text !== null && /^[0-9]{1,16}$/.test(text) ? Number(text) : null;
+  }
+
+  /** Remembers the serial of a plan that was read. */
+  async sawSerial(collection, plan) {
+    await this.#alone(`serial/${collection}`, async () => {
+      const known = await this.lastSerial(collection);
+      if (plan.serial !== null && (known === null || plan.serial > known)) {
+        await this.#write(`serial/${collection}`, String(plan.serial));
+      }
+    });
+  }
+
+  /** What became of the answer to a plan: state is "none", "silent", "waiting", "sent" or "refused". */
+  async status(plan) {
+    const text = await this.#read(`report/${plan.fingerprint}`);
+    if (text === null) return { state: "none", message: null };
+    try {
+      const { state, message } = JSON.parse(text);
+      const known = ["silent", "waiting", "sent", "refused"].includes(state);
+      if (known && (typeof message === "string" || message === null)) return { state, message };
+    } catch {
+      // Said below.
+    }
+    throw new TurnoutError("storage", "what is stored of this plan cannot be read: another program wrote it");
+  }
+
+  /**
+   * Draws the message of an answer, once for each plan, and stores it before it can leave. Returns the
+   * status: "silent" for somebody who is not drawn to take part. `options` are those of `plan.report`;
+   * `most` permanent answers at most are used of a person, if answers are permanent.
+   */
+  async answer(plan, answer, { most = 1, ...options } = {}) {
+    return this.#alone(`report/${plan.fingerprint}`, async () => {
+      const known = await this.status(plan);
+      if (known.state !== "none") return known;
+      const message = plan.isPermanent
+        ? await this.#permanent(plan, answer, most, options)
+        : plan.report(answer, options);
+      const status = { state: message === null ? "silent" : "waiting", message };
+      await this.#write(`report/${plan.fingerprint}`, JSON.stringify(status));
+      return status;
+    });
+  }
+
+  /** The state is stored before the message: lost, it would be drawn anew and spend its budget twice. */
+  async #permanent(plan, answer, most, options) {
+    const { context } = await plan.permanent(null, { most });
+    return this.#alone(`permanent/${context}`, async () => {
+      const state = await this.#read(`permanent/${context}`);
+      const answers = await plan.permanent(state, { most });
+      const message = await answers.report(answer, options);
+      await this.#write(`permanent/${context}`, await answers.state());
+      return message;
+    });
+  }
+
+  /**
+   * Sends the message that waits, if one does. Returns the status after it; an error with the code
+   * "sending" says that it still waits and can be sent again, one with "refused" that the server does not
+   * take it.
+   */
+  async send(plan) {
+    return this.#alone(`send/${plan.fingerprint}`, async () => {
+      const waiting = await this.status(plan);
+      if (waiting.state !== "waiting") return waiting;
+      const answer = await this.#post(waiting.message);
+      const taken = answer !== null && (answer.accepted >= 1 || answer.duplicates >= 1);
+      const status = taken ? { state: "sent", message: null } : { ...waiting, state: "refused" };
+      await this.#write(`report/${plan.fingerprint}`, JSON.stringify(status));
+      if (!taken) throw new TurnoutError("refused", "the server did not take the message: the collection may have ended");
+      return status;
+    });
+  }
+
+  /** What the server says of a message: null if it refuses it for good. */
+  async #post(message) {
+    const again = (reason) => new TurnoutError("sending", `the message was not sent, and is kept: ${reason}`);
+    let response, answer;
+    try {
+      response = await this.#fetch(this.#url, {
+        method: "POST",
+        headers: { "content-type": "application/x-ndjson" },
+        body: `${message}\n`,
+        cache: "no-store",
+        credentials: "omit",
+        referrerPolicy: "no-referrer",
+        redirect: "error",
+      });
+      answer = response.ok ? await response.json() : null;
+    } catch {
+      throw again("the server cannot be reached");
+    }
+    if (response.ok && answer !== null && typeof answer === "object") return answer;
+    // Too many requests, a timeout, and what is wrong at the server may pass.
+    if (response.ok || response.status >= 500 || [408, 425, 429].includes(response.status)) {
+      throw again(`the server answered ${response.status}`);
+    }
+    return null;
+  }
+
+  /** Forgets what was sent under a plan, and a message that waits. */
+  async forget(plan) {
+    await this.#guarded(() => this.#storage.remove(`report/${plan.fingerprint}`));
+  }
+
+  #read(key) {
+    return this.#guarded(async () => (await this.#storage.get(key)) ?? null);
+  }
+
+  #write(key, text) {
+    return this.#guarded(() => this.#storage.set(key, text));
+  }
+
+  async #guarded(use) {
+    try {
+      return await use();
+    } catch (error) {
+      if (error instanceof TurnoutError) throw error;
+      throw new TurnoutError("storage", `the storage of this browser failed, and nothing was sent: ${error?.name ?? "unknown"}`);
+    }
+  }
+
+  /** One page at a time, where the browser has locks: two would draw two messages. */
+  #alone(name, use) {
+    const locks = globalThis.navigator?.locks;
+    return locks === undefined ? use() : locks.request(`turnout/${name}`, use);
+  }
+}

@@ -1,0 +1,56 @@
+"""The client of browsers, ``turnout.js``, run by Node."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import turnout as tn
+from turnout.signing import SigningKey
+
+HERE = Path(__file__).parent
+KEY = SigningKey(bytes(range(32)))
+NODE = shutil.which("node")
+
+
+def text_of(plan: tn.Plan, folder: Path, key: SigningKey | None = KEY) -> str:
+    """Write the file of a plan, and return its text."""
+    path = folder / "plan.json"
+    plan.write(path, signing_key=key)
+    return path.read_text()
+
+
+def run(jobs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Run jobs, and return their results."""
+    assert NODE is not None
+    lines = "".join(f"{json.dumps(job)}\n" for job in jobs)
+    done = subprocess.run(
+        [NODE, HERE / "client.mjs"],
+        input=lines,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=600,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def plain(value: Any) -> Any:
+    """Return an answer as JSON has it."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def report_of(message: bytes | str | None) -> Any:
+    """Return what a message says, without its nonce."""
+    if message is None:
+        return None
+    said = json.loads(message)
+    del said["nonce"]
+    return said
