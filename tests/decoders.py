@@ -34,6 +34,8 @@ from turnout._arrays import read_archive, read_array
 from turnout._seal import SEAL_MARKER
 from turnout.collecting import plan_file
 from turnout.collecting.report_files import read_reports, write_reports
+from turnout.collecting.report_files.header import Groups, Header, PartFacts
+from turnout.collecting.sums import DesignSums
 from turnout.distributed import messages, payloads
 from turnout.distributed.field import PrimeField
 from turnout.distributed.roles.elections import Election
@@ -369,6 +371,25 @@ def tallied(reports: Any) -> object:
     return reports
 
 
+#: The header of a part of a job with groups, of nodes with probabilities of their own.
+HEADER = Header(
+    tn.Plan(ORACLE, tn.Personalized([0.5])),
+    3,
+    2,
+    DesignSums(3 << 63, 3 << 62),
+    Groups(
+        ("country", "day"),
+        (("DE", datetime.date(2026, 1, 31)), (None, datetime.date(2026, 2, 1))),
+        (2, 1),
+        (DesignSums(1 << 64, 1 << 63), DesignSums(1 << 63, 1 << 62)),
+        (0, 4),
+    ),
+    True,
+    PartFacts("6f", 7),
+    left_out=tn.LeftOut(unanswered=4, ungrouped=1),
+)
+
+
 def report_file(ending: str) -> Decoder:
     path = FOLDER / f"valid.{ending}"
     write_reports(ORACLE.randomize(["no", "yes"] * 3, seed=1), path)
@@ -528,6 +549,12 @@ DECODERS: dict[str, Decoder] = {
     "structure": described(STRUCTURE, Structure.from_dict),
     "mean": described(MEAN, type(MEAN).from_dict),
     **{oracle.name: described(oracle, oracle_from_dict) for oracle in OTHERS},
+    "report header": Decoder(
+        HEADER.to_text().encode(),
+        plain,
+        Header.from_text,
+        lambda header: header.to_text().encode(),
+    ),
     "parquet": report_file("parquet"),
     "arrow": report_file("arrow"),
     "checkpoint": checkpoint(),

@@ -234,23 +234,31 @@ CODES = np.zeros(40, np.uint8)
             {"participation": "own", "columns": {"report": CODES, "probability": CODES * np.nan}},
             "probabilit",
         ),
-        ({"participation": "own", "design": ...}, "not sums of probabilities"),
+        ({"participation": "own", "design": ...}, "must have sums of probabilities if each node"),
         ({"participation": "own", "design": {}}, None),
         ({"participation": "own", "design": 7}, None),
         ({"nodes": 39}, "nodes must be at least"),
         ({"nodes": 41}, "nodes must equal"),
-        ({"nodes": -1}, "'nodes' is -1"),
-        ({"nodes": 40.0}, "'nodes' is 40.0"),
-        ({"nodes": True}, "'nodes' is True"),
-        ({"nodes": ...}, "'nodes' is None"),
-        ({"reports": "40"}, "'reports' is '40'"),
-        ({"plan": ...}, "there is no plan"),
-        ({"plan": []}, "there is no plan"),
+        ({"nodes": -1}, "nodes of a report file must be an integer from 0 .*, got -1"),
+        ({"nodes": 40.0}, "nodes of a report file must be an integer from 0 .*, got 40.0"),
+        ({"nodes": True}, "nodes of a report file must be an integer from 0 .*, got true"),
+        (
+            {"nodes": 2**64},
+            "nodes of a report file must be an integer from 0 .*, got 18446744073709551616",
+        ),
+        ({"nodes": ...}, "lacks 'nodes'"),
+        ({"reports": "40"}, "reports of a report file must be an integer"),
+        ({"plan": ...}, "lacks 'plan'"),
+        ({"plan": []}, r"the plan of a report file must be a plan, got \[\]"),
         ({"plan": {}}, None),
-        ({"format": "other"}, "is not of 'turnout-reports'"),
-        ({"metadata": "{"}, "is not JSON"),
-        ({"metadata": "[]"}, "is not of 'turnout-reports'"),
-        ({"metadata": "[" * 100_000}, "is not JSON"),
+        ({"format": "other"}, "its format is not 'turnout-reports'"),
+        ({"more": 1}, "has unknown members 'more'"),
+        ({"pseudonyms": False}, "pseudonyms of a report file must be true"),
+        ({"id": "7" * 31}, "id of a report file must be 32 hexadecimal digits"),
+        ({"left_out": dict.fromkeys(tn.LeftOut().to_dict(), 0)}, "left_out of a report file"),
+        ({"metadata": "{"}, "not a report file of turnout: no name of a member at byte 1"),
+        ({"metadata": "[]"}, "its format is not 'turnout-reports'"),
+        ({"metadata": "[" * 100_000}, "nested too deep"),
     ],
 )
 def test_a_right_checksum_does_not_excuse_a_wrong_content(
@@ -268,7 +276,7 @@ def test_a_right_checksum_does_not_excuse_a_wrong_content(
 @pytest.mark.parametrize("version", [0, 1, 3, "2", None, 2.0, True])
 def test_unknown_versions_are_refused_by_name(tmp_path: Path, version: object) -> None:
     path = forge(tmp_path / "forged.arrow", version=version)
-    with pytest.raises(UnsupportedVersionError, match=f"version {version!r}; .* reads 2"):
+    with pytest.raises(UnsupportedVersionError, match=f"version {json.dumps(version)}; .* reads 2"):
         read_reports(path)
 
 

@@ -6,6 +6,7 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 __all__ = [
+    "SEAL",
     "CountMeanSketch",
     "Device",
     "DirectEncoding",
@@ -26,6 +27,7 @@ __all__ = [
     "ProjectiveGeometry8",
     "ProjectiveGeometry16",
     "ProjectiveGeometry32",
+    "ReportHeader",
     "SamplerBand",
     "SetSampler",
     "ShareSum",
@@ -484,6 +486,48 @@ def plan_to_sign(text: str) -> bytes: ...
 def write_plan_file(
     text: str, public_key: bytes | None = None, signature: bytes | None = None
 ) -> str: ...
+
+SEAL: str
+
+_Design = tuple[int, int] | None
+_Groups = tuple[list[str], list[tuple[str, int, _Design, int]]] | None
+_Numbers = tuple[int, ...]
+
+@final
+class ReportHeader:
+    def __new__(
+        cls,
+        plan: str,
+        nodes: int,
+        reports: int,
+        design: _Numbers | None,
+        groups: _Groups,
+        pseudonyms: bool,
+        source: bytes | tuple[str, int],
+        left_out: _Numbers,
+    ) -> ReportHeader: ...
+    @staticmethod
+    def read(text: str) -> ReportHeader: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def plan(self) -> str: ...
+    @property
+    def nodes(self) -> int: ...
+    @property
+    def reports(self) -> int: ...
+    @property
+    def design(self) -> _Design: ...
+    @property
+    def groups(self) -> _Groups: ...
+    @property
+    def pseudonyms(self) -> bool: ...
+    @property
+    def part(self) -> tuple[str, int] | None: ...
+    @property
+    def identity(self) -> bytes: ...
+    @property
+    def left_out(self) -> _Numbers: ...
 
 # The places of the good messages, their plans, nonces and contents, their groups and their reports;
 # of the others places, kinds and reasons.

@@ -18,9 +18,10 @@ import secrets
 from pathlib import Path
 from typing import BinaryIO
 
+from turnout import _core
 from turnout.errors import CorruptDataError, TurnoutError
 
-SEAL_MARKER = "turnout-sha256:"
+SEAL_MARKER = _core.SEAL
 _MARKER = SEAL_MARKER.encode("ascii")
 _DIGITS = 64
 _BLANK = b"0" * _DIGITS

@@ -220,7 +220,12 @@ def key_from_json(described: Any, size: int) -> Key:
         raise CorruptDataError(
             f"the key of a group must have {size} values, got {_arguments.shown(described)}"
         )
-    return tuple(map(_from_json, described))
+    try:
+        return tuple(map(_from_json, described))
+    except CorruptDataError:
+        raise
+    except ValueError as error:
+        raise CorruptDataError(f"not a value of a group: {error}") from error
 
 
 def _from_json(described: Any) -> Part:

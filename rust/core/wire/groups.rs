@@ -112,6 +112,51 @@ impl fmt::Display for Groups {
     }
 }
 
+/// The values of a group, one for each public column: a list of JSON in its canonical text.
+///
+/// ```
+/// use turnout_core::wire::Key;
+/// let key = Key::read(r#"["DE", {"date": "2026-01-31"}]"#).expect("a list of values");
+/// assert_eq!((key.text(), key.len()), (r#"["DE",{"date":"2026-01-31"}]"#, 2));
+/// assert_eq!(Key::read("[[]]"), None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    text: String,
+    len: usize,
+}
+
+impl Key {
+    /// Reads a list of texts, numbers, truths, nulls, dates and times; none if it is none.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        Self::of(&Json::read(text).ok()?)
+    }
+
+    pub(super) fn of(json: &Json<'_>) -> Option<Self> {
+        let values: Vec<String> = json.list()?.iter().map(value_of).collect::<Option<_>>()?;
+        Some(Self { text: format!("[{}]", values.join(",")), len: values.len() })
+    }
+
+    /// Its canonical text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How many values there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
 impl Column {
     fn checked(name: String, values: Vec<String>) -> Option<Self> {
         let numbers: HashMap<String, u32> = values.iter().cloned().zip(0..).collect();

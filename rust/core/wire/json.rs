@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 /// How deep lists and objects may stand within each other.
 pub(crate) const MOST_DEPTH: usize = 64;
@@ -85,6 +86,17 @@ impl<'a> Json<'a> {
         matches!(self.kind, Kind::Integer).then(|| self.raw.parse().ok())?
     }
 
+    /// The integer that it is, if it is none below 0 and fits.
+    pub(crate) fn unsigned<N: FromStr>(&self) -> Option<N> {
+        let plain = matches!(self.kind, Kind::Integer) && !self.raw.starts_with('-');
+        plain.then(|| self.raw.parse().ok())?
+    }
+
+    /// The truth that it is.
+    pub(crate) const fn truth(&self) -> Option<bool> {
+        if let Kind::Truth(truth) = self.kind { Some(truth) } else { None }
+    }
+
     /// The number that it is, rounded to the nearest.
     pub(crate) fn number(&self) -> Option<f64> {
         match self.kind {
@@ -102,6 +114,15 @@ impl<'a> Json<'a> {
     /// The members that it has.
     pub(crate) const fn members(&self) -> Option<&BTreeMap<Cow<'a, str>, Self>> {
         if let Kind::Object(members) = &self.kind { Some(members) } else { None }
+    }
+
+    /// Whether it is an object with these members, perhaps some optional ones, and no others.
+    pub(crate) fn has_only(&self, members: &[&str], optional: &[&str]) -> bool {
+        self.members().is_some_and(|found| {
+            let there = |name: &&&str| found.contains_key(**name);
+            members.iter().all(|name| there(&name))
+                && members.len() + optional.iter().filter(there).count() == found.len()
+        })
     }
 
     /// The member of a name.

@@ -1,6 +1,8 @@
-//! The wire: plans, plan files and messages, read and written by one description each.
+//! The wire: plans, plan files, messages and the headers of report files, read and written by one
+//! description each.
 //!
 //! A server publishes a [`PlanFile`]; devices answer it with messages, which a [`MessageReader`] reads.
+//! Files of reports have a [`ReportHeader`].
 //! Nothing here knows what is asked: a plan holds its question as a text, and a message a report that is
 //! one integer or a row of integers of a [`Layout`]. What answers questions is the module
 //! `device`.
@@ -15,16 +17,20 @@ mod groups;
 pub(crate) mod hex;
 pub(crate) mod json;
 mod layout;
+mod left_out;
 mod message;
 mod plan;
 mod plan_file;
+mod report_header;
 pub(crate) mod sealed;
 mod signing;
 
 pub use error::{Error, Problem};
-pub use groups::Groups;
+pub use groups::{Groups, Key};
 pub use layout::{Integer, Layout};
+pub use left_out::LeftOut;
 pub use message::{Envelope, MessageReader, MessageWriter, NONCE_BYTES, Refusal, RefusalKind};
 pub use plan::{Fingerprint, MOST_EXPIRES, MOST_SERIAL, Participation, Plan};
 pub use plan_file::PlanFile;
+pub use report_header::{NodeGroup, NodeGroups, ReportFacts, ReportHeader, SEAL, Source};
 pub use signing::{PublicKey, SigningKey};

@@ -21,6 +21,7 @@ mod oracle;
 mod oracles;
 mod participation;
 mod pool;
+mod report_header;
 mod rows;
 mod samplers;
 mod sharing;
@@ -63,6 +64,7 @@ mod _core {
             UnaryEncoding, projective_space,
         },
         participation::{design_sums, participants},
+        report_header::ReportHeader,
         rows::scan_rows,
         samplers::{SamplerBand, choose_weighted, first_accepted, uniform_integers, uniforms},
         sharing::sets::{SetSampler, two_stage_sums},
@@ -73,6 +75,10 @@ mod _core {
             Device, MessageReader, MessageWriter, plan_to_sign, read_plan_file, write_plan_file,
         },
     };
+
+    /// What the checksum of a report file begins with.
+    #[pymodule_export]
+    const SEAL: &str = turnout_core::wire::SEAL;
 
     /// Has the numpy crate find its tables now. It would when they are first needed, under a lock,
     /// and a process that forks just then would leave a child that waits for ever.

@@ -5,14 +5,14 @@
 use turnout_core::device::{Device, Noise, PermanentDevice, Written};
 use turnout_core::wire::{
     Fingerprint, Groups, Integer, Layout, MessageReader, MessageWriter, Participation, Plan,
-    PlanFile, SigningKey,
+    PlanFile, ReportHeader, SEAL, SigningKey,
 };
 
 use super::bodies::Target;
 
 /// All targets by their names.
-pub(crate) const TARGETS: [(&str, Target); 3] =
-    [("plans", plans), ("messages", messages), ("states", states)];
+pub(crate) const TARGETS: [(&str, Target); 4] =
+    [("plans", plans), ("messages", messages), ("headers", headers), ("states", states)];
 
 /// The longest report that is made here.
 const LONGEST: usize = 1 << 16;
@@ -100,6 +100,15 @@ pub(crate) fn messages(data: &[u8]) {
             }
         }
     }
+}
+
+/// The header of a report file.
+pub(crate) fn headers(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    let Ok(header) = ReportHeader::read(text) else { return };
+    let written = header.text();
+    assert!(!written.contains(SEAL), "{written}");
+    assert_eq!(ReportHeader::read(&written), Ok(header));
 }
 
 /// The state of permanent answers.

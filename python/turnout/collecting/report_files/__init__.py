@@ -20,7 +20,7 @@ Columns
 
 Schema metadata
     ``turnout``
-        A JSON object in ASCII::
+        A JSON object in ASCII, with these members in any order and no others::
 
             {"format": "turnout-reports", "version": 2,
              "plan": {...},        what Plan.to_json gives, domain labels included

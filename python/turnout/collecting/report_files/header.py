@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
-from turnout import _arguments
-from turnout._documents import check_version, parsed
-from turnout._seal import SEAL_MARKER
+from turnout import _core
+from turnout._documents import canonical, parsed
 from turnout.collecting.keys import Key, checked_names, key_from_json, key_to_json
 from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.plan import Plan
 from turnout.collecting.sums import DesignSums
-from turnout.errors import CorruptDataError, TurnoutError
+from turnout.errors import CorruptDataError
 
 METADATA_KEY: Final = "turnout"
 CHECKSUM_KEY: Final = "turnout.checksum"
 
 #: Columns that no group may be called.
 OWN_COLUMNS: Final = ("report", "probability", "pseudonym")
-
-_FORMAT_NAME: Final = "turnout-reports"
-_VERSION: Final = 2
-_ID: Final = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -57,51 +50,6 @@ class Groups:
         """List what is left out of each group."""
         return map(LeftOut, self.unanswered or (0,) * len(self.keys))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the groups in terms of JSON."""
-        described: dict[str, Any] = {
-            "names": list(self.names),
-            "keys": list(map(key_to_json, self.keys)),
-            "nodes": list(self.nodes),
-        }
-        if self.designs is not None:
-            described["designs"] = [design.to_dict() for design in self.designs]
-        if any(self.unanswered):
-            described["unanswered"] = list(self.unanswered)
-        return described
-
-    @classmethod
-    def from_dict(cls, described: Any, nodes: int, own: bool, left_out: LeftOut) -> Groups:
-        """Rebuild the groups of ``nodes`` nodes; ``own`` if each has its own probability.
-
-        Raises
-        ------
-        CorruptDataError
-            If they are no groups, or not of so many nodes, or of rows without an answer.
-        """
-        flags = {"designs": own, "unanswered": left_out.unanswered > 0}
-        wanted = {name for name, there in flags.items() if there}
-        match described:
-            case {
-                "names": list(names),
-                "keys": list(keys),
-                "nodes": list(counts),
-                **rest,
-            } if rest.keys() == wanted:
-                made = cls(
-                    checked_names(names),
-                    tuple(key_from_json(key, len(names)) for key in keys),
-                    tuple(_count(count) for count in counts),
-                    _designs(rest.get("designs")) if own else None,
-                    _counts(rest.get("unanswered", [])),
-                )
-                each: list[Collection[Any]] = [made.keys, made.nodes, set(made.keys)]
-                each += [getattr(made, name) for name in sorted(wanted)]
-                fits = sum(made.nodes) == nodes and sum(made.unanswered) == left_out.unanswered
-                if len(set(map(len, each))) == 1 and fits:
-                    return made
-        raise CorruptDataError(f"not the groups of {nodes} nodes: {_arguments.shown(described)}")
-
 
 @dataclass(frozen=True)
 class PartFacts:
@@ -117,20 +65,6 @@ class PartFacts:
 
     job: str
     number: int
-
-    @classmethod
-    def from_dict(cls, described: Any) -> PartFacts:
-        """Rebuild the facts from their JSON.
-
-        Raises
-        ------
-        CorruptDataError
-            If they are none.
-        """
-        match described:
-            case {"job": str(job), "number": number, **rest} if not rest:
-                return cls(job, _count(number))
-        raise CorruptDataError(f"not the job and number of a part: {_arguments.shown(described)}")
 
 
 @dataclass(frozen=True)
@@ -179,10 +113,7 @@ class Header:
     @property
     def identity(self) -> str:
         """What tells the file from all others, and not from its copies."""
-        if self.id is not None or self.part is None:
-            return self.id or ""
-        part = f"{self.part.job}/{self.part.number}"
-        return hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return self._written.identity.hex()
 
     @property
     def columns(self) -> list[str]:
@@ -191,27 +122,31 @@ class Header:
         grouped = list(self.groups.names) if self.groups is not None else []
         return ["report", *own, *grouped, *(["pseudonym"] if self.pseudonyms else [])]
 
+    @cached_property
+    def _written(self) -> _core.ReportHeader:
+        part = (self.part.job, self.part.number) if self.part is not None else None
+        return _core.ReportHeader(
+            self.plan.to_json(),
+            self.nodes,
+            self.reports,
+            None if self.design is None else astuple(self.design),
+            None if self.groups is None else _described(self.groups),
+            self.pseudonyms,
+            part or bytes.fromhex(self.id or ""),
+            astuple(self.left_out),
+        )
+
     def to_text(self) -> str:
-        """Write the header as JSON in which nothing looks like a checksum."""
-        header: dict[str, Any] = {
-            "format": _FORMAT_NAME,
-            "version": _VERSION,
-            "plan": self.plan.to_dict(),
-            "nodes": self.nodes,
-            "reports": self.reports,
-        }
-        optional = {
-            "design": self.design and self.design.to_dict(),
-            "pseudonyms": self.pseudonyms or None,
-            "groups": self.groups and self.groups.to_dict(),
-            "part": self.part and asdict(self.part),
-            "id": self.id,
-            "left_out": self.left_out.to_dict() if self.left_out else None,
-        }
-        header |= {name: value for name, value in optional.items() if value is not None}
-        text = json.dumps(header, ensure_ascii=True, separators=(",", ":"))
-        # Only the checksum itself may look like one. "t" and "-" never end or begin an escape.
-        return text.replace(SEAL_MARKER, SEAL_MARKER.replace("-", "\\u002d"))
+        """Write the header as JSON in which nothing looks like a checksum.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a label of the domain cannot be written.
+        InvalidValueError
+            If a label is no Unicode text, or the numbers contradict one another.
+        """
+        return self._written.text
 
     @classmethod
     def from_text(cls, text: bytes | None) -> Header:
@@ -224,76 +159,47 @@ class Header:
         CorruptDataError
             If it is none.
         """
-        header = _object(text)
-        plan = Plan.from_dict(header["plan"])
-        own = plan.participation.uniform_rate is None
-        nodes = header["nodes"]
-        groups = header.get("groups")
-        left_out = LeftOut.from_dict(header["left_out"]) if "left_out" in header else NOTHING
-        pseudonyms = header.get("pseudonyms", False)
-        if not isinstance(pseudonyms, bool):
-            raise CorruptDataError(f"'pseudonyms' is {pseudonyms!r}, not true or false")
+        if text is None:
+            raise CorruptDataError(f"the schema metadata has no key {METADATA_KEY!r}")
         try:
-            return cls(
-                plan,
-                nodes,
-                header["reports"],
-                DesignSums.from_dict(header.get("design")) if own else None,
-                None if groups is None else Groups.from_dict(groups, nodes, own, left_out),
-                pseudonyms,
-                None if header.get("part") is None else PartFacts.from_dict(header["part"]),
-                _id(header.get("id"), part=header.get("part") is not None),
-                left_out,
-            )
-        except CorruptDataError:
-            raise
-        except TurnoutError as error:
-            raise CorruptDataError(str(error)) from error
+            found = _core.ReportHeader.read(text.decode())
+        except UnicodeDecodeError as error:
+            raise CorruptDataError("the schema metadata is not UTF-8") from error
+        return cls(
+            Plan.from_json(found.plan),
+            found.nodes,
+            found.reports,
+            found.design and DesignSums(*found.design),
+            found.groups and _rebuilt(*found.groups),
+            found.pseudonyms,
+            found.part and PartFacts(*found.part),
+            None if found.part else found.identity.hex(),
+            LeftOut(*found.left_out),
+        )
 
 
-def _object(text: bytes | None) -> dict[str, Any]:
-    if text is None:
-        raise CorruptDataError(f"the schema metadata has no key {METADATA_KEY!r}")
-    try:
-        header = parsed(text)
-    except ValueError as error:
-        raise CorruptDataError("the schema metadata is not JSON") from error
-    if (
-        not isinstance(header, dict)
-        or "version" not in header
-        or header.get("format") != _FORMAT_NAME
-    ):
-        raise CorruptDataError(f"the schema metadata is not of {_FORMAT_NAME!r}")
-    check_version("report file", header, _FORMAT_NAME, _VERSION)
-    for key in ("nodes", "reports"):
-        if type(header.get(key)) is not int or header[key] < 0:
-            raise CorruptDataError(f"{key!r} is {header.get(key)!r}, not a non-negative integer")
-    if not isinstance(header.get("plan"), dict):
-        raise CorruptDataError("there is no plan in the schema metadata")
-    return header
+def _described(groups: Groups) -> Any:
+    """Give groups as the core takes them."""
+    sums: tuple[DesignSums | None, ...] = groups.designs or (None,) * len(groups.keys)
+    designs = [one and astuple(one) for one in sums]
+    unanswered = groups.unanswered or (0,) * len(groups.keys)
+    keys = [canonical(key_to_json(key)) for key in groups.keys]
+    each = zip(keys, groups.nodes, designs, unanswered, strict=True)
+    return list(groups.names), list(each)
 
 
-def _id(value: Any, *, part: bool) -> str | None:
-    if part and value is None:
-        return None
-    if part or not isinstance(value, str) or _ID.fullmatch(value) is None:
-        raise CorruptDataError(f"'id' is {_arguments.shown(value)}, not that of a file")
-    return value
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise CorruptDataError(f"{_arguments.shown(value)} is not a non-negative integer")
-    return value
-
-
-def _counts(described: Any) -> tuple[int, ...]:
-    if not isinstance(described, list):
-        raise CorruptDataError(f"not the numbers of groups: {_arguments.shown(described)}")
-    return tuple(map(_count, described))
-
-
-def _designs(described: Any) -> tuple[DesignSums, ...]:
-    if not isinstance(described, list):
-        raise CorruptDataError(f"not the sums of groups: {_arguments.shown(described)}")
-    return tuple(map(DesignSums.from_dict, described))
+def _rebuilt(names: list[str], groups: list[tuple[str, int, Any, int]]) -> Groups:
+    """Take groups as the core gives them."""
+    keys = tuple(key_from_json(parsed(key), len(names)) for key, *_ in groups)
+    # What the core tells apart can be equal here: 1 and True.
+    if len(set(keys)) < len(keys):
+        raise CorruptDataError("the metadata names a group twice")
+    designs = tuple(DesignSums(*design) for _, _, design, _ in groups if design is not None)
+    unanswered = tuple(number for *_, number in groups)
+    return Groups(
+        checked_names(names),
+        keys,
+        tuple(nodes for _, nodes, *_ in groups),
+        designs or None,
+        unanswered if any(unanswered) else (),
+    )
