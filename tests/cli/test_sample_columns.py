@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather, ipc
 
-from turnout.cli.sample.records import Records, Wanted, read_records
+from turnout.cli.sample.records import Records, read_records
+from turnout.cli.sample.wanted import Wanted
 from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
 
 

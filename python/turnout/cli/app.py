@@ -67,7 +67,8 @@ class Later(TyperCommand):
         # What several commands have says what it is where they all have it from: in the docstring
         # of an object of options, or in its type.
         for each in vars(function).get("objects", ()):
-            documented = {**_documented(each)[1], **documented}
+            for kind in each.__mro__:
+                documented = {**_documented(kind)[1], **documented}
         for name, hint in get_type_hints(function, include_extras=True).items():
             for said in getattr(hint, "__metadata__", ()):
                 documented.setdefault(name, said.help)

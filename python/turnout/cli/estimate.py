@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,13 +11,37 @@ import typer
 from turnout import GroupedTally
 from turnout.cli import options
 from turnout.cli.commands import command
+from turnout.cli.output import Intervals, Listing, Output, Processing, Together
 from turnout.cli.showing.estimates import Wish, show
 from turnout.cli.showing.joint import show_conditional, show_marginal
 from turnout.cli.tallies import read_tally
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
+from turnout.frequency.estimation.estimate import ACROSS
 from turnout.frequency.joint.chosen import check_consistent
 from turnout.reporting.telling import telling
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Processing(Processing):
+    """How frequencies become a distribution.
+
+    Attributes
+    ----------
+    across
+        With --shrink, of a grouped tally: groups that are alike learn from each other, too.
+    """
+
+    across: Annotated[bool, typer.Option("--across")] = False
+
+    def __post_init__(self) -> None:
+        """Refuse what goes with shrinking alone."""
+        super().__post_init__()
+        options.refuse_if((self.across and not self.shrink, "--across", "belongs to --shrink"))
+
+    @property
+    def name(self) -> str:
+        """What is done to frequencies, as estimates call it."""
+        return ACROSS if self.across else super().name
 
 
 @command
@@ -25,23 +50,13 @@ def estimate(
     source: Annotated[Path, typer.Argument(metavar="TALLY")],
     *,
     method: options.Method = None,
-    level: options.Level = 0.95,
-    simultaneous: options.Simultaneous = None,
-    project: options.Projection = "none",
-    shrink: Annotated[bool, typer.Option("--shrink")] = False,
-    across: Annotated[bool, typer.Option("--across")] = False,
-    target: options.TableFile = None,
-    plot: options.PictureFile = None,
-    as_json: options.AsJson = False,
-    clip: options.Clip = False,
-    order: options.Order = "frequency",
-    top: options.Top = "20",
-    by: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
-    given: options.Given = None,
-    of: options.Of = None,
-    marginal: options.Marginal = None,
-    consistent: options.Consistent = False,
+    intervals: Intervals,
     over: options.Over = "all",
+    processing: _Processing,
+    listing: Listing,
+    by: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
+    together: Together,
+    output: Output,
 ) -> None:
     """Estimate how often each answer is given, or the mean of numbers, with honest intervals.
 
@@ -86,72 +101,37 @@ def estimate(
     ----------
     source
         A file that turnout tally wrote.
-    simultaneous
-        Make the level hold for all labels at once, not for each.
-    project
-        Make the frequencies a distribution: no negative ones, a sum of 1.
-    shrink
-        Make a distribution of them by what the answers have in common: the smallest error over all
-        answers together (empirical Bayes).
-    across
-        With --shrink, of a grouped tally: groups that are alike learn from each other, too.
-    order
-        Order of the labels.
     by
         Of a grouped tally: the columns to group by; repeatable. All by default.
-    over
-        Of a grouped tally: what --simultaneous holds for at once.
     """
-    made = shrink or project != "none"
-    options.refuse_if(
-        (
-            shrink and project != "none",
-            "--shrink",
-            f"--project {project} makes another distribution",
-        ),
-        (of is not None and not given, "--of", "belongs to --given"),
-        (
-            bool(given) and (made or consistent),
-            "--given",
-            "takes no --shrink, --project or --consistent: these shares are made before any",
-        ),
-        (bool(given and marginal), "--marginal", "--given shows other shares: take one of them"),
-        (
-            consistent and len(marginal or "ab") < 2,
-            "--consistent",
-            "changes nothing in the shares of one question: they are those that tables agree on",
-        ),
-        (across and not shrink, "--across", "belongs to --shrink"),
-    )
+    together.check(made=processing.name != "none")
     tally = read_tally(source)
-    for path in filter(None, (plot, target)):
+    for path in filter(None, (output.plot, output.target)):
         options.refuse_overwriting_inputs(path, [source])
-    top = None if as_json else top
     named = frozenset(
         f"--{name.replace('order', 'sort')}"
         for name in ("project", "shrink", "across", "clip", "order", "top")
         if options.was_given(context, name)
     )
     chosen = method or tally.plan.oracle.tally_type.default_method
-    processing = project if not shrink else ACROSS if across else SHRUNK
     telling(tally.plan).check(named, options.method_word(chosen))
     wish = Wish(
-        chosen, level, simultaneous, over, order, top, clip, consistent,
-        given or (), of, marginal or (), postprocessing=processing,
-    )  # fmt: skip
-    if across and not isinstance(tally, GroupedTally):
+        chosen,
+        over=over,
+        order=listing.order,
+        top=None if output.as_json else listing.top,
+        postprocessing=processing.name,
+        **vars(intervals),
+        **together.view,
+    )
+    if processing.across and not isinstance(tally, GroupedTally):
         raise InvalidValueError(f"{source}: is not grouped, so --across has no groups")
-    if consistent:
+    if together.consistent:
         check_consistent(tally.plan.oracle)
     if by:
         tally = _over(source, tally, by)
-    if given:
-        shown = show_conditional(tally, wish)
-    elif marginal:
-        shown = show_marginal(tally, wish)
-    else:
-        shown = show(tally, wish)
-    shown.deliver(f"Estimates from {source}", plot=plot, target=target, as_json=as_json)
+    shown = show_conditional if together.given else show_marginal if together.marginal else show
+    shown(tally, wish).deliver(f"Estimates from {source}", **vars(output))
 
 
 def _over(source: Path, tally: Any, by: list[str]) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from turnout import Bounds, Plan, SquareWave, mean
 from turnout.cli import options
-from turnout.cli.answers import oracle_names
+from turnout.cli.question import oracle_names
 from turnout.distribution import BinnedBounds
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.mean.mechanism import mechanisms_of
@@ -71,17 +72,28 @@ Mean = Annotated[
 ]
 
 
-def numbers_of(mean: Bounds | None, distribution: BinnedBounds | None) -> Bounds | None:
-    """Take the numbers that are asked for by one of the two options.
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """Which numbers people are asked for, if they are asked for any."""
 
-    Raises
-    ------
-    typer.BadParameter
-        If both are given.
-    """
-    if mean is not None and distribution is not None:
-        raise typer.BadParameter("is another question than --mean", param_hint="--distribution")
-    return mean if distribution is None else distribution
+    mean: Mean = None
+    distribution: Distribution = None
+
+    def __post_init__(self) -> None:
+        """Refuse two questions at once."""
+        options.refuse_if(
+            (
+                self.mean is not None and self.distribution is not None,
+                "--distribution",
+                "is another question than --mean",
+            )
+        )
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The numbers, by whichever option they are asked for."""
+        found: Bounds | None = self.mean if self.distribution is None else self.distribution
+        return found
 
 
 def option_of(numbers: Bounds) -> str:

@@ -314,10 +314,19 @@ Consistent = Annotated[
         "--consistent", help="Make tables of two questions agree on what they have in common."
     ),
 ]
-Simultaneous = Literal["bonferroni", "sidak"] | None
+Simultaneous = Annotated[
+    Literal["bonferroni", "sidak"] | None,
+    typer.Option(help="Make the level hold for all intervals at once, not for each."),
+]
 Projection = Literal["none", "simplex", "norm_sub", "clip_normalize"]
-Order = Annotated[Literal["frequency", "label", "domain"], typer.Option("--sort")]
-Over = Literal["labels", "groups", "all"]
+Order = Annotated[
+    Literal["frequency", "label", "domain"],
+    typer.Option("--sort", help="Order of the labels."),
+]
+Over = Annotated[
+    Literal["labels", "groups", "all"],
+    typer.Option(help="Of a grouped tally: what --simultaneous holds for at once."),
+]
 
 
 def top_of(text: str) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,17 +13,15 @@ from rich.console import Console
 from turnout import Plan
 from turnout._progress import doing
 from turnout.cli import options
-from turnout.cli.answers import asked_domain, oracle_names
 from turnout.cli.commands import command
 from turnout.cli.numbers import (
-    Distribution,
-    Mean,
-    numbers_of,
+    Numbers,
     option_of,
     plan_of_numbers,
     record_of_plan,
     rows_of_plan,
 )
+from turnout.cli.question import Choices, oracle_names
 from turnout.cli.tables import print_json, save_picture, table, tell
 from turnout.frequency.choice import registered
 from turnout.participation import taking_part_in
@@ -63,32 +61,203 @@ _OF_A_PROPOSAL = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Goal:
+    """What is to be reached, and what it may cost.
+
+    Attributes
+    ----------
+    target
+        What --value is of.
+    value
+        The largest error; the cheapest way is found.
+    budget
+        The largest cost; the smallest error is found.
+    cost_per_report
+        What a report costs.
+    cost_per_bit
+        What each bit of it costs.
+    confidence
+        For max_error.
+    report_bits
+        The largest report, in bits.
+    """
+
+    target: Annotated[Target, typer.Option("--target", "-t")] = "rmse"
+    value: Annotated[float | None, typer.Option("--value", "-v")] = None
+    budget: Annotated[float | None, typer.Option("--budget", "-b")] = None
+    cost_per_report: Annotated[float, typer.Option(min=0.0)] = 1.0
+    cost_per_bit: Annotated[float, typer.Option(min=0.0)] = 0.0
+    confidence: Annotated[float, typer.Option(callback=options.check_level)] = 0.95
+    report_bits: Annotated[int | None, typer.Option(min=1)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Setting:
+    """Who is asked, and how reports may be randomized.
+
+    Attributes
+    ----------
+    epsilon
+        Privacy of one report; LOW:HIGH for a range, A,B,C to choose from.
+    nodes
+        How many people there are.
+    participation
+        Probability that a person reports, where it is settled.
+    oracle
+        Choose from these only; repeatable.
+    """
+
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", metavar="NUMBER")]
+    nodes: Annotated[int | None, typer.Option("--nodes", "-n", min=1)] = None
+    participation: options.Participation = None
+    oracle: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
+
+    def propose(self, choices: Choices, goal: _Goal) -> PlanProposal:
+        """Find the oracle and the share of the people.
+
+        Raises
+        ------
+        typer.BadParameter
+            If an option cannot be read, or one is missing.
+        TurnoutError
+            If nothing reaches the goal.
+        """
+        if self.nodes is None:
+            raise typer.BadParameter("say how many people there are", param_hint="--nodes")
+        oracles = None if self.oracle is None else oracle_names(self.oracle, registered())
+        domain = choices.domain()
+        with doing("planning"):
+            return make_plan(
+                epsilon=_epsilon(self.epsilon),
+                domain_size=domain,
+                nodes=self.nodes,
+                participation=self.participation,
+                oracles=oracles,
+                **vars(goal),
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Check:
+    """Whether the plan is tried in simulations.
+
+    Attributes
+    ----------
+    check
+        Simulate so many collections, and measure.
+    seed
+        Makes --check reproducible.
+    """
+
+    check: Annotated[int | None, typer.Option(metavar="RUNS", min=10)] = None
+    seed: Annotated[int | None, typer.Option(min=0)] = None
+
+    def measure(self, proposal: PlanProposal) -> PlanCheck | None:
+        """Measure the error of what is proposed, if that is asked for."""
+        if self.check is None:
+            return None
+        with doing(f"simulating {self.check:,} collections"):
+            return proposal.simulate(self.check, seed=self.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PlanOutput:
+    """The plan file that is written.
+
+    Attributes
+    ----------
+    target_file
+        Write the plan file that drives devices.
+    serial
+        Its number: devices that know a larger one refuse it.
+    expires
+        When it ends, such as 2030-12-31T00:00:00Z.
+    """
+
+    target_file: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None
+    sign: options.Sign = None
+    serial: Annotated[int | None, typer.Option(min=0)] = None
+    expires: Annotated[Any, typer.Option(metavar="TIME", parser=options.moment)] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is of no plan file."""
+        options.refuse_if(
+            (
+                self.target_file is None and self.sign is not None,
+                "--sign",
+                "there is nothing to sign without --output",
+            ),
+            (
+                self.target_file is None and (self.serial, self.expires) != (None, None),
+                "--serial, --expires",
+                "there is no plan file without --output",
+            ),
+        )
+        if self.target_file is not None and self.sign is not None:
+            options.refuse_overwriting_inputs(self.target_file, [self.sign])
+
+    def key(self) -> SigningKey | None:
+        """Read the key that signs the plan, if one does.
+
+        Raises
+        ------
+        TurnoutError
+            If the file holds none.
+        OSError
+            If it cannot be read.
+        """
+        return None if self.sign is None else SigningKey.read(self.sign)
+
+    def publish(self, plan: Plan, key: SigningKey | None) -> _Published:
+        """Write the plan with its number and its end, if there is to be a file.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        plan = replace(plan, serial=self.serial, expires=self.expires)
+        if self.target_file is not None:
+            plan.write(self.target_file, signing_key=key)
+        return _Published(plan, self.target_file, None if key is None else key.public_key)
+
+
+@dataclass(frozen=True)
+class _Published:
+    """A plan, the file that it was written to, and the key that signed it; None where not."""
+
+    plan: Plan
+    file: Path | None
+    public_key: str | None
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Where the plan file is, and who signed it, for people."""
+        by = "" if self.public_key is None else f", signed by {self.public_key}"
+        return {"plan file": None if self.file is None else f"{self.file}{by}"}
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The same for programs, beside other results."""
+        found = {
+            "path": str(self.file),
+            "fingerprint": self.plan.fingerprint,
+            "public_key": self.public_key,
+        }
+        return {"plan_file": None if self.file is None else found}
+
+
 @command
 def plan(
     context: typer.Context,
     *,
-    epsilon: Annotated[str, typer.Option("--epsilon", "-e", metavar="NUMBER")],
-    nodes: Annotated[int | None, typer.Option("--nodes", "-n", min=1)] = None,
-    domain_size: Annotated[int | None, typer.Option("--domain-size", "-k", min=2)] = None,
-    labels: options.Labels = None,
-    labels_file: options.LabelsFile = None,
-    mean: Mean = None,
-    distribution: Distribution = None,
-    participation: options.Participation = None,
-    target: Annotated[Target, typer.Option("--target", "-t")] = "rmse",
-    value: Annotated[float | None, typer.Option("--value", "-v")] = None,
-    budget: Annotated[float | None, typer.Option("--budget", "-b")] = None,
-    cost_per_report: Annotated[float, typer.Option(min=0.0)] = 1.0,
-    cost_per_bit: Annotated[float, typer.Option(min=0.0)] = 0.0,
-    confidence: Annotated[float, typer.Option(callback=options.check_level)] = 0.95,
-    report_bits: Annotated[int | None, typer.Option(min=1)] = None,
-    oracle: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
-    check: Annotated[int | None, typer.Option(metavar="RUNS", min=10)] = None,
-    seed: Annotated[int | None, typer.Option(min=0)] = None,
-    target_file: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
-    sign: options.Sign = None,
-    serial: Annotated[int | None, typer.Option(min=0)] = None,
-    expires: Annotated[Any, typer.Option(metavar="TIME", parser=options.moment)] = None,
+    setting: _Setting,
+    choices: Choices,
+    numbers: Numbers,
+    goal: _Goal,
+    check: _Check,
+    output: _PlanOutput,
     plot: options.PictureFile = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -136,128 +305,36 @@ def plan(
         turnout plan -e 1 -n 50000 --labels no,yes --participation .2 -o plan.json
 
         turnout plan --mean 0:24 -e 1 --participation .3 -o hours.json
-
-    Parameters
-    ----------
-    epsilon
-        Privacy of one report; LOW:HIGH for a range, A,B,C to choose from.
-    nodes
-        How many people there are.
-    domain_size
-        How many answers there are; or say --labels.
-    participation
-        Probability that a person reports, where it is settled.
-    target
-        What --value is of.
-    value
-        The largest error; the cheapest way is found.
-    budget
-        The largest cost; the smallest error is found.
-    cost_per_report
-        What a report costs.
-    cost_per_bit
-        What each bit of it costs.
-    confidence
-        For max_error.
-    report_bits
-        The largest report, in bits.
-    oracle
-        Choose from these only; repeatable.
-    check
-        Simulate so many collections, and measure.
-    seed
-        Makes --check reproducible.
-    target_file
-        Write the plan file that drives devices.
-    serial
-        Its number: devices that know a larger one refuse it.
-    expires
-        When it ends, such as 2030-12-31T00:00:00Z.
     """
-    key = _signing_key(sign, target_file)
-    if target_file is None and (serial is not None or expires is not None):
-        raise typer.BadParameter(
-            "there is no plan file without --output", param_hint="--serial, --expires"
-        )
-    numbers = numbers_of(mean, distribution)
-    if numbers is not None:
+    key = output.key()
+    if numbers.bounds is not None:
         others = {*context.params} - _OF_A_MEAN
-        options.refuse_given(context, others, f"does not apply with {option_of(numbers)}")
-        who = taking_part_in(participation)
-        made, reason = plan_of_numbers(
-            numbers, epsilon, oracle, participation=who, serial=serial, expires=expires
+        reason = f"does not apply with {option_of(numbers.bounds)}"
+        options.refuse_given(context, others, reason)
+        who = taking_part_in(setting.participation)
+        made, why = plan_of_numbers(
+            numbers.bounds, setting.epsilon, setting.oracle, participation=who
         )
-        if target_file is not None:
-            made.write(target_file, signing_key=key)
+        published = output.publish(made, key)
         if as_json:
-            print_json({**record_of_plan(made), "plan_file": _written(made, target_file, key)})
+            print_json({**record_of_plan(made), **published.record})
         else:
-            tell("Plan", rows_of_plan(made, reason), **_file(target_file, key))
+            tell("Plan", rows_of_plan(made, why), **published.line)
         return
-    if nodes is None:
-        raise typer.BadParameter("say how many people there are", param_hint="--nodes")
-    oracles = None if oracle is None else oracle_names(oracle, registered())
-    domain = asked_domain(domain_size, labels, labels_file)
-    with doing("planning"):
-        proposal = make_plan(
-            epsilon=_epsilon(epsilon),
-            domain_size=domain,
-            nodes=nodes,
-            participation=participation,
-            target=target,
-            value=value,
-            budget=budget,
-            cost_per_report=cost_per_report,
-            cost_per_bit=cost_per_bit,
-            confidence=confidence,
-            report_bits=report_bits,
-            oracles=oracles,
-        )
-    checked = None
-    if check is not None:
-        with doing(f"simulating {check:,} collections"):
-            checked = proposal.simulate(check, seed=seed)
+    proposal = setting.propose(choices, goal)
+    checked = check.measure(proposal)
     save_picture(plot, lambda: proposal.tradeoff().plot())
-    published = replace(proposal.collection_plan, serial=serial, expires=expires)
-    if target_file is not None:
-        published.write(target_file, signing_key=key)
+    published = output.publish(proposal.collection_plan, key)
     if as_json:
-        print_json(
-            {**_record(proposal, checked), "plan_file": _written(published, target_file, key)}
-        )
+        print_json({**_record(proposal, checked), **published.record})
         return
     tell(
         "Plan",
         _rows(proposal, checked),
         lambda console: _print_table(console, proposal),
         picture=plot,
-        **_file(target_file, key),
+        **published.line,
     )
-
-
-def _file(target: Path | None, key: SigningKey | None) -> dict[str, Any]:
-    """Say where the plan file is, and who signed it."""
-    by = "" if key is None else f", signed by {key.public_key}"
-    return {"plan file": None if target is None else f"{target}{by}"}
-
-
-def _signing_key(sign: Path | None, target: Path | None) -> SigningKey | None:
-    if sign is None:
-        return None
-    if target is None:
-        raise typer.BadParameter("there is nothing to sign without --output", param_hint="--sign")
-    options.refuse_overwriting_inputs(target, [sign])
-    return SigningKey.read(sign)
-
-
-def _written(plan: Plan, target: Path | None, key: SigningKey | None) -> dict[str, Any] | None:
-    if target is None:
-        return None
-    return {
-        "path": str(target),
-        "fingerprint": plan.fingerprint,
-        "public_key": None if key is None else key.public_key,
-    }
 
 
 def _epsilon(text: str) -> float | tuple[float, float] | list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,32 +11,18 @@ import typer
 
 from turnout import Bounds, Plan, _arguments
 from turnout.cli import options
-from turnout.cli.answers import (
-    check_labels,
-    files_of,
-    in_domain,
-    oracle_names,
-    scanned,
-    settled,
-    stated_labels,
-    tell_of_labels,
-)
+from turnout.cli.answers import in_domain, settled, tell_of_labels
 from turnout.cli.commands import command
-from turnout.cli.numbers import (
-    Distribution,
-    Mean,
-    mechanism_name,
-    mechanism_of,
-    numbers_of,
-    option_of,
-)
+from turnout.cli.input import Input, NamedPeople, People
+from turnout.cli.numbers import Numbers, mechanism_name, mechanism_of, option_of
+from turnout.cli.question import Labels, PlanFile, oracle_names
 from turnout.cli.running import note
 from turnout.cli.tables import Whole, tell
 from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
 from turnout.frequency.choice import registered
 from turnout.frequency.joint import JointTable
-from turnout.participation import taking_part_in
+from turnout.participation import Participation, taking_part_in
 from turnout.pipeline import Answers, Job
 from turnout.pipeline.processing import Totals, plan_of
 from turnout.pipeline.running import randomize as run_job
@@ -78,39 +65,183 @@ _IN_PLAN = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Question:
+    """Which columns are answered, and how answers are randomized.
+
+    Attributes
+    ----------
+    column
+        Column with the answers; no other is read. By default the columns that have the names of
+        the questions, under a --plan of several.
+    joint
+        A further column, whose answer goes into the same report, for a joint table or under a
+        --plan of several questions; repeatable.
+    oracle_name
+        How answers are randomized. The default, auto, takes the one of smallest error.
+    """
+
+    column: Annotated[str | None, typer.Option("--column", "-c", metavar="COLUMN")] = None
+    joint: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None
+    oracle_name: Annotated[str | None, typer.Option("--oracle", metavar="NAME")] = None
+
+    def columns(self, plan: Plan | None) -> list[str]:
+        """Name the columns, which may have the names of a plan's questions.
+
+        Raises
+        ------
+        typer.BadParameter
+            If there are none, or one is named twice.
+        """
+        known = self.column is not None
+        columns = [self.column, *(self.joint or ())] if known else _questions(plan)
+        options.refuse_if(
+            (
+                not known and (self.joint is not None or not columns),
+                "--column",
+                "must name the column of answers",
+            ),
+            (len(set(columns)) < len(columns), "--joint", "names a column twice"),
+        )
+        return columns
+
+    def oracle(self, numbers: Bounds | None) -> str:
+        """Name what randomizes.
+
+        Raises
+        ------
+        typer.BadParameter
+            If there is none of the name.
+        """
+        if numbers is not None:
+            return mechanism_name(self.oracle_name, numbers)
+        return oracle_names([self.oracle_name or "auto"], ("auto", *registered()))[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Privacy:
+    """How people are protected.
+
+    Attributes
+    ----------
+    epsilon
+        Privacy of one report; less is more.
+    participation
+        Probability that a person reports; default 1.
+    """
+
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", "-e", callback=options.check_positive)
+    ] = None
+    participation: options.Participation = None
+    seed: options.Seed = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Output:
+    """Where the reports go.
+
+    Attributes
+    ----------
+    target
+        A report file (.parquet or .arrow), or a folder for a job that can be resumed.
+    resume
+        Go on with the job in the folder, if there is one.
+    overwrite
+        Replace a report file that is there already.
+    workers
+        Files worked on at once; default: processors.
+    """
+
+    target: Annotated[Path, typer.Option("--output", "-o", metavar="OUT")]
+    resume: Annotated[bool, typer.Option("--resume")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite")] = False
+    workers: Annotated[int | None, typer.Option(min=1)] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is for a file or for a folder alone."""
+        options.refuse_if(
+            (self.single and self.resume, "--resume", "needs a folder as --output"),
+            (self.overwrite and not self.single, "--overwrite", "needs a file as --output"),
+        )
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one file; what is neither a report file nor a folder is refused."""
+        if self.target.is_dir() or not self.target.suffix:
+            return False
+        try:
+            file_format(self.target)
+        except InvalidValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--output") from error
+        return True
+
+    def check(self, data: Input) -> None:
+        """Refuse to lose an input, or reports that somebody may have.
+
+        Raises
+        ------
+        InvalidValueError
+            If that would happen.
+        """
+        # A folder or a pattern stands for its files: none of them may be lost to the output.
+        options.refuse_overwriting_inputs(self.target, [*map(Path, data.sources), *data.paths])
+        if self.single and not self.overwrite:
+            options.refuse_drawing_again(self.target, "reports")
+
+    def write(self, answers: Answers, plan: Plan, seed: int | None) -> _Written:
+        """Randomize the answers into the file, or into the folder.
+
+        Raises
+        ------
+        TurnoutError
+            If an answer cannot be randomized.
+        OSError
+            If a file cannot be read or written.
+        """
+        who = None if answers.probability_column is not None else plan.participation
+        if self.single:
+            totals = randomize_to_file(
+                answers, plan.oracle, self.target, participation=who, seed=seed, progress=True
+            )
+            return _Written(totals, [self.target], answers.source.file_rows)
+        there = Job.read(self.target)
+        if self.resume and there is not None and there.complete:
+            note(f"the job in {self.target} is complete already; nothing was randomized")
+        reports = run_job(
+            answers, plan.oracle, self.target,
+            participation=who, seed=seed, resume=self.resume, workers=self.workers, progress=True,
+        )  # fmt: skip
+        totals = reports.totals or Totals()
+        return _Written(totals, list(reports.paths), reports.jobs[0].file_rows)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What was written: how many reports, in which files, and how many rows each source had."""
+
+    totals: Totals
+    paths: list[Path]
+    rows: Mapping[str, int]
+
+    @property
+    def size(self) -> int:
+        """How many bytes the files have."""
+        return sum(path.stat().st_size for path in self.paths)
+
+
 @command
 def randomize(
     context: typer.Context,
-    sources: options.Sources,
     *,
-    column: Annotated[str | None, typer.Option("--column", "-c", metavar="COLUMN")] = None,
-    target: Annotated[Path, typer.Option("--output", "-o", metavar="OUT")],
-    epsilon: Annotated[
-        float | None, typer.Option("--epsilon", "-e", callback=options.check_positive)
-    ] = None,
-    participation: options.Participation = None,
-    oracle_name: Annotated[str | None, typer.Option("--oracle", metavar="NAME")] = None,
-    joint: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
-    mean: Mean = None,
-    distribution: Distribution = None,
-    labels: options.LabelsByColumn = None,
-    labels_file: options.LabelsFile = None,
-    plan_file: Annotated[Path | None, typer.Option("--plan", metavar="FILE")] = None,
-    public_key: options.PublicKey = None,
-    missing: options.Missing = None,
-    missing_value: options.MissingValues = None,
-    trim: options.Trim = False,
-    separator: options.Separator = None,
-    encoding: options.Encoding = None,
-    id_column: options.IdColumn = None,
-    duplicates: options.Duplicates = "refuse",
-    pseudonym_key: options.PseudonymKeyFile = None,
-    group_by: options.GroupBy = None,
-    probability_column: options.ProbabilityColumn = None,
-    resume: Annotated[bool, typer.Option("--resume")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite")] = False,
-    workers: Annotated[int | None, typer.Option(min=1)] = None,
-    seed: options.Seed = None,
+    question: _Question,
+    numbers: Numbers,
+    labels: Labels,
+    planned: PlanFile,
+    privacy: _Privacy,
+    data: Input,
+    people: NamedPeople,
+    output: _Output,
 ) -> None:
     r"""Turn answers into reports that are safe to hand over.
 
@@ -162,113 +293,34 @@ def randomize(
 
     Parameters
     ----------
-    column
-        Column with the answers; no other is read. By default the columns that have the names of
-        the questions, under a --plan of several.
-    target
-        A report file (.parquet or .arrow), or a folder for a job that can be resumed.
-    epsilon
-        Privacy of one report; less is more.
-    participation
-        Probability that a person reports; default 1.
-    oracle_name
-        How answers are randomized. The default, auto, takes the one of smallest error.
-    joint
-        A further column, whose answer goes into the same report, for a joint table or under a
-        --plan of several questions; repeatable.
     plan_file
         A plan file, in place of the options above.
-    resume
-        Go on with the job in the folder, if there is one.
-    overwrite
-        Replace a report file that is there already.
-    workers
-        Files worked on at once; default: processors.
     """
-    numbers = numbers_of(mean, distribution)
-    check_labels(labels, labels_file)
-    _check_options(context, numbers)
-    if numbers is not None:
-        name = mechanism_name(oracle_name, numbers)
-    else:
-        (name,) = oracle_names([oracle_name or "auto"], ("auto", *registered()))
-    single = _is_file(target)
-    plan = None if plan_file is None else Plan.read(plan_file, public_key=public_key)
-    columns = [column, *(joint or ())] if column is not None else _questions(plan)
-    options.refuse_if(
-        (single and resume, "--resume", "needs a folder as --output"),
-        (overwrite and not single, "--overwrite", "needs a file as --output"),
-        (
-            column is None and (joint is not None or not columns),
-            "--column",
-            "must name the column of answers",
-        ),
-        (len(set(columns)) < len(columns), "--joint", "names a column twice"),
-    )
-    # A folder or a pattern stands for its files: none of them may be lost to the output.
-    options.refuse_overwriting_inputs(target, [*map(Path, sources), *files_of(sources)])
-    if single and not overwrite:
-        options.refuse_drawing_again(target, "reports")
-    answers = scanned(
-        sources,
-        columns,
-        missing=missing,
-        missing_values=missing_value,
-        trim=trim,
-        separator=separator,
-        encoding=encoding,
-        id_column=id_column,
-        duplicates=duplicates,
-        pseudonym_key=pseudonym_key,
-        group_by=group_by,
-        probability_column=probability_column,
-    )
-    if plan_file is not None and plan is not None:
-        _check_plan(plan, plan_file, answers)
+    _check_options(context, numbers.bounds)
+    name = question.oracle(numbers.bounds)
+    plan = planned.read()
+    columns = question.columns(plan)
+    output.check(data)
+    answers = data.scan(columns, **people.read())
+    if plan is not None:
+        _check_plan(plan, planned.plan_file, answers)
         answers = in_domain(answers, plan.domain)
     else:
-        options.refuse_if(
-            (
-                probability_column is not None and participation is not None,
-                "--participation",
-                "is each person's own with --probability-column",
-            )
-        )
-        stated = stated_labels(labels, labels_file, columns)
-        answers, oracle = _settled(
-            answers, epsilon or 0.0, name, numbers or stated, chosen=oracle_name is None
-        )
-        rate = taking_part_in(participation) if probability_column is None else None
-        plan = plan_of(answers, oracle, rate)
+        asked = numbers.bounds or labels.of(columns)
+        unnamed = question.oracle_name is None
+        answers, oracle = _settled(answers, privacy.epsilon or 0.0, name, asked, chosen=unnamed)
+        plan = plan_of(answers, oracle, _rate(privacy, people))
     _warn_of_size(plan, answers)
-    who = None if probability_column is not None else plan.participation
-    if single:
-        totals = randomize_to_file(
-            answers, plan.oracle, target, participation=who, seed=seed, progress=True
-        )
-        size = target.stat().st_size
-        written = [target]
-        files = answers.source.file_rows
-    else:
-        there = Job.read(target)
-        if resume and there is not None and there.complete:
-            note(f"the job in {target} is complete already; nothing was randomized")
-        reports = run_job(
-            answers, plan.oracle, target,
-            participation=who, seed=seed, resume=resume, workers=workers, progress=True,
-        )  # fmt: skip
-        totals = reports.totals or Totals()
-        size = sum(path.stat().st_size for path in reports.paths)
-        written = list(reports.paths)
-        files = reports.jobs[0].file_rows
+    written = output.write(answers, plan, privacy.seed)
     if answers.group_by:
-        _warn_of_groups(written)
-    if seed is not None:
+        _warn_of_groups(written.paths)
+    if privacy.seed is not None:
         note("made with --seed: fit for tests only, the noise can be computed again")
-    chosen = oracle_name is None and plan_file is None and distribution is None
+    chosen = (question.oracle_name, planned.plan_file, numbers.distribution) == (None, None, None)
     how = ", of least error" if chosen else ""
-    read = [("read", Whole(rows_of_files(files)))] if files else []
-    tell(f"Reports in {target}", [*read, *_summary(plan, totals, size, answers, how)])
+    read = [("read", Whole(rows_of_files(written.rows)))] if written.rows else []
+    rows = [*read, *_summary(plan, written, answers, how)]
+    tell(f"Reports in {output.target}", rows)
 
 
 def _check_options(context: typer.Context, numbers: Bounds | None) -> None:
@@ -277,25 +329,24 @@ def _check_options(context: typer.Context, numbers: Bounds | None) -> None:
     if given["plan_file"] is not None:
         options.refuse_given(context, _IN_PLAN, "stands in the plan already")
     else:
-        options.refuse_if(
-            (given["epsilon"] is None, "--epsilon", "give --epsilon, or --plan"),
-            (given["public_key"] is not None, "--public-key", "needs --plan"),
-        )
+        options.refuse_if((given["epsilon"] is None, "--epsilon", "give --epsilon, or --plan"))
     if numbers is not None:
         option = option_of(numbers)
         options.refuse_if((bool(given["joint"]), option, "is for one question: --joint"))
         options.refuse_given(context, ("labels", "labels_file"), f"are not for numbers: {option}")
 
 
-def _is_file(target: Path) -> bool:
-    """Tell whether the output is one file; refuse what is neither a report file nor a folder."""
-    if target.is_dir() or not target.suffix:
-        return False
-    try:
-        file_format(target)
-    except InvalidValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--output") from error
-    return True
+def _rate(privacy: _Privacy, people: People) -> Participation | None:
+    """Say who takes part; None if each person has a probability of their own."""
+    own = people.probability_column is not None
+    options.refuse_if(
+        (
+            own and privacy.participation is not None,
+            "--participation",
+            "is each person's own with --probability-column",
+        )
+    )
+    return None if own else taking_part_in(privacy.participation)
 
 
 def _questions(plan: Plan | None) -> list[str]:
@@ -333,7 +384,7 @@ def _settled(
     return answers, choice.oracle
 
 
-def _check_plan(plan: Plan, file: Path, answers: Answers) -> None:
+def _check_plan(plan: Plan, file: Path | None, answers: Answers) -> None:
     """Refuse a plan by which no column can be randomized."""
     plan._check_current()
     if not plan.oracle.fresh:
@@ -385,22 +436,20 @@ def _warn_of_groups(written: list[Path]) -> None:
             )
 
 
-def _summary(
-    plan: Plan, totals: Totals, size: int, answers: Answers, how: str
-) -> list[tuple[str, str]]:
+def _summary(plan: Plan, written: _Written, answers: Answers, how: str) -> list[tuple[str, str]]:
     oracle = plan.oracle
     ratio = rounded_up(oracle.realized_ratio, 4)
-    rows = [("nodes", f"{totals.nodes:,}")]
+    rows = [("nodes", f"{written.totals.nodes:,}")]
     if oracle._asked_of:
         rows.append(("asked", oracle._asked_of))
-    rows += words.left_out(totals.left_out, always=answers._drops)
+    rows += words.left_out(written.totals.left_out, always=answers._drops)
     return [
         *rows,
-        ("reports", f"{totals.reports:,}"),
+        ("reports", f"{written.totals.reports:,}"),
         ("participation", words.participation(plan)),
         ("oracle", oracle.name.replace("_", " ") + how),
         telling(plan).asked(oracle.domain),
         ("epsilon", f"{number(oracle.epsilon)} asked, {number(oracle.realized_epsilon)} realised"),
-        ("file", f"{file_size(size)}, {oracle.report_bits:g} bits a report"),
+        ("file", f"{file_size(written.size)}, {oracle.report_bits:g} bits a report"),
         ("guarantee", f"{_PROMISE.format(ratio)} {_SILENCE if oracle.silent else _RATE}"),
     ]

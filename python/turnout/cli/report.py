@@ -9,6 +9,7 @@ import typer
 
 from turnout.cli import options
 from turnout.cli.commands import command
+from turnout.cli.output import Intervals, Listing, Together
 from turnout.cli.tables import TABLE_SUFFIXES, Whole, tell, write_table
 from turnout.cli.tallies import merged, read_tallies
 from turnout.reporting import report as write_report
@@ -33,17 +34,11 @@ def report(
     pictures: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None,
     title: str | None = None,
     method: options.Method = None,
-    level: options.Level = 0.95,
-    simultaneous: options.Simultaneous = None,
+    intervals: Intervals,
     over: options.Over = "all",
-    clip: options.Clip = False,
-    given: options.Given = None,
-    of: options.Of = None,
-    marginal: options.Marginal = None,
-    consistent: options.Consistent = False,
+    together: Together,
     time: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
-    order: options.Order = "frequency",
-    top: options.Top = "20",
+    listing: Listing,
 ) -> None:
     """Write a report of a collection that people can read.
 
@@ -69,28 +64,19 @@ def report(
         Also save each picture as PDF/SVG/PNG.
     title
         The heading: the question that was asked.
-    simultaneous
-        Make the level hold for many intervals at once.
-    over
-        What it holds for at once, if there are groups.
     time
         The column of the groups that is the time.
-    order
-        Order of the labels.
     """
     if target is None and pictures is None:
         raise typer.BadParameter("say where to write: --output, --pictures or both")
     if target is not None:
         options.refuse_overwriting_inputs(target, sources)
     tally = merged(read_tallies(sources))
-    view = View(
-        method, level, simultaneous, over, order, top, clip, consistent,
-        given or (), of, marginal or (), time,
-    )  # fmt: skip
+    view = View(method, over=over, time=time, **vars(intervals), **vars(listing), **together.view)
     rows = [("nodes", f"{tally.nodes:,}"), *left_out(tally.left_out)]
     rows.append(("reports", f"{tally.received:,}"))
     if target is not None and target.suffix.lower() in TABLE_SUFFIXES:
-        if given or of or marginal or consistent:
+        if together != Together():
             raise typer.BadParameter(
                 f"{target} would hold one table: turnout estimate has these options and --output",
                 param_hint="--given, --of, --marginal or --consistent",

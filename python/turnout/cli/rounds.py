@@ -9,8 +9,10 @@ import typer
 
 from turnout import Plan
 from turnout.cli import options
-from turnout.cli.answers import asked_domain, scanned
 from turnout.cli.commands import command
+from turnout.cli.input import Files, People
+from turnout.cli.output import Output
+from turnout.cli.question import Choices
 from turnout.cli.showing.rounds import show_search, show_two, summary
 from turnout.cli.tables import Whole, print_json, tell
 from turnout.cli.tallies import read_tally
@@ -129,9 +131,7 @@ def rare(
     low: Annotated[float, typer.Option()],
     high: Annotated[float, typer.Option()],
     target: NewState,
-    domain_size: Annotated[int | None, typer.Option("--domain-size", "-k", min=2)] = None,
-    labels: options.Labels = None,
-    labels_file: options.LabelsFile = None,
+    choices: Choices,
     oracle: Annotated[str, typer.Option(metavar="NAME")] = "direct-encoding",
     sign: options.Sign = None,
     as_json: options.AsJson = False,
@@ -162,14 +162,12 @@ def rare(
         The least probability to report in the second round.
     high
         The largest, of those who hold a rare answer.
-    domain_size
-        How many answers there are; or say --labels.
     oracle
         How reports are randomized.
     """
     _refuse_there(target)
     collection = TwoRoundCollection(
-        asked_domain(domain_size, labels, labels_file),
+        choices.domain(),
         epsilon=epsilon,
         first_rate=first_rate,
         second_rate=second_rate,
@@ -184,16 +182,11 @@ def rare(
 @command
 def split(
     state: State,
-    sources: options.Sources,
     *,
+    files: Files,
+    people: People,
     column: options.Column,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")],
-    id_column: options.IdColumn = None,
-    duplicates: options.Duplicates = "refuse",
-    group_by: options.GroupBy = None,
-    probability_column: options.ProbabilityColumn = None,
-    separator: options.Separator = None,
-    encoding: options.Encoding = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Split people into the groups of the rounds: each person is asked in one round.
@@ -215,23 +208,12 @@ def split(
         The folder of the groups.
     """
     under_way: Any = Rounds.read(state)
-    answers = scanned(
-        sources,
-        [column],
-        missing=None,
-        missing_values=None,
-        separator=separator,
-        encoding=encoding,
-        id_column=id_column,
-        duplicates=duplicates,
-        group_by=group_by,
-        probability_column=probability_column,
-    )
-    files = split_rows(answers, under_way.assign, target, len(under_way.shares))
+    answers = files.scan([column], **people.read())
+    groups = split_rows(answers, under_way.assign, target, len(under_way.shares))
     if as_json:
-        print_json({"files": [{"path": str(path), "rows": rows} for path, rows in files]})
+        print_json({"files": [{"path": str(path), "rows": rows} for path, rows in groups]})
         return
-    rows = [(path.name, f"{count:,} rows") for path, count in files]
+    rows = [(path.name, f"{count:,} rows") for path, count in groups]
     tell(f"Groups in {target}", rows)
 
 
@@ -276,9 +258,7 @@ def show(
     *,
     level: options.Level = 0.95,
     clip: options.Clip = False,
-    target: options.TableFile = None,
-    plot: options.PictureFile = None,
-    as_json: options.AsJson = False,
+    output: Output,
 ) -> None:
     """Show what was found, with intervals, and what happened in each round.
 
@@ -299,7 +279,7 @@ def show(
         turnout rounds show search.json --interval 0.9
     """
     under_way: Any = Rounds.read(state)
-    for option, path in (("--output", target), ("--plot", plot)):
+    for option, path in (("--output", output.target), ("--plot", output.plot)):
         if path is not None:
             options.refuse_overwriting_inputs(path, [state])
             if not under_way.finished:
@@ -309,7 +289,7 @@ def show(
                 )
     kind = show_search if isinstance(under_way, Search) else show_two
     made = kind(under_way, level, clip=clip)
-    made.deliver(f"Rounds in {state}", plot=plot, target=target, as_json=as_json)
+    made.deliver(f"Rounds in {state}", **vars(output))
 
 
 def _refuse_there(state: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -13,26 +14,23 @@ import typer
 from turnout._extras import require
 from turnout._files import atomic_write
 from turnout._progress import doing
-from turnout.cli import options
-from turnout.cli.answers import (
-    by_column,
-    files_of,
-    listed_files,
-    scanned,
-    settled,
-    stated_labels,
-)
+from turnout.cli import options, running
+from turnout.cli.answers import settled
+from turnout.cli.columns import by_column
 from turnout.cli.commands import command
+from turnout.cli.input import Input, listed_files
 from turnout.cli.numbers import read_bounds
-from turnout.cli.running import output
+from turnout.cli.output import Intervals
+from turnout.cli.question import Labels
 from turnout.cli.showing.estimates import Wish
 from turnout.cli.showing.survey import print_survey, show_survey
 from turnout.cli.tables import TABLE_SUFFIXES
 from turnout.errors import InvalidValueError
+from turnout.pipeline import Answers
 from turnout.reporting import report as write_report
 from turnout.surveying import SurveyResult, SurveyResults
 from turnout.surveying.asking import QUANTILES, survey_columns
-from turnout.surveying.local import question_of, together_of
+from turnout.surveying.local import Question, question_of, together_of
 
 #: So many labels are shown.
 _TOP: Final = 20
@@ -54,41 +52,238 @@ def _shares(text: str) -> tuple[float, ...]:
     return shares
 
 
-@command
-def survey(
-    sources: options.Sources,
-    *,
-    column: Annotated[list[str], typer.Option("--column", "-c")],
-    epsilon: options.Epsilon,
-    joint: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
-    by: list[str] | None = None,
-    participation: options.Participation = 1.0,
-    labels: options.LabelsByColumn = None,
-    labels_file: options.LabelsFile = None,
-    bounds: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]LOW:HIGH")] = None,
-    mean: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]LOW:HIGH")] = None,
-    quantiles: Annotated[Any, typer.Option(metavar="A,B,C", parser=_shares)] = None,
-    missing: options.Missing = None,
-    missing_value: options.MissingValues = None,
-    trim: options.Trim = False,
-    separator: options.Separator = None,
-    encoding: options.Encoding = None,
-    trust: Literal["local", "aggregators"] = "local",
-    delta: Annotated[float | None, typer.Option(callback=_check_delta)] = None,
-    parties: Annotated[int | None, typer.Option(min=2)] = None,
-    level: options.Level = 0.95,
-    simultaneous: options.Simultaneous = None,
-    clip: options.Clip = False,
-    top: options.Top = str(_TOP),
-    target: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT")] = None,
+@dataclass(frozen=True, kw_only=True)
+class _Question(Labels):
+    """What is asked in which columns.
+
+    Attributes
+    ----------
+    column
+        Column with the answers; repeatable.
+    joint
+        A further column, whose answer goes into the same report; repeatable.
+    by
+        A column of groups, which are not protected; repeatable.
+    bounds
+        Mean and quantiles of a column of numbers; repeatable.
+    mean
+        The mean alone of a column of numbers, more precisely; repeatable.
+    quantiles
+        With --bounds: which quantiles, the quartiles if not given.
+    """
+
+    column: Annotated[list[str], typer.Option("--column", "-c")]
+    joint: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None
+    by: list[str] | None = None
+    bounds: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]LOW:HIGH")] = None
+    mean: Annotated[list[str] | None, typer.Option(metavar="[COLUMN=]LOW:HIGH")] = None
+    quantiles: Annotated[Any, typer.Option(metavar="A,B,C", parser=_shares)] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what does not go together."""
+        super().__post_init__()
+        options.refuse_if(
+            (len({*self.column}) < len(self.column), "--column", "names a column twice"),
+            (len({*self.columns}) < len(self.columns), "--joint", "names a column twice"),
+            (bool(self.joint) and len(self.column) > 1, "--joint", "goes with one --column"),
+            (
+                bool(self.joint) and any((self.bounds, self.mean)),
+                "--joint",
+                "is of columns of answers, which have no bounds or mean",
+            ),
+        )
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns with answers."""
+        return [*self.column, *(self.joint or ())]
+
+    def read(self) -> _Asked:
+        """Read what is stated of each column.
+
+        Raises
+        ------
+        typer.BadParameter
+            If it cannot be read, or contradicts itself.
+        """
+        asked = _Asked(
+            self.of(self.columns),
+            by_column("--bounds", self.bounds, self.column, read_bounds),
+            by_column("--mean", self.mean, self.column, read_bounds),
+        )
+        for name in self.column:
+            if name in asked.bounds and name in asked.mean:
+                raise typer.BadParameter(f"{name!r} has --bounds too", param_hint="--mean")
+            if name in asked.numbers and name in asked.labels:
+                option = "--mean" if name in asked.mean else "--bounds"
+                raise typer.BadParameter("is for numbers, which have no labels", param_hint=option)
+        options.refuse_if(
+            (
+                self.quantiles is not None and not asked.bounds,
+                "--quantiles",
+                "are of numbers: needs --bounds",
+            )
+        )
+        return asked
+
+    def settle(self, data: Input, asked: _Asked) -> tuple[Answers, Mapping[str, Question]]:
+        """Open the answers, and say what each column is asked for.
+
+        Raises
+        ------
+        InvalidValueError
+            If a column cannot be asked for it.
+        OSError
+            If a file cannot be read.
+        """
+        answers = data.scan(self.columns, group_by=tuple(self.by or ()))
+        answers, domains, found = settled(answers, {**asked.labels, **asked.numbers})
+        quantiles = self.quantiles or QUANTILES
+        questions = {
+            name: question_of(
+                answers, name, domain, quantiles if name in asked.bounds else (), found.get(name)
+            )
+            for name, domain in domains.items()
+        }
+        return answers, together_of(questions) if self.joint else questions
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is stated of columns: labels, bounds of numbers, and bounds for a mean alone."""
+
+    labels: Mapping[str, Any]
+    bounds: Mapping[str, Any]
+    mean: Mapping[str, Any]
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The bounds of all columns of numbers."""
+        return {**self.bounds, **self.mean}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Privacy:
+    """How people are protected.
+
+    Attributes
+    ----------
+    epsilon
+        Privacy of all that a person reports; less is more.
+    participation
+        Probability that a person reports.
+    trust
+        local: nobody; aggregators: count under secret sharing, with far less error.
+    delta
+        With --trust aggregators: the guarantee may have a delta.
+    parties
+        With --trust aggregators: how many add up; 3.
+    """
+
+    epsilon: options.Epsilon
+    participation: options.Participation = 1.0
+    trust: Literal["local", "aggregators"] = "local"
+    delta: Annotated[float | None, typer.Option(callback=_check_delta)] = None
+    parties: Annotated[int | None, typer.Option(min=2)] = None
+    seed: options.Seed = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _View(Intervals):
+    """How the result is looked at."""
+
+    top: options.Top = str(_TOP)
+
+    def check(self, columns: Sequence[str], asked: _Asked) -> None:
+        """Refuse what no column has."""
+        shares = not {*columns} <= {*asked.numbers}
+        options.refuse_if(
+            (self.clip and not shares, "--clip", "is for shares, and no column has any"),
+            (self.top != _TOP and not shares, "--top", "is for labels, and no column has any"),
+            (
+                self.simultaneous is not None and {*columns} <= {*asked.bounds},
+                "--simultaneous",
+                "is for shares and means alone",
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Output:
+    """What is written.
+
+    Attributes
+    ----------
+    target
+        File for the tally; of several columns a folder.
+    page
+        The page, a file ending in .html.
+    title
+        The heading of the page: the question that was asked.
+    overwrite
+        Replace what is there already.
+    """
+
+    target: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT")] = None
     page: Annotated[
         Path | None,
         typer.Option("--report", metavar="PAGE", callback=options.ending_in(".html", ".htm")),
-    ] = None,
-    title: str | None = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite")] = False,
-    as_json: options.AsJson = False,
-    seed: options.Seed = None,
+    ] = None
+    title: str | None = None
+    overwrite: Annotated[bool, typer.Option("--overwrite")] = False
+    as_json: options.AsJson = False
+
+    def __post_init__(self) -> None:
+        """Refuse what says nothing of what is written."""
+        options.refuse_if(
+            (self.title is not None and self.page is None, "--title", "needs --report"),
+            (
+                self.overwrite and self.target is None and self.page is None,
+                "--overwrite",
+                "needs --output or --report",
+            ),
+        )
+
+    def files(self, columns: Sequence[str], data: Input) -> dict[str, Path]:
+        """Say in which file the tally of each column goes, before anybody is randomized.
+
+        Raises
+        ------
+        InvalidValueError, OSError
+            If it cannot be written, or the page.
+        """
+        files = {} if self.target is None else _files(self.target, columns)
+        if self.target is not None:
+            self._refuse_unwritable(self.target, files, data, "tally")
+        if self.page is not None:
+            self._refuse_unwritable(self.page, {"": self.page}, data, "page")
+            # Before anybody is randomized for a page that cannot be drawn.
+            require("matplotlib", "cli")
+        return files
+
+    def _refuse_unwritable(
+        self, target: Path, files: Mapping[str, Path], data: Input, what: str
+    ) -> None:
+        folder = target.parent
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "no such folder", str(folder))
+        if len(files) == 1 and target.is_dir():
+            raise IsADirectoryError(
+                errno.EISDIR, f"a folder; name a file for the {what}", str(target)
+            )
+        if len(files) > 1 and target.exists() and not target.is_dir():
+            raise NotADirectoryError(
+                errno.ENOTDIR, "no folder, and each column has a tally", str(target)
+            )
+        for file in files.values():
+            options.refuse_overwriting_inputs(file, data.paths)
+            if not self.overwrite:
+                options.refuse_drawing_again(file, what)
+
+
+@command
+def survey(
+    *, question: _Question, privacy: _Privacy, data: Input, view: _View, output: _Output
 ) -> None:
     """Randomize the answers of columns and show how often each is given, with intervals.
 
@@ -116,139 +311,38 @@ def survey(
         turnout survey answers.csv -c sex --joint vote -e 2 -o joint.tally
 
         turnout survey answers.csv -c vote -e 1 --report vote.html --title "Your vote?"
-
-    Parameters
-    ----------
-    column
-        Column with the answers; repeatable.
-    epsilon
-        Privacy of all that a person reports; less is more.
-    joint
-        A further column, whose answer goes into the same report; repeatable.
-    by
-        A column of groups, which are not protected; repeatable.
-    participation
-        Probability that a person reports.
-    bounds
-        Mean and quantiles of a column of numbers; repeatable.
-    mean
-        The mean alone of a column of numbers, more precisely; repeatable.
-    quantiles
-        With --bounds: which quantiles, the quartiles if not given.
-    trust
-        local: nobody; aggregators: count under secret sharing, with far less error.
-    delta
-        With --trust aggregators: the guarantee may have a delta.
-    parties
-        With --trust aggregators: how many add up; 3.
-    simultaneous
-        Make the level hold for many intervals at once.
-    target
-        File for the tally; of several columns a folder.
-    page
-        The page, a file ending in .html.
-    title
-        The heading of the page: the question that was asked.
-    overwrite
-        Replace what is there already.
     """
-    columns = [*column, *(joint or ())]
     options.refuse_if(
-        (len(set(column)) < len(column), "--column", "names a column twice"),
-        (len(set(columns)) < len(columns), "--joint", "names a column twice"),
-        (bool(joint) and len(column) > 1, "--joint", "goes with one --column"),
         (
-            bool(joint) and any((bounds, mean)),
-            "--joint",
-            "is of columns of answers, which have no bounds or mean",
-        ),
-        (
-            target is not None and trust == "aggregators",
+            output.target is not None and privacy.trust == "aggregators",
             "--output",
             "is for a tally of reports, and aggregators get none; --report writes the page",
-        ),
-        (title is not None and page is None, "--title", "needs --report"),
-        (
-            overwrite and target is None and page is None,
-            "--overwrite",
-            "needs --output or --report",
-        ),
-    )
-    files = {} if target is None else _files(target, column)
-    if target is not None:
-        _refuse_unwritable(target, files, sources, overwrite=overwrite)
-    if page is not None:
-        _refuse_unwritable(page, {"": page}, sources, overwrite=overwrite, what="page")
-        # Before anybody is randomized for a page that cannot be drawn.
-        require("matplotlib", "cli")
-    given: dict[str, dict[str, Any]] = {
-        "--labels": stated_labels(labels, labels_file, columns),
-        "--bounds": by_column("--bounds", bounds, column, read_bounds),
-        "--mean": by_column("--mean", mean, column, read_bounds),
-    }
-    _refuse_contradictions(given, column)
-    shares = not {*column} <= {*given["--bounds"], *given["--mean"]}
-    options.refuse_if(
-        (
-            quantiles is not None and not given["--bounds"],
-            "--quantiles",
-            "are of numbers: needs --bounds",
-        ),
-        (clip and not shares, "--clip", "is for shares, and no column has any"),
-        (top != _TOP and not shares, "--top", "is for labels, and no column has any"),
-        (
-            simultaneous is not None and {*column} <= {*given["--bounds"]},
-            "--simultaneous",
-            "is for shares and means alone",
-        ),
-    )
-    asked = {name: bounds for each in given.values() for name, bounds in each.items()}
-    answers = scanned(
-        sources,
-        columns,
-        missing=missing,
-        missing_values=missing_value,
-        separator=separator,
-        encoding=encoding,
-        trim=trim,
-        group_by=by,
-    )
-    answers, domains, found = settled(answers, asked)
-    quantiles = quantiles or QUANTILES
-    questions = {
-        name: question_of(
-            answers,
-            name,
-            domain,
-            quantiles if name in given["--bounds"] else (),
-            found.get(name),
         )
-        for name, domain in domains.items()
-    }
-    result = survey_columns(
-        answers,
-        together_of(questions) if joint else questions,
-        epsilon=epsilon,
-        participation=participation,
-        trust=trust,
-        delta=delta,
-        parties=parties,
-        seed=seed,
     )
-    wish = Wish("hajek", level, simultaneous, top=None if as_json else top, clip=clip)
-    if clip:
+    files = output.files(question.column, data)
+    asked = question.read()
+    view.check(question.column, asked)
+    answers, questions = question.settle(data, asked)
+    result = survey_columns(answers, questions, **vars(privacy))
+    if view.clip:
         result = result.clip_intervals()
     _write_tallies(result, files)
-    if page is not None:
+    if output.page is not None:
         with doing("writing the page"):
-            write_report(result, page, title=title, level=level, simultaneous=simultaneous, top=top)
-    if as_json:
+            write_report(
+                result, output.page, title=output.title,
+                level=view.level, simultaneous=view.simultaneous, top=view.top,
+            )  # fmt: skip
+    wish = Wish("hajek", **{**vars(view), "top": None if output.as_json else view.top})
+    if output.as_json:
         print_survey(result, wish, listed_files(answers))
         return
     show_survey(result, wish, answers.source.file_rows)
-    written = [*(("tally", file) for file in files.values()), *((("page", page),) if page else ())]
+    written = [("tally", file) for file in files.values()]
+    if output.page is not None:
+        written.append(("page", output.page))
     for what, file in written:
-        output().print(f"\nThe {what}: {file}", markup=False, soft_wrap=True)
+        running.output().print(f"\nThe {what}: {file}", markup=False, soft_wrap=True)
 
 
 def _files(target: Path, columns: Sequence[str]) -> dict[str, Path]:
@@ -277,30 +371,6 @@ def _files(target: Path, columns: Sequence[str]) -> dict[str, Path]:
     return files
 
 
-def _refuse_unwritable(
-    target: Path,
-    files: Mapping[str, Path],
-    sources: Sequence[str],
-    *,
-    overwrite: bool,
-    what: str = "tally",
-) -> None:
-    """Refuse what cannot be written before anybody is randomized."""
-    folder = target.parent
-    if not folder.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, "no such folder", str(folder))
-    if len(files) == 1 and target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, f"a folder; name a file for the {what}", str(target))
-    if len(files) > 1 and target.exists() and not target.is_dir():
-        raise NotADirectoryError(
-            errno.ENOTDIR, "no folder, and each column has a tally", str(target)
-        )
-    for file in files.values():
-        options.refuse_overwriting_inputs(file, files_of(sources))
-        if not overwrite:
-            options.refuse_drawing_again(file, what)
-
-
 def _write_tallies(result: SurveyResult | SurveyResults, files: Mapping[str, Path]) -> None:
     """Write the tally of each column."""
     for name, file in files.items():
@@ -309,13 +379,3 @@ def _write_tallies(result: SurveyResult | SurveyResults, files: Mapping[str, Pat
             file.parent.mkdir(exist_ok=True)
         with atomic_write(file) as temporary:
             temporary.write_bytes(one.tally.to_bytes())
-
-
-def _refuse_contradictions(given: Mapping[str, Mapping[str, Any]], columns: Sequence[str]) -> None:
-    numbers = {**given["--bounds"], **given["--mean"]}
-    for name in columns:
-        if name in given["--bounds"] and name in given["--mean"]:
-            raise typer.BadParameter(f"{name!r} has --bounds too", param_hint="--mean")
-        if name in numbers and name in given["--labels"]:
-            option = "--mean" if name in given["--mean"] else "--bounds"
-            raise typer.BadParameter("is for numbers, which have no labels", param_hint=option)

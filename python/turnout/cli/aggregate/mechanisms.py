@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -46,19 +48,14 @@ _BELONGS: dict[str, tuple[str, ...]] = {
 }
 
 
-#: The arguments of mechanisms: those that all have, and those that some have.
-_ARGUMENTS = (
-    "epsilon",
-    "delta",
-    "honest_aggregators",
-    "max_colluding_users",
-    "max_missing_users",
-    "adjacency",
-    *_BELONGS,
-)
+# The groups of options in the help.
+_TRUST = "Who takes part"
+_SAMPLING = "Sampling, in one stage or two"
+_TWO_STAGE_OPTIONS = "Two-stage sampling"
+_NOISE = "Noise"
 
 
-def check_parties(value: str | None) -> Any:
+def _check_parties(value: str | None) -> Any:
     """Accept ``users`` or a number of at least two."""
     if value is None or value == "users":
         return value
@@ -67,50 +64,126 @@ def check_parties(value: str | None) -> Any:
     raise typer.BadParameter(f"{value!r} is not users, and not a number of at least 2")
 
 
-def arguments_of(context: typer.Context, name: Name) -> dict[str, Any]:
-    """Take the arguments of a mechanism from the options, those that are not None.
+@dataclass(frozen=True, kw_only=True)
+class Protection:
+    """How the counts are protected: a mechanism and its arguments, of which each has some.
 
-    Raises
-    ------
-    typer.BadParameter
-        If the mechanism does not have one, or needs another.
+    Attributes
+    ----------
+    epsilon
+        Privacy of what is published; less is more.
+    mechanism
+        How the counts are protected; recommend compares all.
+    delta
+        Not needed for discrete-laplace; without it recommend compares what needs none.
+    floor
+        Every item has so many people, whatever happens.
+    dummies
+        People that do not exist, on every item; holds for any data.
+    threshold
+        Publish counts from here on only; holds for any data, the server is trusted.
+    parties
+        Who adds up: so many aggregators, or the users. 3 if left out.
+    source
+        Who adds it. The users if left out.
+    honest_aggregators
+        How many do not collude, at least.
+    max_colluding_users
+        How many users may collude.
+    max_missing_users
+        How many users may be missing.
+    adjacency
+        What is hidden: a person's item, or the person.
+    reported
+        Items that a user reports.
+    gamma
+        How much likelier the own item is. Uniform if left out.
+    collusion_bound
+        Elect more users than this for an item.
+    elected
+        Elect exactly so many for an item.
     """
-    for argument, names in _BELONGS.items():
-        if name not in names:
-            belongs = f"belongs to --mechanism {', '.join(names)}; not to {name}"
-            options.refuse_given(context, (argument,), belongs)
-    given = {each: context.params[each] for each in _ARGUMENTS}
-    given = {each: value for each, value in given.items() if value is not None}
-    protecting = [each for each in _PROTECTING if name in _BELONGS[each] and name != "recommend"]
-    listed = " or ".join(f"--{each}" for each in protecting)
-    options.refuse_if(
-        (
-            name not in _WITHOUT_DELTA and "delta" not in given,
-            "--mechanism",
-            f"{name} needs --delta",
-        ),
-        (
-            name == "two-stage" and "reported" not in given,
-            "--mechanism",
-            "two-stage needs --reported",
-        ),
-        (
-            bool(protecting) and given.keys().isdisjoint(protecting),
-            "--mechanism",
-            f"{name} needs {listed}: without noise, only hidden coins of other holders of the same "
-            "item protect a person",
-        ),
-        *(
-            ({"threshold", each} <= given.keys(), f"--{each}", "is not needed with --threshold")
-            for each in ("floor", "dummies")
-        ),
-        (
-            {"elected", "collusion_bound"} <= given.keys(),
-            "--elected",
-            "give --elected or --collusion-bound, not both",
-        ),
+
+    epsilon: options.Epsilon
+    mechanism: Annotated[Name, typer.Option("--mechanism", "-m", metavar="NAME")]
+    delta: Annotated[float | None, typer.Option("--delta", "-d", callback=options.check_delta)] = (
+        None
     )
-    return given
+    floor: Annotated[int | None, typer.Option(min=1, rich_help_panel=_SAMPLING)] = None
+    dummies: Annotated[int | None, typer.Option(min=1, rich_help_panel=_SAMPLING)] = None
+    threshold: Annotated[int | None, typer.Option(min=1, rich_help_panel=_SAMPLING)] = None
+    parties: Annotated[
+        str | None,
+        typer.Option(metavar="M|users", callback=_check_parties, rich_help_panel=_TRUST),
+    ] = None
+    source: Annotated[Literal["users", "parties"] | None, typer.Option(rich_help_panel=_NOISE)] = (
+        None
+    )
+    honest_aggregators: Annotated[int, typer.Option(min=1, rich_help_panel=_TRUST)] = 1
+    max_colluding_users: Annotated[int, typer.Option(min=0, rich_help_panel=_TRUST)] = 0
+    max_missing_users: Annotated[int, typer.Option(min=0, rich_help_panel=_TRUST)] = 0
+    adjacency: Annotated[
+        Literal["replace", "add_or_remove"], typer.Option(rich_help_panel=_TRUST)
+    ] = "replace"
+    reported: Annotated[int | None, typer.Option(min=1, rich_help_panel=_TWO_STAGE_OPTIONS)] = None
+    gamma: Annotated[float | None, typer.Option(rich_help_panel=_TWO_STAGE_OPTIONS)] = None
+    collusion_bound: Annotated[
+        int | None, typer.Option(min=0, rich_help_panel=_TWO_STAGE_OPTIONS)
+    ] = None
+    elected: Annotated[int | None, typer.Option(min=1, rich_help_panel=_TWO_STAGE_OPTIONS)] = None
+
+    def arguments(self, context: typer.Context) -> dict[str, Any]:
+        """Take the arguments of the mechanism from the options, those that are not None.
+
+        Raises
+        ------
+        typer.BadParameter
+            If the mechanism does not have one, or needs another.
+        """
+        name = self.mechanism
+        for argument, names in _BELONGS.items():
+            if name not in names:
+                belongs = f"belongs to --mechanism {', '.join(names)}; not to {name}"
+                options.refuse_given(context, (argument,), belongs)
+        given = {each: value for each, value in vars(self).items() if value is not None}
+        del given["mechanism"]
+        self._refuse_incomplete(given)
+        return given
+
+    def _refuse_incomplete(self, given: Mapping[str, Any]) -> None:
+        """Refuse what the mechanism cannot do without, and what does not go together."""
+        name = self.mechanism
+        protecting = [
+            each for each in _PROTECTING if name in _BELONGS[each] and name != "recommend"
+        ]
+        listed = " or ".join(f"--{each}" for each in protecting)
+        options.refuse_if(
+            (
+                name not in _WITHOUT_DELTA and "delta" not in given,
+                "--mechanism",
+                f"{name} needs --delta",
+            ),
+            (
+                name == "two-stage" and "reported" not in given,
+                "--mechanism",
+                "two-stage needs --reported",
+            ),
+            (
+                bool(protecting) and given.keys().isdisjoint(protecting),
+                "--mechanism",
+                f"{name} needs {listed}: without noise, only hidden coins of other holders of the "
+                "same item protect a person",
+            ),
+            *(
+                ({"threshold", each} <= given.keys(), f"--{each}", "is not needed with --threshold")
+                for each in ("floor", "dummies")
+            ),
+            (
+                {"elected", "collusion_bound"} <= given.keys(),
+                "--elected",
+                "give --elected or --collusion-bound, not both",
+            ),
+        )
 
 
 def mechanism_of(

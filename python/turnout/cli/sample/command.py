@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import numpy as np
 import typer
@@ -13,26 +14,16 @@ import typer
 from turnout import samplers
 from turnout._extras import require
 from turnout.cli import options
-from turnout.cli.answers import stated_labels
 from turnout.cli.commands import command
 from turnout.cli.running import messages, note, output
 from turnout.cli.sample.integers import MOST_INTEGER, Integers
-from turnout.cli.sample.records import (
-    NUMBER_METHODS,
-    Method,
-    Records,
-    Wanted,
-    bounds_of,
-    column_names,
-    read_records,
-)
+from turnout.cli.sample.records import Records, read_records
 from turnout.cli.sample.results import Drawn, quality, show_quality
+from turnout.cli.sample.wanted import NUMBER_METHODS, Method, Rows, Wanted, Way
 from turnout.cli.tables import csv_of, print_estimates, print_json, save_picture, tell, write_table
 from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.answer import ordered
 from turnout.samplers.base import LARGEST_EPSILON
-
-Assumption = Literal["one-value"]
 
 _ASSUME = "--assume"
 
@@ -50,11 +41,6 @@ _SAMPLERS: Final[dict[Method, Callable[..., samplers.PrivateSampler]]] = {
     "mollifier": samplers.FiniteMollifier,
 }
 
-# The groups of options in the help.
-_NUMBERS = "Columns of numbers"
-_LABELS = "Columns of labels"
-
-
 _check_epsilon = options.accepting(
     lambda value: 0 < value <= LARGEST_EPSILON, f"above 0 and at most {LARGEST_EPSILON:g}"
 )
@@ -63,43 +49,77 @@ _check_jobs = options.accepting(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Output:
+    """What is written.
+
+    Attributes
+    ----------
+    target
+        File of records: .csv or .parquet.
+    overwrite
+        Replace a file of records that is there already.
+    ids
+        Write whose record it is; without ids records are sorted.
+    with_quality
+        Compare the records with the rows: for whoever holds these, it protects nobody.
+    """
+
+    target: options.TableFile = None
+    overwrite: Annotated[bool, typer.Option("--overwrite")] = False
+    ids: Annotated[bool, typer.Option("--ids/--no-ids")] = True
+    with_quality: Annotated[bool, typer.Option("--quality")] = False
+    plot: options.PictureFile = None
+    as_json: options.AsJson = False
+
+    def check(self, source: Path) -> None:
+        """Refuse to lose the input, or records that somebody may have.
+
+        Raises
+        ------
+        InvalidValueError
+            If that would happen.
+        """
+        for path in (self.target, self.plot):
+            if path is not None:
+                options.refuse_overwriting_inputs(path, [source])
+        if self.target is not None and not self.overwrite:
+            options.refuse_drawing_again(self.target, "records")
+
+    def show(self, title: str, drawn: Drawn, estimate: Any, compared: Any) -> None:
+        """Print the records, or the summary of those that are written."""
+        if self.as_json:
+            shares = {} if estimate is None else {"estimates": estimate.to_records()}
+            more = {} if compared is None else {"quality": compared}
+            print_json({**drawn.json_object(self.target), **shares, **more})
+            return
+        if self.target is None:
+            typer.echo(csv_of(drawn.table), nl=False)
+        below: list[Any] = [] if self.target is None else [drawn.preview()]
+        if estimate is not None:
+            codes = ordered(estimate, "frequency", 20)
+            below.append(lambda console: print_estimates(console, estimate, codes, 0.95, None))
+        if compared is not None:
+            below.append(lambda console: show_quality(console, compared))
+        tell(
+            title,
+            drawn.summary(self.target),
+            *below,
+            console=messages() if self.target is None else output(),
+            picture=self.plot,
+        )
+
+
 @command
 def sample(
     source: Annotated[Path, typer.Argument(metavar="IN")],
     *,
-    columns: Annotated[str, typer.Option("--columns", "-c", metavar="A,B")],
+    rows: Rows,
     epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=_check_epsilon)],
-    rows_are: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
-    target: options.TableFile = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite")] = False,
-    method: Annotated[Method | None, typer.Option("--method", "-m", metavar="NAME")] = None,
-    known_records: Annotated[
-        int | None, typer.Option("--records", metavar="N", min=1, rich_help_panel=_LABELS)
-    ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=10_000, rich_help_panel=_NUMBERS)
-    ] = None,
-    ids: Annotated[bool, typer.Option("--ids/--no-ids")] = True,
-    bounds: Annotated[
-        str | None, typer.Option(metavar="A=LOW:HIGH,...", rich_help_panel=_NUMBERS)
-    ] = None,
-    rounded: Annotated[bool, typer.Option("--round", rich_help_panel=_NUMBERS)] = False,
-    labels: Annotated[
-        list[str] | None, typer.Option(metavar="[COLUMN=]A,B,C", rich_help_panel=_LABELS)
-    ] = None,
-    labels_file: options.LabelsFile = None,
-    missing: Annotated[str | None, typer.Option(metavar="LABEL|drop")] = None,
-    missing_value: options.MissingValues = None,
-    trim: options.Trim = False,
-    separator: options.Separator = None,
-    encoding: options.Encoding = None,
+    way: Way,
+    written: _Output,
     jobs: Annotated[int, typer.Option("--jobs", "-j", callback=_check_jobs)] = 1,
     seed: Annotated[int | None, typer.Option(min=0, max=2**64 - 1)] = None,
-    reference: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
-    assume: Annotated[Assumption | None, typer.Option(rich_help_panel=_LABELS)] = None,
-    with_quality: Annotated[bool, typer.Option("--quality")] = False,
-    as_json: options.AsJson = False,
-    plot: options.PictureFile = None,
 ) -> None:
     r"""Draw one realistic record for each user that is safe to hand over.
 
@@ -127,70 +147,18 @@ def sample(
     ----------
     source
         CSV (also .csv.gz), Parquet or Arrow IPC file with rows of users.
-    columns
-        Columns of a record, comma-separated: all of numbers, or all of labels.
     epsilon
         Privacy of a user's record; less is more.
-    rows_are
-        Column that says whose row it is; without it every row is a user of its own.
-    target
-        File of records: .csv or .parquet.
-    overwrite
-        Replace a file of records that is there already.
-    method
-        For numbers density (if not given) or boosting, for labels minimax, randomized-response or
-        mollifier: by --records if not given.
-    known_records
-        About how many rows a user has, if that is public; many if not given.
-    rounds
-        Rounds of --method boosting, 10 if not given; time grows with them.
-    ids
-        Write whose record it is; without ids records are sorted.
-    bounds
-        Public range of every column; no value may be outside.
-    rounded
-        Records of integers within --bounds; a value counts as the nearest one.
-    labels
-        The possible labels of a column; repeatable.
-    missing
-        Count missing values as this label or number, or drop rows that have one.
     jobs
         Processes that draw, one if not given; -1 for all cores.
     seed
         For tests only: whoever knows the seed can undo the protection.
-    reference
-        Draw around the distribution of these rows, which must be public.
-    assume
-        That every user holds one value: then shares are estimated, with intervals.
-    with_quality
-        Compare the records with the rows: for whoever holds these, it protects nobody.
     """
-    names = column_names(columns)
-    wanted = Wanted(
-        names,
-        rows_are,
-        method,
-        rounds,
-        bounds_of(bounds, names),
-        stated_labels(labels, labels_file, names),
-        missing,
-        tuple(missing_value or ()),
-        known_records,
-        reference,
-        one_value=assume is not None,
-        trim=trim,
-        separator=separator,
-        encoding=encoding,
-    )
-    wanted.check()
-    for path in (target, plot):
-        if path is not None:
-            options.refuse_overwriting_inputs(path, [source])
-    if target is not None and not overwrite:
-        options.refuse_drawing_again(target, "records")
+    wanted = way.of(rows)
+    written.check(source)
     records = read_records(source, wanted)
-    integers = _integers(wanted, records) if rounded else None
-    if plot is not None:
+    integers = _integers(wanted, records) if rows.rounded else None
+    if written.plot is not None:
         _check_picture_of(records)
     _check_one_value(wanted, records)
     chosen, because = _settled_method(epsilon, wanted, records)
@@ -204,32 +172,13 @@ def sample(
     )
     if seed is not None:
         note("made with --seed: fit for tests only, the draws can be computed again")
-    drawn = Drawn(wanted, records, chosen, because, draws, ids, integers)
-    if target is not None:
-        write_table(target, drawn.table)
-    save_picture(plot, lambda: _picture(draws, wanted, integers))
-    compared = quality(records, drawn.values) if with_quality else None
+    drawn = Drawn(wanted, records, chosen, because, draws, written.ids, integers)
+    if written.target is not None:
+        write_table(written.target, drawn.table)
+    save_picture(written.plot, lambda: _picture(draws, wanted, integers))
+    compared = quality(records, drawn.values) if written.with_quality else None
     estimate = _estimated(draws, wanted) if wanted.one_value else None
-    if as_json:
-        shares = {} if estimate is None else {"estimates": estimate.to_records()}
-        more = {} if compared is None else {"quality": compared}
-        print_json({**drawn.json_object(target), **shares, **more})
-        return
-    if target is None:
-        typer.echo(csv_of(drawn.table), nl=False)
-    below: list[Any] = [] if target is None else [drawn.preview()]
-    if estimate is not None:
-        codes = ordered(estimate, "frequency", 20)
-        below.append(lambda console: print_estimates(console, estimate, codes, 0.95, None))
-    if compared is not None:
-        below.append(lambda console: show_quality(console, compared))
-    tell(
-        f"Records of the users of {source}",
-        drawn.summary(target),
-        *below,
-        console=messages() if target is None else output(),
-        picture=plot,
-    )
+    written.show(f"Records of the users of {source}", drawn, estimate, compared)
 
 
 def _integers(wanted: Wanted, records: Records) -> Integers:

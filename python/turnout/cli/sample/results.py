@@ -17,7 +17,8 @@ from turnout._extras import require
 from turnout._tables import records_of
 from turnout._types import Array, Floats
 from turnout.cli.sample.integers import Integers
-from turnout.cli.sample.records import Method, Records, Wanted
+from turnout.cli.sample.records import Records
+from turnout.cli.sample.wanted import Method, Wanted
 from turnout.cli.tables import Whole, printable, table
 from turnout.reporting.words import file_size, number, percent, rounded_up
 from turnout.samplers import MollifiedBoosting, PopulationDraws
