@@ -96,7 +96,7 @@ def taken(replies: Iterable[Message], take: Callable[[int, Message], object]) ->
         node = reply.metadata.src_node_id
         try:
             if reply.has_error():
-                log(WARNING, "turnout: a node failed: %s", reply.error.reason)
+                log(WARNING, "turnout: node %s failed: %s", node, reply.error.reason)
             else:
                 take(node, reply)
                 fitting += 1
