@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import turnout as tn
 import turnout.distributed as td
-from turnout.distributed import aggregation
+from turnout.distributed import parameters
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -448,7 +448,7 @@ def test_what_is_read_makes_nobody_search_for_a_parameter(
         raise AssertionError
 
     # With Skellam noise it would take half a minute, and gigabytes.
-    monkeypatch.setattr(aggregation, "calibrate", search)
+    monkeypatch.setattr(parameters, "calibrate", search)
     with pytest.raises(CorruptDataError, match=f"its {name} must be given"):
         td.Round.from_bytes(json.dumps(good, sort_keys=True, separators=(",", ":")).encode())
 

@@ -1,4 +1,4 @@
-"""What all mechanisms of distributed aggregation have in common: what is shared and published."""
+"""Base class of the mechanisms of distributed aggregation: what is shared, drawn and added up."""
 
 from __future__ import annotations
 
@@ -13,34 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._documents import digest
-from turnout._types import Array, Floats, Integers
-from turnout._values import settle
-from turnout.accounting import calibrate
+from turnout._types import Array, Integers
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import nonnegative, unit_interval
 from turnout.distributed.field import PrimeField
+from turnout.distributed.published import Published
 from turnout.distributed.results import CostLedger, Costs, Guarantee, RoundResult
-from turnout.domain import Domain, domain_of
-from turnout.errors import ImplausibleSumsError, InvalidValueError
-from turnout.frequency.estimation.estimate import FrequencyEstimate
-from turnout.frequency.estimation.estimators import Estimation
+from turnout.errors import InvalidValueError
 
 Codes: TypeAlias = npt.NDArray[np.uint32]
-Limits: TypeAlias = tuple[int, int]
-
-_HONEST_BUT_CURIOUS = (
-    "everyone follows the protocol: shares carry no proof that they are those of one item"
-)
-#: How often an honest round is refused at most.
-_CHANCE = 1e-6
-
-_MOST_USERS = 2**31 - 1
-_MOST_ITEMS = 2**24
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AggregationMechanism(abc.ABC):
+class AggregationMechanism(Published):
     """Base class: who takes part, who may collude, what everyone draws, and what is published.
 
     Rounds and roles act on a mechanism, so it knows nothing of them: see
@@ -48,90 +32,10 @@ class AggregationMechanism(abc.ABC):
     parameters, and every round has randomness of its own.
     """
 
-    #: The word for this mechanism in descriptions and on the command line.
-    name: ClassVar[str]
-
-    #: The parameter that is found for a target if it is not given.
-    _found: ClassVar[str]
-
-    domain: Domain = dataclasses.field(kw_only=False)
-    users: int = dataclasses.field(kw_only=False)
-    epsilon: float | None = None
-    delta: float | None = None
-    honest_aggregators: int = 1
-    max_colluding_users: int = 0
-    max_missing_users: int = 0
-    adjacency: str = "replace"
-
-    def __post_init__(self) -> None:
-        """Check what all mechanisms have."""
-        domain = domain_of("domain", self.domain)
-        if domain.size > _MOST_ITEMS:
-            raise _arguments.invalid(f"domain must have at most {_MOST_ITEMS} items", domain.size)
-        settle(
-            self,
-            domain=domain,
-            users=_arguments.integer("users", self.users, least=1, most=_MOST_USERS),
-        )
-        if (self.epsilon is None) != (self.delta is None):
-            raise InvalidValueError(
-                "epsilon and delta must be given together, got epsilon = "
-                f"{_arguments.shown(self.epsilon)}, delta = {_arguments.shown(self.delta)}"
-            )
-        if self.epsilon is not None and self.delta is not None:
-            epsilon = nonnegative("epsilon", _arguments.number("epsilon", self.epsilon))
-            delta = unit_interval("delta", _arguments.number("delta", self.delta))
-            settle(self, epsilon=float(epsilon), delta=float(delta))
-        least = {"honest_aggregators": 1, "max_colluding_users": 0, "max_missing_users": 0}
-        for name, smallest in least.items():
-            settle(self, **{name: _arguments.integer(name, getattr(self, name), least=smallest)})
-        away = self.max_colluding_users + self.max_missing_users
-        if away >= self.users:
-            raise InvalidValueError(
-                "max_colluding_users and max_missing_users must leave a user of "
-                f"{self.users}, got {self.max_colluding_users} and {self.max_missing_users}"
-            )
-
-    def _calibrated(self, argument: str, mechanism: Mechanism, parameter: str) -> float:
-        """Take the parameter that was given, or find the one that reaches the target.
-
-        ``mechanism`` is the accounting for any value of the parameter.
-        """
-        given = getattr(self, argument)
-        if self.adjacency not in mechanism.adjacencies:
-            allowed = ", ".join(map(repr, mechanism.adjacencies))
-            raise _arguments.invalid(f"adjacency must be one of {allowed}", self.adjacency)
-        if given is None:
-            if self.epsilon is None or self.delta is None:
-                raise InvalidValueError(
-                    f"epsilon and delta must be given, or {argument}: got epsilon = "
-                    f"{self.epsilon}, delta = {self.delta}, {argument} = None"
-                )
-            if self.delta == 0.0 and not self._pure:
-                raise InvalidValueError(
-                    f"delta must be above 0, got 0.0: no {argument} reaches it with this mechanism"
-                )
-            return float(
-                calibrate(mechanism, parameter, self.epsilon, self.delta, adjacency=self.adjacency)
-            )
-        value = _arguments.number(argument, given)
-        try:
-            chosen = mechanism.replace(**{parameter: value})
-        except InvalidValueError as error:
-            raise InvalidValueError(f"{argument} = {value} cannot be: {error}") from error
-        if self.epsilon is not None and self.delta is not None:
-            reached = chosen.delta(self.epsilon, self.adjacency)
-            if reached > self.delta:
-                raise InvalidValueError(
-                    f"{argument} = {value} does not reach delta = {self.delta} at epsilon = "
-                    f"{self.epsilon}: its delta is {reached:.3g}"
-                )
-        return value
-
-    @property
-    def _pure(self) -> bool:
-        """Whether a delta of 0 can be reached."""
-        return False
+    #: The sentence of trust that says what everyone must do.
+    _conduct: ClassVar[str] = (
+        "everyone follows the protocol: shares carry no proof that they are those of one item"
+    )
 
     # What a mechanism is.
 
@@ -149,7 +53,7 @@ class AggregationMechanism(abc.ABC):
                 f"every item is held by at least {self._promised} users, before and after the "
                 "change"
             )
-        sentences = [*self._trust(), data, _HONEST_BUT_CURIOUS]
+        sentences = [*self._trust(), data, self._conduct]
         if missing and self._users_protect:
             are = "user is" if missing == 1 else "users are"
             sentences.append(f"at most {missing} {are} missing from a round")
@@ -264,195 +168,6 @@ class AggregationMechanism(abc.ABC):
         """
         return {}
 
-    # What is published.
-
-    @abc.abstractmethod
-    def decode(self, sums: Array) -> Integers:
-        """Read field elements as the whole numbers that they stand for.
-
-        Parameters
-        ----------
-        sums
-            The reconstructed sum: a field element for each item.
-
-        Returns
-        -------
-        numpy.ndarray
-            int64.
-        """
-
-    @abc.abstractmethod
-    def _estimate_sums(self, sums: Integers, received: int) -> Estimation:
-        """Estimate frequencies, with their law, from published sums.
-
-        Parameters
-        ----------
-        sums
-            One whole number for each item.
-        received
-            The number of users that are in them.
-
-        Returns
-        -------
-        Estimation
-            Frequencies among the received users, and their variances.
-        """
-
-    @abc.abstractmethod
-    def _reach(self, held: tuple[int, int], items: int, received: int, chance: float) -> Limits:
-        """Bound the sum over some items, if all parties follow the protocol.
-
-        Parameters
-        ----------
-        held
-            How many of the received users hold one of the items: the least and the most.
-        items
-            How many items are added up.
-        received
-            The number of users in the round.
-        chance
-            How likely the sum is beyond the limits at most, whoever holds what.
-        """
-
-    def _unpublished(self, sums: Integers) -> tuple[Integers, Integers]:
-        """Give the least and the most that each sum may have been before it was published."""
-        return sums, sums
-
-    def _implausible(self, sums: Integers, received: int, chance: float = _CHANCE) -> str | None:
-        """Say why sums cannot come from parties that all follow the protocol, or None if they can.
-
-        Every user holds one item, so that the law of the total is known, whoever holds what; and of
-        each item no more users than all of them are counted, and no fewer than none.
-
-        Parameters
-        ----------
-        sums
-            The decoded sum of one round: one whole number for each item.
-        received
-            The number of users that are in it.
-        chance
-            How often honest rounds are found implausible at most.
-
-        Returns
-        -------
-        str or None
-            What is beyond which limits.
-        """
-        size = self.domain.size
-        least, most = self._unpublished(sums)
-        low, high = self._reach((0, received), 1, received, chance / 2.0 / size)
-        wrong = np.flatnonzero((most < low) | (least > high))
-        if wrong.size:
-            first = int(wrong[0])
-            return (
-                f"sums[{first}] is {sums[first]}; where all parties follow the protocol it is "
-                f"between {low} and {high}"
-            )
-        low, high = self._reach((received, received), size, received, chance / 2.0)
-        if low <= int(most.sum()) and int(least.sum()) <= high:
-            return None
-        return (
-            f"the sums add up to {int(sums.sum())}; where all parties follow the protocol, to "
-            f"between {low} and {high}"
-        )
-
-    def _check_sums(self, sums: Integers, received: int) -> None:
-        """Refuse sums that cannot be, or hardly ever are."""
-        reason = self._implausible(sums, received)
-        if reason is not None:
-            raise ImplausibleSumsError(
-                f"{reason}, but for one round in a million at most. A message was altered, or a "
-                "party sent what is not the shares of one item. Do not publish these sums. A new "
-                "round costs privacy again"
-            )
-
-    # What follows.
-
-    def estimate(self, sums: npt.ArrayLike, received: int | None = None) -> FrequencyEstimate:
-        """Estimate frequencies from published sums.
-
-        Parameters
-        ----------
-        sums
-            The decoded sum of one round: one whole number for each item.
-        received
-            The number of users that are in it; all of them by default.
-
-        Returns
-        -------
-        FrequencyEstimate
-            The frequencies among these users, with exact variances and intervals.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If there is not one whole number for each item.
-        ImplausibleSumsError
-            If parties that all follow the protocol reach such sums in one round of a million at
-            most: each sum, and their total, which does not depend on who holds what.
-        """
-        numbers = _arguments.frequencies("sums", sums, self.domain.size)
-        if (numbers != np.floor(numbers)).any():
-            raise InvalidValueError("sums must be whole numbers, and some are not")
-        count = self.users
-        if received is not None:
-            count = _arguments.integer("received", received, least=1, most=self.users)
-        wholes = numbers.astype(np.int64)
-        self._check_sums(wholes, count)
-        estimation = self._estimate_sums(wholes, count)
-        return FrequencyEstimate._from_estimation(self, self.name, count, count, estimation)
-
-    def variances(self, frequencies: npt.ArrayLike) -> Floats:
-        """Compute the exact variances of the estimated frequencies.
-
-        Parameters
-        ----------
-        frequencies
-            The true frequency of each item.
-
-        Returns
-        -------
-        numpy.ndarray
-            float64, one variance for each item.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If there is not one number for each item.
-        """
-        truth = _arguments.frequencies("frequencies", frequencies, self.domain.size)
-        model = self._estimate_sums(np.zeros(self.domain.size, np.int64), self.users).model
-        assert model is not None
-        return model.variance(truth)
-
-    def expected_error(self, frequencies: npt.ArrayLike | None = None) -> float:
-        """Compute the root of the mean over items of the expected squared error.
-
-        Parameters
-        ----------
-        frequencies
-            The true frequencies; uniform by default. They do not matter where the variance is
-            linear in them, as it is for all mechanisms here without a threshold, below which items
-            are lost.
-
-        Returns
-        -------
-        float
-            The root mean squared error of a frequency; with a threshold bias included.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If there is not one number for each item.
-        """
-        size = self.domain.size
-        truth = np.full(size, 1.0 / size) if frequencies is None else frequencies
-        return float(np.sqrt(self._squared_errors(truth).mean()))
-
-    def _squared_errors(self, frequencies: npt.ArrayLike) -> Floats:
-        """Compute the expected squared error of each estimated frequency."""
-        return self.variances(frequencies)
-
     # A round in this process.
 
     def run(self, values: Any, seed: int | None = None) -> RoundResult:
@@ -503,31 +218,6 @@ class AggregationMechanism(abc.ABC):
     def _contributions_costs(self) -> Costs:
         items = self._contributors * self.domain.size
         return Costs(additions=items) + self._contribution_costs(items)
-
-    # What travels.
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Copy and pickle the parameters; what follows from them is computed again."""
-        return {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the mechanism in terms of JSON.
-
-        Returns
-        -------
-        dict
-            What :func:`turnout.distributed.mechanism_from_dict` takes.
-        """
-        fields: dict[str, Any] = {"mechanism": self.name}
-        for item in dataclasses.fields(self):
-            value = getattr(self, item.name)
-            fields[item.name] = value.to_dict() if isinstance(value, Domain) else value
-        return fields
-
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON of :meth:`to_dict`, in hexadecimal."""
-        return digest(self.to_dict())
 
 
 def check_users(mechanism: AggregationMechanism, values: Sized) -> None:

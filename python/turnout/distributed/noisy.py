@@ -13,9 +13,9 @@ from turnout._types import Array, Floats, Integers
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.intervals import StatisticModel
-from turnout.distributed.aggregation import Limits
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.noise import NOISES, NoiseLaw
+from turnout.distributed.published import Limits
 from turnout.distributed.results import Costs
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation

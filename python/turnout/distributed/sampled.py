@@ -16,7 +16,8 @@ from turnout._types import Array, Floats, Integers
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
 from turnout.collecting.intervals import StatisticModel
-from turnout.distributed.aggregation import AggregationMechanism, Limits
+from turnout.distributed.aggregation import AggregationMechanism
+from turnout.distributed.published import Limits
 from turnout.distributed.results import Costs
 from turnout.distributed.tails import binomials, binomials_least
 from turnout.errors import InvalidValueError
