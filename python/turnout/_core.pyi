@@ -34,6 +34,8 @@ __all__ = [
     "SquareWave",
     "SubsetSelection",
     "SummationHistogram",
+    "TicketKey",
+    "TicketRequest",
     "TwoStageCountSampling",
     "UnaryEncoding",
     "bernoulli_counts",
@@ -71,6 +73,7 @@ __all__ = [
     "shuffled",
     "skellam",
     "support_sums",
+    "ticket_number",
     "two_stage_sums",
     "uniform_integers",
     "uniforms",
@@ -540,6 +543,24 @@ _Read = tuple[
     _Coins,
     list[tuple[int, str, str]],
 ]
+
+@final
+class TicketKey:
+    def __new__(cls, der: bytes) -> TicketKey: ...
+    @staticmethod
+    def generate() -> TicketKey: ...
+    def to_der(self) -> bytes: ...
+    def public_key(self) -> bytes: ...
+    def sign(self, blinded: bytes) -> bytes: ...
+
+@final
+class TicketRequest:
+    def __new__(cls, public_key: bytes) -> TicketRequest: ...
+    @property
+    def blinded(self) -> bytes: ...
+    def finish(self, answer: bytes) -> bytes: ...
+
+def ticket_number(public_key: bytes, ticket: bytes) -> bytes | None: ...
 
 @final
 class MessageReader:

@@ -13,6 +13,7 @@
 //! * [`samplers`]: draws whose law stays in a band around a public reference;
 //! * [`sharing`]: prime fields, additive shares and two-stage sets, for sums without a trusted
 //!   server;
+//! * [`tickets`]: blind signatures, so that each invited person sends one message unseen;
 //! * [`wire`]: plans and messages;
 //! * [`device`]: what answers a plan.
 //!
@@ -23,7 +24,7 @@
 //!
 //! All are on by default. [`random`], [`noise`], [`frequency`] and [`mean`] are always there.
 //!
-//! * `accounting`, `federated`, `identity`, `samplers`, `sharing`, `wire`, `device`: the
+//! * `accounting`, `federated`, `identity`, `samplers`, `sharing`, `tickets`, `wire`, `device`: the
 //!   modules of these names;
 //! * `parallel`: rayon. Without it kernels run on the calling thread, with the same results.
 //!
@@ -80,6 +81,8 @@ pub mod rows;
 pub mod samplers;
 #[cfg(feature = "sharing")]
 pub mod sharing;
+#[cfg(feature = "tickets")]
+pub mod tickets;
 #[cfg(feature = "wire")]
 pub mod wire;
 

@@ -27,6 +27,7 @@ mod samplers;
 mod sharing;
 mod signing;
 mod square_wave;
+mod tickets;
 mod wire;
 
 use pyo3::prelude::*;
@@ -71,6 +72,7 @@ mod _core {
         sharing::{PrimeField, ShareSum},
         signing::{ed25519_public_key, ed25519_sign, ed25519_verify},
         square_wave::SquareWave,
+        tickets::{PyTicketKey, PyTicketRequest, ticket_number},
         wire::{
             Device, MessageReader, MessageWriter, plan_to_sign, read_plan_file, write_plan_file,
         },
