@@ -115,9 +115,10 @@ function reduced(number) {
   return [ofBits((BigInt(upper) << 32n) | (bits & 0xffffffffn)), (word >>> 20) - 0x3ff];
 }
 
-/** The logarithm of a positive normal number. */
+/** The logarithm of a positive normal number, or of infinity. */
 export function log(x) {
   if (x === 1) return 0;
+  if (x === Infinity) return x;
   const [near, k] = reduced(x);
   return logarithm(near - 1, k, (tail) => tail);
 }

@@ -106,8 +106,7 @@ export class Outbox {
     return this.#alone(`send/${plan.fingerprint}`, async () => {
       const waiting = await this.status(plan);
       if (waiting.state !== "waiting") return waiting;
-      const answer = await this.#post(waiting.message);
-      const taken = answer !== null && (answer.accepted >= 1 || answer.duplicates >= 1);
+      const taken = await this.#post(waiting.message);
       const status = taken ? { state: "sent", message: null } : { ...waiting, state: "refused" };
       await this.#write(`report/${plan.fingerprint}`, JSON.stringify(status));
       if (!taken) throw new TurnoutError("refused", "the server did not take the message: the collection may have ended");
@@ -115,7 +114,7 @@ export class Outbox {
     });
   }
 
-  /** What the server says of a message: null if it refuses it for good. */
+  /** Whether the server takes a message; an error where that is not known. */
   async #post(message) {
     const again = (reason) => new TurnoutError("sending", `the message was not sent, and is kept: ${reason}`);
     let response, answer;
@@ -133,12 +132,16 @@ export class Outbox {
     } catch {
       throw again("the server cannot be reached");
     }
-    if (response.ok && answer !== null && typeof answer === "object") return answer;
+    if (response.ok) {
+      if (answer?.accepted >= 1 || answer?.duplicates >= 1) return true;
+      if (Object.values(answer?.refused ?? {}).some((count) => count >= 1)) return false;
+      throw again("the server did not say what became of it");
+    }
     // Too many requests, a timeout, and what is wrong at the server may pass.
-    if (response.ok || response.status >= 500 || [408, 425, 429].includes(response.status)) {
+    if (response.status >= 500 || [408, 425, 429].includes(response.status)) {
       throw again(`the server answered ${response.status}`);
     }
-    return null;
+    return false;
   }
 
   /** Forgets what was sent under a plan, and a message that waits. */

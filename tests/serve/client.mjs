@@ -18,13 +18,34 @@ function asTexts(value) {
   return value;
 }
 
+/** A source of words that keeps those that were taken: of each stream its purpose, its part and its words. */
+function recorded(source, streams) {
+  return (purpose, path) => {
+    const [stream, words] = [source(purpose, path), []];
+    streams.push([purpose, path, words]);
+    return {
+      next: () => {
+        const word = stream.next();
+        words.push(String(word));
+        return word;
+      },
+    };
+  };
+}
+
 /** The messages of answers, one for each, with noise of seeds or fresh noise. */
-async function messages(plan, { answers, seeds, group, coded, state, most }) {
-  const options = (place) => (seeds ? { words: seeded(seeds[place]), nonce: ZEROS } : {});
+async function messages(plan, { answers, seeds, group, coded, state, most, record }) {
+  const taken = [];
+  const options = (place) => {
+    if (!seeds) return {};
+    taken.push([]);
+    return { words: recorded(seeded(seeds[place]), taken.at(-1)), nonce: ZEROS };
+  };
+  const words = record ? { taken } : {};
   const made = [];
   if (!plan.isPermanent) {
     for (const [place, answer] of answers.entries()) made.push(plan.report(answer, { ...options(place), group, coded }));
-    return { messages: made };
+    return { messages: made, ...words };
   }
   const secret = state === undefined ? Uint8Array.from({ length: 32 }, (_, place) => place) : undefined;
   let person = await plan.permanent(state, { most, secret });
@@ -34,7 +55,7 @@ async function messages(plan, { answers, seeds, group, coded, state, most }) {
     states.push(await person.state());
     person = await plan.permanent(states.at(-1));
   }
-  return { messages: made, states };
+  return { messages: made, states, ...words };
 }
 
 async function done(job) {

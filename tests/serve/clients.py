@@ -17,6 +17,7 @@ from turnout.signing import SigningKey
 HERE = Path(__file__).parent
 KEY = SigningKey(bytes(range(32)))
 NODE = shutil.which("node")
+STATIC = HERE.parents[1] / "python" / "turnout" / "serve" / "static"
 
 
 def text_of(plan: tn.Plan, folder: Path, key: SigningKey | None = KEY) -> str:
@@ -43,8 +44,9 @@ def run(jobs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def plain(value: Any) -> Any:
-    """Return an answer as JSON has it."""
-    return value.item() if isinstance(value, np.generic) else value
+    """Return an answer as JSON has it: an integer that floating point would round as a text."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return str(value) if isinstance(value, int) and abs(value) >= 2**53 else value
 
 
 def report_of(message: bytes | str | None) -> Any:

@@ -1,0 +1,37 @@
+"""What Node's own test runner tries of the client of browsers: its outbox, and altered plans."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.serve.clients import HERE, NODE, text_of
+
+import turnout as tn
+
+pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not installed")
+
+
+def passes(name: str, **environment: str) -> None:
+    assert NODE is not None
+    done = subprocess.run(
+        [NODE, "--test", HERE / name],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_outbox_keeps_what_was_not_acknowledged(tmp_path: Path) -> None:
+    plan = tn.Plan(tn.DirectEncoding(1.0, ["no", "yes"]), tn.Everyone(), serial=3)
+    text_of(plan, tmp_path)
+    passes("outbox.test.mjs", PLAN_FILE=str(tmp_path / "plan.json"))
+
+
+def test_altered_plans_are_read_or_refused_in_bounded_time() -> None:
+    passes("fuzz.test.mjs")
