@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from turnout import Collector, GroupedTally, Plan
 from turnout._files import open_regular
+from turnout.cli import options
 from turnout.cli.tallies import Counts
 from turnout.collecting.keys import Key, shown_key
 from turnout.collecting.left_out import NOTHING
@@ -33,6 +34,27 @@ _LINES: Final = 2**14
 def is_messages(path: Path) -> bool:
     """Tell a file of messages by its name."""
     return path.suffix.lower() in MESSAGE_SUFFIXES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Messages:
+    """Of messages: of how many people, until when, and what becomes of bad ones.
+
+    Attributes
+    ----------
+    nodes
+        How many people were asked for messages, silent ones included; repeatable.
+    on_bad
+        Leave bad messages out and count them, or refuse all.
+    received
+        When the last message came in; default: now.
+    """
+
+    nodes: Annotated[list[str] | None, typer.Option("--nodes", "-n", metavar="[GROUP=]NUMBER")] = (
+        None
+    )
+    on_bad: OnBad = "count"
+    received: Annotated[Any, typer.Option(metavar="TIME", parser=options.moment)] = None
 
 
 @dataclass(frozen=True)
@@ -102,10 +124,7 @@ def count_messages(
     files: Sequence[PlacedFile],
     plan: Plan,
     names: Sequence[str],
-    asked: Asked,
-    *,
-    on_bad: OnBad = "count",
-    received: datetime | None = None,
+    how: Messages,
 ) -> tuple[Counts, dict[str, Any]]:
     """Count the messages of files: one that is there twice, in any of them, counts once.
 
@@ -117,12 +136,8 @@ def count_messages(
         Under which plan they were made.
     names
         The columns of groups: names that the files have, or groups that messages carry.
-    asked
-        How many people were asked.
-    on_bad
-        What happens to messages that are none of the plan.
-    received
-        When the last one came in.
+    how
+        What the options say of them.
 
     Returns
     -------
@@ -138,8 +153,9 @@ def count_messages(
     OSError
         If a file cannot be read.
     """
+    asked = Asked.read(how.nodes or ())
     try:
-        plan._check_current(received)
+        plan._check_current(how.received)
     except PlanExpiredError as error:
         raise PlanExpiredError(
             f"{files[0].path}: {error}: --received says when the messages came in"
@@ -152,7 +168,7 @@ def count_messages(
         values = dict(file.partitions)
         key = tuple(values[name] for name in outer)
         _, collector = collectors.setdefault(key, (file, Collector(plan, seen=seen)))
-        read += _take_in(file.path, collector, on_bad, received)
+        read += _take_in(file.path, collector, how.on_bad, how.received)
     asked.check(collectors)
     tallies: dict[Key, Any] = {}
     of_no_group = NOTHING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,12 +31,6 @@ State = Annotated[
     Path,
     typer.Argument(metavar="STATE", help="What turnout rounds hitters or rare wrote."),
 ]
-NewState = Annotated[
-    Path,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="The new state; the plan appears beside it."
-    ),
-]
 Epsilon = Annotated[
     float,
     typer.Option(
@@ -44,23 +39,123 @@ Epsilon = Annotated[
 ]
 
 
+def _oracle(text: str) -> str:
+    return text.lower().replace("-", "_")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plans:
+    """The plan of the open round that is written."""
+
+    sign: options.Sign = None
+    as_json: options.AsJson = False
+
+    def write_to(
+        self,
+        state: Path,
+        under_way: Rounds[Any, Any],
+        rows: list[tuple[str, str]],
+        record: dict[str, Any],
+        participation: float | None,
+    ) -> None:
+        """Write the plan of the open round and then the state, and say where they are."""
+        key = None if self.sign is None else SigningKey.read(self.sign)
+        file = None
+        if not under_way.finished:
+            plan = under_way.plan(participation)
+            file = state.with_name(f"{state.stem}.round-{under_way.number}.json")
+            options.refuse_overwriting_inputs(file, [] if self.sign is None else [self.sign])
+            # The state comes last: killed in between, the same command writes the same plan again.
+            plan.write(file, signing_key=key)
+            rows = [*rows, *_plan_rows(plan, file, under_way, key)]
+        else:
+            rows = [*rows, ("rounds", f"all {under_way.number} are closed; turnout rounds show")]
+        under_way.write(state)
+        if self.as_json:
+            path = None if file is None else str(file)
+            print_json({**summary(under_way), **record, "plan_file": path})
+            return
+        tell(f"State in {state}", rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StateOutput(_Plans):
+    """The state of rounds that begin.
+
+    Attributes
+    ----------
+    target
+        The new state; the plan appears beside it.
+    """
+
+    target: Annotated[Path, typer.Option("--output", "-o", metavar="FILE")]
+
+    def refuse_there(self) -> None:
+        """Refuse to begin where rounds may be under way.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is such a file.
+        """
+        if self.target.exists():
+            raise InvalidValueError(
+                f"{self.target} is there already: it may hold rounds under way, take another name"
+            )
+
+    def write(
+        self,
+        under_way: Rounds[Any, Any],
+        rows: list[tuple[str, str]],
+        record: dict[str, Any],
+        participation: float | None,
+    ) -> None:
+        """Write the state, and the plan of the first round beside it."""
+        self.write_to(self.target, under_way, rows, record, participation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Search:
+    """What is looked for, and how.
+
+    Attributes
+    ----------
+    bits
+        For whole numbers of N bits.
+    length
+        For texts of at most N bytes or characters.
+    alphabet
+        The characters that occur; default: any, as UTF-8.
+    oracle
+        How reports are randomized.
+    step
+        By how many bits prefixes grow in a round.
+    keep
+        The most prefixes that are kept: the bound on memory.
+    family_wise_error
+        The largest probability that a round keeps any prefix that nobody holds.
+    confirm
+        Whether a last round estimates what was found afresh.
+    """
+
+    bits: Annotated[int | None, typer.Option(metavar="N")] = None
+    length: Annotated[int | None, typer.Option(metavar="N")] = None
+    alphabet: Annotated[str | None, typer.Option(metavar="TEXT")] = None
+    oracle: Annotated[str, typer.Option(metavar="NAME", parser=_oracle)] = "auto"
+    step: int = 4
+    keep: int = 512
+    family_wise_error: float = 0.05
+    confirm: Annotated[bool, typer.Option("--confirm/--no-confirm")] = True
+
+
 @command
 def hitters(
     *,
     epsilon: Epsilon,
-    target: NewState,
-    bits: Annotated[int | None, typer.Option(metavar="N")] = None,
-    length: Annotated[int | None, typer.Option(metavar="N")] = None,
-    alphabet: Annotated[str | None, typer.Option(metavar="TEXT")] = None,
-    oracle: Annotated[str, typer.Option(metavar="NAME")] = "auto",
-    step: int = 4,
-    keep: int = 512,
-    family_wise_error: float = 0.05,
-    confirm: Annotated[bool, typer.Option("--confirm/--no-confirm")] = True,
+    search: _Search,
     participation: options.Participation = None,
     nodes: Annotated[int | None, typer.Option("--nodes", "-n", min=1)] = None,
-    sign: options.Sign = None,
-    as_json: options.AsJson = False,
+    output: _StateOutput,
 ) -> None:
     """Begin to look for frequent words or numbers of which there are far too many to count.
 
@@ -81,37 +176,11 @@ def hitters(
 
     Parameters
     ----------
-    bits
-        For whole numbers of N bits.
-    length
-        For texts of at most N bytes or characters.
-    alphabet
-        The characters that occur; default: any, as UTF-8.
-    oracle
-        How reports are randomized.
-    step
-        By how many bits prefixes grow in a round.
-    keep
-        The most prefixes that are kept: the bound on memory.
-    family_wise_error
-        The largest probability that a round keeps any prefix that nobody holds.
-    confirm
-        Whether a last round estimates what was found afresh.
     nodes
         Say how frequent a value must be among so many people.
     """
-    _refuse_there(target)
-    protocol = HeavyHitters(
-        epsilon,
-        bits=bits,
-        length=length,
-        alphabet=alphabet,
-        oracle=oracle.lower().replace("-", "_"),
-        step=step,
-        keep=keep,
-        family_wise_error=family_wise_error,
-        confirm=confirm,
-    )
+    output.refuse_there()
+    protocol = HeavyHitters(epsilon, **vars(search))
     record: dict[str, Any] = {"detectable_frequency": None}
     rows = [("values", str(protocol.values)), ("epsilon", number(epsilon))]
     if nodes is not None:
@@ -119,23 +188,36 @@ def hitters(
         record["detectable_frequency"] = found
         text = "no value is frequent enough" if found > 1 else f"{percent(found, 3)} of the people"
         rows.append(("found from", f"{text}, among {nodes:,} people, whoever the others are"))
-    _say(protocol.rounds(), target, rows, record, participation, sign=sign, as_json=as_json)
+    output.write(protocol.rounds(), rows, record, participation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rates:
+    """Who reports in which round, and how.
+
+    Attributes
+    ----------
+    first_rate
+        The share of the people that report first.
+    second_rate
+        The expected share that report in the second round.
+    low
+        The least probability to report in the second round.
+    high
+        The largest, of those who hold a rare answer.
+    oracle
+        How reports are randomized.
+    """
+
+    first_rate: Annotated[float, typer.Option()]
+    second_rate: Annotated[float, typer.Option()]
+    low: Annotated[float, typer.Option()]
+    high: Annotated[float, typer.Option()]
+    oracle: Annotated[str, typer.Option(metavar="NAME", parser=_oracle)] = "direct-encoding"
 
 
 @command
-def rare(
-    *,
-    epsilon: Epsilon,
-    first_rate: Annotated[float, typer.Option()],
-    second_rate: Annotated[float, typer.Option()],
-    low: Annotated[float, typer.Option()],
-    high: Annotated[float, typer.Option()],
-    target: NewState,
-    choices: Choices,
-    oracle: Annotated[str, typer.Option(metavar="NAME")] = "direct-encoding",
-    sign: options.Sign = None,
-    as_json: options.AsJson = False,
-) -> None:
+def rare(*, epsilon: Epsilon, choices: Choices, rates: _Rates, output: _StateOutput) -> None:
     """Begin a collection in two rounds, of which the second asks more of who holds a rare answer.
 
     Writes the state, and the plan of the first round beside it, as turnout rounds hitters does.
@@ -151,32 +233,11 @@ def rare(
 
         turnout rounds rare -e 8 --labels A,B,AB,0 --first-rate .02 --second-rate .03 \
             --low .01 --high .5 -o blood.json
-
-    Parameters
-    ----------
-    first_rate
-        The share of the people that report first.
-    second_rate
-        The expected share that report in the second round.
-    low
-        The least probability to report in the second round.
-    high
-        The largest, of those who hold a rare answer.
-    oracle
-        How reports are randomized.
     """
-    _refuse_there(target)
-    collection = TwoRoundCollection(
-        choices.domain(),
-        epsilon=epsilon,
-        first_rate=first_rate,
-        second_rate=second_rate,
-        low=low,
-        high=high,
-        oracle=oracle.lower().replace("-", "_"),
-    )
+    output.refuse_there()
+    collection = TwoRoundCollection(choices.domain(), epsilon=epsilon, **vars(rates))
     rows = [("domain", f"{collection.domain.size:,} labels"), ("epsilon", number(epsilon))]
-    _say(collection.rounds(), target, rows, {}, None, sign=sign, as_json=as_json)
+    output.write(collection.rounds(), rows, {}, None)
 
 
 @command
@@ -223,8 +284,7 @@ def close(
     tally: Annotated[Path, typer.Argument(metavar="TALLY")],
     *,
     participation: options.Participation = None,
-    sign: options.Sign = None,
-    as_json: options.AsJson = False,
+    plans: _Plans,
 ) -> None:
     """Close the open round with its tally, and write the plan of the next.
 
@@ -249,7 +309,7 @@ def close(
         under_way.close(counts.total if isinstance(counts, GroupedTally) else counts)
     except InvalidValueError as error:
         raise type(error)(f"{tally}: {error}") from error
-    _say(under_way, state, [], {}, participation, sign=sign, as_json=as_json)
+    plans.write_to(state, under_way, [], {}, participation)
 
 
 @command
@@ -290,44 +350,6 @@ def show(
     kind = show_search if isinstance(under_way, Search) else show_two
     made = kind(under_way, level, clip=clip)
     made.deliver(f"Rounds in {state}", **vars(output))
-
-
-def _refuse_there(state: Path) -> None:
-    """Refuse to begin where rounds may be under way."""
-    if state.exists():
-        raise InvalidValueError(
-            f"{state} is there already: it may hold rounds under way, take another name"
-        )
-
-
-def _say(
-    under_way: Rounds[Any, Any],
-    state: Path,
-    rows: list[tuple[str, str]],
-    record: dict[str, Any],
-    participation: float | None,
-    *,
-    sign: Path | None,
-    as_json: bool,
-) -> None:
-    """Write the plan of the open round and then the state, and say where they are."""
-    key = None if sign is None else SigningKey.read(sign)
-    file = None
-    if not under_way.finished:
-        plan = under_way.plan(participation)
-        file = state.with_name(f"{state.stem}.round-{under_way.number}.json")
-        options.refuse_overwriting_inputs(file, [] if sign is None else [sign])
-        # The state comes last: killed in between, the same command writes the same plan again.
-        plan.write(file, signing_key=key)
-        rows = [*rows, *_plan_rows(plan, file, under_way, key)]
-    else:
-        rows = [*rows, ("rounds", f"all {under_way.number} are closed; turnout rounds show")]
-    under_way.write(state)
-    if as_json:
-        path = None if file is None else str(file)
-        print_json({**summary(under_way), **record, "plan_file": path})
-        return
-    tell(f"State in {state}", rows)
 
 
 def _plan_rows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +13,8 @@ from turnout import GroupedTally, Plan, metrics
 from turnout._files import atomic_write
 from turnout.cli import options
 from turnout.cli.commands import command
-from turnout.cli.messages import Asked, OnBad, count_messages, is_messages
+from turnout.cli.messages import Messages, count_messages, is_messages
+from turnout.cli.question import PlanFile
 from turnout.cli.running import note
 from turnout.cli.tables import print_json, tell
 from turnout.cli.tallies import REPORT_SUFFIXES, Counts, merged, read_tallies
@@ -33,29 +34,95 @@ _check_memory = options.accepting(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Groups:
+    """Which groups have a tally of their own.
+
+    Attributes
+    ----------
+    group_by
+        Keep a tally for each group: a column of the reports or a folder NAME=VALUE.
+    by_file
+        Make each file a group, in a column of this name.
+    """
+
+    group_by: list[str] | None = None
+    by_file: Annotated[str | None, typer.Option(metavar="COLUMN")] = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the groups."""
+        return (*(self.group_by or ()), *((self.by_file,) if self.by_file is not None else ()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """How files of reports are read.
+
+    Attributes
+    ----------
+    duplicates
+        Look for second reports with one pseudonym, and refuse them or leave them out.
+    partial
+        Take what is there of a job that is not complete.
+    workers
+        Files read at once; default: processors.
+    max_memory
+        Memory that the counts of a file may take up.
+    """
+
+    duplicates: Annotated[
+        Literal["refuse", "first"] | None, typer.Option(metavar="refuse|first")
+    ] = None
+    partial: Annotated[bool, typer.Option("--partial")] = False
+    workers: Annotated[int | None, typer.Option(min=1)] = None
+    max_memory: Annotated[float, typer.Option(metavar="GB", callback=_check_memory)] = (
+        MAX_MEMORY / 10**9
+    )
+
+    def count(self, reports: ReportSet, names: Sequence[str]) -> tuple[Counts, int]:
+        """Count files of reports, and how many of these are improbable."""
+        improbable = 0.0
+
+        def hook(event: str, values: dict[str, float]) -> None:
+            nonlocal improbable
+            if event == "reports_improbable":
+                improbable += values["reports"]
+
+        stop = metrics.subscribe(hook)
+        try:
+            tally = reports.tally(
+                group_by=names or None,
+                duplicates=self.duplicates,
+                workers=self.workers,
+                max_memory=round(self.max_memory * 10**9),
+                progress=True,
+            )
+        finally:
+            stop()
+        return tally, int(improbable)
+
+
+@dataclass
+class _Counted:
+    """What was counted: tallies with the names of their files, and what is said beside them."""
+
+    parts: list[tuple[str, Counts]] = field(default_factory=list)
+    improbable: int = 0
+    messages: dict[str, Any] | None = None
+
+
 @command
 def tally(
     context: typer.Context,
     sources: Annotated[list[str], typer.Argument(metavar="REPORTS...")],
     *,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="OUT")],
-    group_by: list[str] | None = None,
-    by_file: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
-    duplicates: Annotated[
-        Literal["refuse", "first"] | None, typer.Option(metavar="refuse|first")
-    ] = None,
-    partial: Annotated[bool, typer.Option("--partial")] = False,
-    workers: Annotated[int | None, typer.Option(min=1)] = None,
-    plan_file: Annotated[Path | None, typer.Option("--plan", metavar="FILE")] = None,
-    public_key: options.PublicKey = None,
-    nodes: Annotated[
-        list[str] | None, typer.Option("--nodes", "-n", metavar="[GROUP=]NUMBER")
-    ] = None,
-    on_bad: OnBad = "count",
-    received: Annotated[Any, typer.Option(metavar="TIME", parser=options.moment)] = None,
+    groups: _Groups,
+    reading: _Reading,
+    planned: PlanFile,
+    messages: Messages,
     as_json: options.AsJson = False,
-    max_memory: Annotated[float, typer.Option(metavar="GB", callback=_check_memory)] = MAX_MEMORY
-    / 10**9,
 ) -> None:
     """Count the reports of many files into one small tally.
 
@@ -100,76 +167,56 @@ def tally(
         of them (of one kind each) and quoted patterns; all of one plan.
     target
         File for the tally.
-    group_by
-        Keep a tally for each group: a column of the reports or a folder NAME=VALUE.
-    by_file
-        Make each file a group, in a column of this name.
-    duplicates
-        Look for second reports with one pseudonym, and refuse them or leave them out.
-    partial
-        Take what is there of a job that is not complete.
-    workers
-        Files read at once; default: processors.
     plan_file
         The plan of all of them; files of messages need it.
-    nodes
-        How many people were asked for messages, silent ones included; repeatable.
-    on_bad
-        Leave bad messages out and count them, or refuse all.
-    received
-        When the last message came in; default: now.
-    max_memory
-        Memory that the counts of a file may take up.
     """
-    names = (*(group_by or ()), *((by_file,) if by_file is not None else ()))
-    given = _sorted_out(sources, by_file, partial)
-    _refuse_contradictions(context, given, plan_file, duplicates)
-    inputs = [*given.paths, *([] if plan_file is None else [plan_file])]
+    given = _sorted_out(sources, groups.by_file, reading.partial)
+    _refuse_contradictions(context, given, planned, reading)
+    inputs = [*given.paths, *([] if planned.plan_file is None else [planned.plan_file])]
     options.refuse_overwriting_inputs(target, inputs)
-    plan = None if plan_file is None else Plan.read(plan_file, public_key=public_key)
-    counted = [
-        (str(file.path), _regrouped(file, one, names, by_file))
-        for file, (_, one) in zip(
-            given.tallies, read_tallies([file.path for file in given.tallies]), strict=True
-        )
-    ]
-    fresh: list[tuple[str, Counts]] = []
-    improbable, messages = 0, None
-    if given.reports is not None:
-        one, improbable = _counted(
-            given.reports,
-            group_by=names or None,
-            duplicates=duplicates,
-            workers=workers,
-            max_memory=round(max_memory * 10**9),
-        )
-        fresh.append((str((given.reports.paths or [Path(sources[0])])[0]), one))
-    if plan is not None and given.messages:
-        asked = Asked.read(nodes or ())
-        put, messages = count_messages(
-            given.messages, plan, names, asked, on_bad=on_bad, received=received
-        )
-        fresh.append((str(given.messages[0].path), put))
-    if counted and given.messages:
-        note(
-            "a tally and messages are added up: a message that is in both counts twice; that is "
-            "found where the tally is of just these messages, and not where it is of some of them"
-        )
-    result = merged([*fresh, *counted], plan)
+    plan = planned.read()
+    counted = _counted(given, plan, groups, reading, messages)
+    result = merged(counted.parts, plan)
     with atomic_write(target) as temporary:
         temporary.write_bytes(result.to_bytes())
     files = len(given.paths)
     if as_json:
-        counts = {"improbable": improbable, "messages": messages}
+        counts = {"improbable": counted.improbable, "messages": counted.messages}
         print_json({"output": str(target), "files": files, **_described(result), **counts})
         return
     rows = _summary(result, target, files)
-    if messages is not None:
-        rows[1:1] = _rows_of_messages(messages)
-    if improbable:
-        words = f"{improbable:,} of the files' reports, which count and honest nodes hardly send"
-        rows.insert(-1, ("improbable", words))
+    if counted.messages is not None:
+        rows[1:1] = _rows_of_messages(counted.messages)
+    if counted.improbable:
+        of_files = "of the files' reports, which count and honest nodes hardly send"
+        rows.insert(-1, ("improbable", f"{counted.improbable:,} {of_files}"))
     tell(f"Tally in {target}", rows)
+
+
+def _counted(
+    given: _Given, plan: Plan | None, groups: _Groups, reading: _Reading, messages: Messages
+) -> _Counted:
+    """Count what is given: reports, then messages; tallies are counted already."""
+    files = [file.path for file in given.tallies]
+    tallies = [
+        (str(file.path), _regrouped(file, one, groups))
+        for file, (_, one) in zip(given.tallies, read_tallies(files), strict=True)
+    ]
+    counted = _Counted()
+    if given.reports is not None:
+        one, counted.improbable = reading.count(given.reports, groups.names)
+        counted.parts.append((given.reports_name, one))
+    if plan is not None and given.messages:
+        one, counted.messages = count_messages(given.messages, plan, groups.names, messages)
+        counted.parts.append((str(given.messages[0].path), one))
+        if tallies:
+            note(
+                "a tally and messages are added up: a message that is in both counts twice; that "
+                "is found where the tally is of just these messages, and not where it is of some "
+                "of them"
+            )
+    counted.parts += tallies
+    return counted
 
 
 @dataclass(frozen=True)
@@ -179,6 +226,7 @@ class _Given:
     tallies: Sequence[PlacedFile]
     messages: Sequence[PlacedFile]
     reports: ReportSet | None
+    reports_name: str
 
     @property
     def paths(self) -> list[Path]:
@@ -212,10 +260,13 @@ def _sorted_out(sources: Sequence[str], by_file: str | None, partial: bool) -> _
             tallies.append(source)
         else:
             reports.append(source)
+    found_reports = open_reports(reports, partial=partial, by_file=by_file) if reports else None
     return _Given(
         named_files(tallies, _is_tally, by_file),
         named_files(messages, is_messages, by_file),
-        open_reports(reports, partial=partial, by_file=by_file) if reports else None,
+        found_reports,
+        # A job without reports has no file.
+        str([*(found_reports.paths if found_reports else ()), *map(Path, sources)][0]),
     )
 
 
@@ -232,54 +283,35 @@ def _is_tally(path: Path) -> bool:
 
 
 def _refuse_contradictions(
-    context: typer.Context, given: _Given, plan_file: Path | None, duplicates: str | None
+    context: typer.Context, given: _Given, planned: PlanFile, reading: _Reading
 ) -> None:
     """Refuse options that say nothing of what is counted."""
-    if plan_file is None:
-        if given.messages:
-            raise InvalidValueError(
-                f"{given.messages[0].path}: is a file of messages, which do not say what they "
-                "mean: --plan FILE does"
-            )
-        options.refuse_given(context, ("public_key",), "needs --plan")
+    if planned.plan_file is None and given.messages:
+        raise InvalidValueError(
+            f"{given.messages[0].path}: is a file of messages, which do not say what they mean: "
+            "--plan FILE does"
+        )
     if not given.messages:
         options.refuse_given(
             context, ("nodes", "received"), "is for files of messages (.jsonl) only"
         )
-    if duplicates is not None and (given.tallies or given.messages):
+    if reading.duplicates is not None and (given.tallies or given.messages):
         kind = "a tally" if given.tallies else "a file of messages"
         raise InvalidValueError(
             f"--duplicates: {given.paths[0]} is {kind}, in which there are no pseudonyms"
         )
 
 
-def _counted(reports: ReportSet, **how: Any) -> tuple[Counts, int]:
-    """Count files of reports, and how many of these are improbable."""
-    improbable = 0.0
-
-    def hook(event: str, values: dict[str, float]) -> None:
-        nonlocal improbable
-        if event == "reports_improbable":
-            improbable += values["reports"]
-
-    stop = metrics.subscribe(hook)
-    try:
-        return reports.tally(**how, progress=True), int(improbable)
-    finally:
-        stop()
-
-
 def _total(tally: Counts) -> Any:
     return tally.total if isinstance(tally, GroupedTally) else tally
 
 
-def _regrouped(
-    file: PlacedFile, found: Counts, names: tuple[str, ...], by_file: str | None
-) -> Counts:
+def _regrouped(file: PlacedFile, found: Counts, groups: _Groups) -> Counts:
     """Keep the groups of a tally that are wanted; the file's own name and folders are some."""
+    names = groups.names
     values = dict(file.partitions)
     own = found.names if isinstance(found, GroupedTally) else ()
-    if own and names == (by_file,):
+    if own and names == (groups.by_file,):
         # All groups that there are, in each file.
         names = (*own, *names)
     if not names or names == own:

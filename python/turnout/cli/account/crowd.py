@@ -126,8 +126,7 @@ def shuffle(
     participation: Annotated[
         float, typer.Option("--participation", "-p", callback=options.check_rate)
     ] = 1.0,
-    delta: shared.Delta = None,
-    epsilon: shared.Epsilon = None,
+    question: shared.Question,
     as_json: options.AsJson = False,
 ) -> None:
     r"""Account for shuffled reports of direct encoding.
@@ -161,7 +160,6 @@ def shuffle(
     participation
         Probability that a person reports, hidden by the shuffler.
     """
-    question = shared.Question(delta, epsilon)
     oracle = DirectEncoding(local_epsilon, domain_size)
     mechanism = accounting.Shuffled(oracle, nodes, taking_part_in(participation))
     with doing("shuffling"):

@@ -52,14 +52,34 @@ _NEIGHBOURS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """Rounds with random participation, and which neighbours are meant; None where not given."""
+    """Rounds with random participation, and which neighbours are meant; None where not given.
 
-    client_rate: float | None
-    sample_rate: float | None
-    local_size: int | None
-    noise_multiplier: float | None
-    rounds: int | None
-    adjacency: str
+    Attributes
+    ----------
+    client_rate
+        Probability that a client takes part.
+    sample_rate
+        Probability that an element of a client that takes part is sampled.
+    noise_multiplier
+        Noise over the clipping norm.
+    rounds
+        How many rounds there are; 1 if left out.
+    adjacency
+        What neighbouring data sets are.
+    """
+
+    client_rate: Annotated[
+        float | None, typer.Option("--client-rate", "-p", callback=options.check_rate)
+    ] = None
+    sample_rate: Annotated[
+        float | None, typer.Option("--sample-rate", "-q", callback=options.check_rate)
+    ] = None
+    local_size: LocalSize = None
+    noise_multiplier: Annotated[
+        float | None, typer.Option("--noise", callback=options.check_positive)
+    ] = None
+    rounds: Annotated[int | None, typer.Option(min=1)] = None
+    adjacency: Adjacency = "add_or_remove"
 
     def rows(self) -> list[tuple[str, str]]:
         """Name the parameters; those that are None are left out.
@@ -90,8 +110,8 @@ class Setting:
 class Question:
     """Which epsilon at a delta, or which delta at an epsilon: the other of the two is None."""
 
-    delta: float | None
-    epsilon: float | None
+    delta: Delta = None
+    epsilon: Epsilon = None
 
     def __post_init__(self) -> None:
         """Refuse anything but exactly one of the two."""

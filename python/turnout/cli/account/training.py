@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import typer
@@ -28,14 +29,21 @@ _SMALLEST_DELTA = 1e-12
 
 Parameter = Literal["noise", "client-rate", "sample-rate", "local-size", "rounds"]
 
-_FIELDS = {
+_FIELDS: Final[dict[Parameter, str]] = {
     "noise": "noise_multiplier",
     "client-rate": "client_rate",
     "sample-rate": "sample_rate",
     "local-size": "local_size",
     "rounds": "rounds",
 }
-_MOST = {"client-rate": 1.0, "sample-rate": 1.0, "local-size": 2**53, "rounds": 10**9}
+#: Without one of these, it is what is looked for.
+_NEEDED: Final[tuple[Parameter, ...]] = ("noise", "client-rate", "sample-rate")
+_MOST: Final[dict[Parameter, float]] = {
+    "client-rate": 1.0,
+    "sample-rate": 1.0,
+    "local-size": 2**53,
+    "rounds": 10**9,
+}
 
 _RECORDS = {"replace": "one record is another", "add_or_remove": "one record more or less"}
 _SHORT = {"replace": "another", "add_or_remove": "more or less"}
@@ -49,8 +57,7 @@ def participation(
     noise: Annotated[float, typer.Option(callback=options.check_positive)],
     local_size: shared.LocalSize = None,
     rounds: Annotated[int, typer.Option(min=1)] = 1,
-    delta: shared.Delta = None,
-    epsilon: shared.Epsilon = None,
+    question: shared.Question,
     adjacency: shared.Adjacency = "add_or_remove",
     plot: options.PictureFile = None,
     as_json: options.AsJson = False,
@@ -93,7 +100,6 @@ def participation(
     adjacency
         What neighbouring data sets are.
     """
-    question = shared.Question(delta, epsilon)
     listed = shared.schemes(client_rate, sample_rate, local_size, noise)
     records = [
         {
@@ -130,24 +136,53 @@ def _draw(listed: list[shared.Scheme], rounds: int, delta: float, adjacency: str
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Target:
+    """What is to be met, and what is looked for.
+
+    Attributes
+    ----------
+    epsilon
+        The target.
+    delta
+        The target.
+    parameter
+        What to find; without it, what is left out.
+    """
+
+    epsilon: options.Epsilon
+    delta: Annotated[float, typer.Option("--delta", "-d", callback=options.check_delta)]
+    parameter: Annotated[Parameter | None, typer.Option("--calibrate")] = None
+
+    def wanted(self, setting: shared.Setting) -> Parameter:
+        """Say what is to be calibrated, and refuse what lacks or is too much."""
+        given: dict[str, Any] = {name: getattr(setting, field) for name, field in _FIELDS.items()}
+        if self.parameter is not None:
+            shared.refuse_unsettled(given, self.parameter, *_NEEDED)
+            return self.parameter
+        missing = [name for name in _NEEDED if given[name] is None]
+        if len(missing) != 1:
+            listed = " and ".join(f"--{name}" for name in missing) or "nothing"
+            raise typer.BadParameter(
+                f"{listed} left out: leave out one of --noise, --client-rate and --sample-rate, or "
+                "name what to find with --calibrate"
+            )
+        return missing[0]
+
+    def compared(self, listed: Sequence[shared.Scheme], adjacency: str) -> list[dict[str, Any]]:
+        """Find the noise of one round that schemes need."""
+        return [
+            {
+                "scheme": scheme.key,
+                "guarantee": scheme.guarantee,
+                "noise_multiplier": _least_noise(scheme, self.epsilon, self.delta, adjacency),
+            }
+            for scheme in listed
+        ]
+
+
 @command
-def calibrate(
-    *,
-    epsilon: options.Epsilon,
-    delta: Annotated[float, typer.Option("--delta", "-d", callback=options.check_delta)],
-    parameter: Annotated[Parameter | None, typer.Option("--calibrate")] = None,
-    client_rate: Annotated[
-        float | None, typer.Option("--client-rate", "-p", callback=options.check_rate)
-    ] = None,
-    sample_rate: Annotated[
-        float | None, typer.Option("--sample-rate", "-q", callback=options.check_rate)
-    ] = None,
-    local_size: shared.LocalSize = None,
-    noise: Annotated[float | None, typer.Option(callback=options.check_positive)] = None,
-    rounds: Annotated[int | None, typer.Option(min=1)] = None,
-    adjacency: shared.Adjacency = "add_or_remove",
-    as_json: options.AsJson = False,
-) -> None:
+def calibrate(*, target: _Target, setting: shared.Setting, as_json: options.AsJson = False) -> None:
     r"""Find what random participation needs to meet an epsilon and a delta.
 
     The least noise, or the largest rate, local size or number of rounds. Leave out the one that is
@@ -166,63 +201,33 @@ def calibrate(
 
         turnout account calibrate -p .001 -q .1 --local-size 30 --noise 2.5 \
             --calibrate rounds --epsilon .5 --delta 1e-5
-
-    Parameters
-    ----------
-    epsilon
-        The target.
-    delta
-        The target.
-    parameter
-        What to find; without it, what is left out.
-    client_rate
-        Probability that a client takes part.
-    sample_rate
-        Probability that an element of a client that takes part is sampled.
-    noise
-        Noise over the clipping norm.
-    rounds
-        How many rounds there are; 1 if left out.
-    adjacency
-        What neighbouring data sets are.
     """
-    given: dict[str, Any] = {
-        "noise": noise,
-        "client-rate": client_rate,
-        "sample-rate": sample_rate,
-        "local-size": local_size,
-        "rounds": rounds,
-    }
-    wanted = _wanted(given, parameter)
-    field = _FIELDS[wanted]
-    times = 1 if rounds is None else rounds
-    size = 0 if wanted == "local-size" else local_size
+    wanted = target.wanted(setting)
+    field, times = _FIELDS[wanted], setting.rounds or 1
+    size = 0 if wanted == "local-size" else setting.local_size
     # What is searched for has no value yet; any will do.
-    listed = shared.schemes(client_rate or 0.5, sample_rate or 0.5, size, noise or 1.0)
+    rates = setting.client_rate or 0.5, setting.sample_rate or 0.5
+    listed = shared.schemes(*rates, size, setting.noise_multiplier or 1.0)
     with doing(f"looking for the {wanted}"):
         value, there = shared.calibrated(
-            listed[0].mechanism, field, epsilon, delta, rounds=times, adjacency=adjacency
+            listed[0].mechanism,
+            field,
+            target.epsilon,
+            target.delta,
+            rounds=times,
+            adjacency=setting.adjacency,
         )
     if wanted in _MOST and value >= _MOST[wanted]:
         note(f"the target is met by every {wanted.replace('-', ' ')} up to {value:,}")
-    known = None if wanted == "rounds" else times
-    setting = shared.Setting(client_rate, sample_rate, local_size, noise, known, adjacency)
-    compared: list[dict[str, Any]] = []
-    if wanted == "noise" and times == 1:
-        compared = [
-            {
-                "scheme": scheme.key,
-                "guarantee": scheme.guarantee,
-                "noise_multiplier": _least_noise(scheme, epsilon, delta, adjacency),
-            }
-            for scheme in listed
-        ]
+    setting = replace(setting, rounds=None if wanted == "rounds" else times)
+    one_noise = wanted == "noise" and times == 1
+    compared = target.compared(listed, setting.adjacency) if one_noise else []
     if as_json:
         answer = {
             "calibrated": field,
             "value": value,
-            "epsilon": epsilon,
-            "delta": delta,
+            "epsilon": target.epsilon,
+            "delta": target.delta,
             "delta_there": there,
             "bound": listed[0].key,
             **vars(setting),
@@ -234,7 +239,7 @@ def calibrate(
     direction = "the least, rounded up" if wanted == "noise" else "the largest, rounded down"
     rows = [
         *(row for row in setting.rows() if (wanted, row[0]) != ("local-size", "local size")),
-        ("target", f"epsilon {number(epsilon)} at delta {number(delta)}"),
+        ("target", f"epsilon {number(target.epsilon)} at delta {number(target.delta)}"),
         (wanted.replace("-", " "), f"{written}: {direction}"),
         ("delta there", shared.up(there)),
     ]
@@ -244,21 +249,6 @@ def calibrate(
     ]
     below = [table(["scheme", "noise", "guarantee"], cells, right=(1,))] if compared else []
     tell("Random participation, calibrated", rows, *below)
-
-
-def _wanted(given: dict[str, Any], parameter: str | None) -> str:
-    """Say what is to be calibrated, and refuse what lacks or is too much."""
-    if parameter is None:
-        missing = [name for name in ("noise", "client-rate", "sample-rate") if given[name] is None]
-        if len(missing) != 1:
-            listed = " and ".join(f"--{name}" for name in missing) or "nothing"
-            raise typer.BadParameter(
-                f"{listed} left out: leave out one of --noise, --client-rate and --sample-rate, or "
-                "name what to find with --calibrate"
-            )
-        return missing[0]
-    shared.refuse_unsettled(given, parameter, "client-rate", "sample-rate", "noise")
-    return parameter
 
 
 def _least_noise(scheme: shared.Scheme, epsilon: float, delta: float, adjacency: str) -> float:
@@ -278,8 +268,7 @@ def batches(
     batch_size: Annotated[int, typer.Option("--batch-size", "-b", min=1)],
     noise: Annotated[float, typer.Option(callback=options.check_positive)],
     passes: Annotated[int, typer.Option(min=1)] = 1,
-    delta: shared.Delta = None,
-    epsilon: shared.Epsilon = None,
+    question: shared.Question,
     plot: options.PictureFile = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -317,7 +306,6 @@ def batches(
     passes
         How many times all records are gone through.
     """
-    question = shared.Question(delta, epsilon)
     if batch_size >= records:
         raise typer.BadParameter(
             f"must be less than the {records} records", param_hint="--batch-size"
