@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import os
 from collections.abc import Callable
@@ -362,6 +363,65 @@ def test_wrong_usage_exits_with_2(
     assert result.stdout == ""
     shown = " ".join(result.stderr.replace("│", " ").split())
     assert text in shown
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_page_is_that_of_the_round(
+    people: Path, turnout: Run, name: str, tmp_path: Path
+) -> None:
+    options, _ = MECHANISMS[name]
+    page = tmp_path / "page.html"
+    asked = ("--report", page, "--title", "How often?", "--seed", 3, "--interval", 0.9)
+    answer = as_json(turnout, people, name, *options, *asked)
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>How often?</h1>" in text
+    assert "To publish" in text
+    assert "90 % interval" in text
+    for each in answer["estimates"]:
+        assert f"{each['label']}" in text
+        assert any(f"{100 * each['frequency']:.{digits}f} %" in text for digits in (1, 2, 3))
+    for sentence in answer["guarantee"]["assumptions"]:
+        assert sentence in html.unescape(text)
+    notes = text.partition("What else to know")[2]
+    assert "Made with a seed: fit for tests only" in notes
+    assert "All parties ran in this process, which saw the answers" in notes
+    assert "does not hold for these answers" not in notes
+    again = turnout(*arguments(people, name, *options, "--report", page))
+    assert again.exit_code == 1
+    assert "is there already" in again.stderr
+    shown = turnout(*arguments(people, name, *options, "--report", page, "--overwrite"))
+    assert shown.exit_code == 0, shown.stderr
+    assert shown.stdout.endswith(f"The page: {page}\n")
+    assert page.read_text(encoding="utf-8") != text
+
+
+def test_the_page_says_that_a_floor_does_not_hold(
+    people: Path, turnout: Run, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    options = ("-d", 1e-5, "--floor", 150, "--report", page)
+    assert turnout(*arguments(people, "sampling", *options)).exit_code == 0
+    assert "does not hold for these answers" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "code"),
+    [
+        (("--report", "a.pdf"), "a.pdf does not end in .html, .htm", 2),
+        (("--title", "Vote?"), "--title: needs --report", 2),
+        (("--overwrite",), "--overwrite: needs --report", 2),
+        (("--report", "a.html", "--shrink"), "leave out --project and --shrink", 2),
+        (("--report", "a.html", "-m", "recommend"), "belongs to a round", 2),
+        (("--report", "nowhere/a.html"), "nowhere: no such folder", 1),
+    ],
+)
+def test_a_page_that_cannot_be_is_refused_before_the_round(
+    people: Path, turnout: Run, options: tuple[object, ...], text: str, code: int
+) -> None:
+    result = turnout(*arguments(people, "skellam", "-d", 1e-5, *options))
+    assert result.exit_code == code, result.stderr
+    assert text in " ".join(result.stderr.replace("│", " ").split())
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,23 +10,21 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from turnout._extras import require
 from turnout._files import atomic_write
-from turnout._progress import doing
-from turnout.cli import options, running
+from turnout.cli import options
 from turnout.cli.answers import settled
 from turnout.cli.columns import by_column
 from turnout.cli.commands import command
 from turnout.cli.input import Input, listed_files
 from turnout.cli.numbers import read_bounds
 from turnout.cli.output import Intervals
+from turnout.cli.page import Page, say_written
 from turnout.cli.question import Labels
 from turnout.cli.showing.estimates import Wish
 from turnout.cli.showing.survey import print_survey, show_survey
 from turnout.cli.tables import TABLE_SUFFIXES
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers
-from turnout.reporting import report as write_report
 from turnout.surveying import SurveyResult, SurveyResults
 from turnout.surveying.asking import QUANTILES, survey_columns
 from turnout.surveying.local import Question, question_of, together_of
@@ -209,40 +206,20 @@ class _View(Intervals):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Output:
+class _Output(Page):
     """What is written.
 
     Attributes
     ----------
     target
         File for the tally; of several columns a folder.
-    page
-        The page, a file ending in .html.
-    title
-        The heading of the page: the question that was asked.
-    overwrite
-        Replace what is there already.
     """
 
     target: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT")] = None
-    page: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="PAGE", callback=options.ending_in(".html", ".htm")),
-    ] = None
-    title: str | None = None
-    overwrite: Annotated[bool, typer.Option("--overwrite")] = False
     as_json: options.AsJson = False
 
-    def __post_init__(self) -> None:
-        """Refuse what says nothing of what is written."""
-        options.refuse_if(
-            (self.title is not None and self.page is None, "--title", "needs --report"),
-            (
-                self.overwrite and self.target is None and self.page is None,
-                "--overwrite",
-                "needs --output or --report",
-            ),
-        )
+    def _written(self) -> dict[str, Path | None]:
+        return {"--output": self.target, **super()._written()}
 
     def files(self, columns: Sequence[str], data: Input) -> dict[str, Path]:
         """Say in which file the tally of each column goes, before anybody is randomized.
@@ -254,31 +231,9 @@ class _Output:
         """
         files = {} if self.target is None else _files(self.target, columns)
         if self.target is not None:
-            self._refuse_unwritable(self.target, files, data, "tally")
-        if self.page is not None:
-            self._refuse_unwritable(self.page, {"": self.page}, data, "page")
-            # Before anybody is randomized for a page that cannot be drawn.
-            require("matplotlib", "cli")
+            self.refuse_unwritable(self.target, files, data, "tally")
+        self.check(data)
         return files
-
-    def _refuse_unwritable(
-        self, target: Path, files: Mapping[str, Path], data: Input, what: str
-    ) -> None:
-        folder = target.parent
-        if not folder.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, "no such folder", str(folder))
-        if len(files) == 1 and target.is_dir():
-            raise IsADirectoryError(
-                errno.EISDIR, f"a folder; name a file for the {what}", str(target)
-            )
-        if len(files) > 1 and target.exists() and not target.is_dir():
-            raise NotADirectoryError(
-                errno.ENOTDIR, "no folder, and each column has a tally", str(target)
-            )
-        for file in files.values():
-            options.refuse_overwriting_inputs(file, data.paths)
-            if not self.overwrite:
-                options.refuse_drawing_again(file, what)
 
 
 @command
@@ -327,22 +282,15 @@ def survey(
     if view.clip:
         result = result.clip_intervals()
     _write_tallies(result, files)
-    if output.page is not None:
-        with doing("writing the page"):
-            write_report(
-                result, output.page, title=output.title,
-                level=view.level, simultaneous=view.simultaneous, top=view.top,
-            )  # fmt: skip
+    output.write(result, level=view.level, simultaneous=view.simultaneous, top=view.top)
     wish = Wish("hajek", **{**vars(view), "top": None if output.as_json else view.top})
     if output.as_json:
         print_survey(result, wish, listed_files(answers))
         return
     show_survey(result, wish, answers.source.file_rows)
-    written = [("tally", file) for file in files.values()]
-    if output.page is not None:
-        written.append(("page", output.page))
-    for what, file in written:
-        running.output().print(f"\nThe {what}: {file}", markup=False, soft_wrap=True)
+    for file in files.values():
+        say_written("tally", file)
+    say_written("page", output.page)
 
 
 def _files(target: Path, columns: Sequence[str]) -> dict[str, Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,7 @@ def report(
     of: str | None = None,
     marginal: str | Sequence[str] = (),
     consistent: bool = False,
+    notes: Sequence[str] = (),
 ) -> None:
     """Write the report of a collection as a self-contained HTML page.
 
@@ -238,6 +240,8 @@ def report(
         Of several questions: also show the shares of these, whatever is answered to the others.
     consistent
         Whether the tables of :class:`turnout.PairTables` are made to agree.
+    notes
+        What a reader should know besides, a sentence each.
 
     Raises
     ------
@@ -272,9 +276,19 @@ def report(
     view = View(
         method, level, simultaneous, over, order, top, clip, consistent, given, of, marginal, time
     )
-    text = page(Document.of(tally, view), title)
+    document = Document.of(tally, view)
+    document = replace(document, notes=(*document.notes, *_sentences(notes)))
+    text = page(document, title)
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _sentences(notes: Sequence[str]) -> list[str]:
+    sentences = _arguments.items("notes", notes, "a sentence each")
+    for each in sentences:
+        if not isinstance(each, str):
+            raise _arguments.mistyped("notes must hold text", each)
+    return list(sentences)
 
 
 def page(document: Document, title: str | None) -> str:

@@ -16,6 +16,7 @@ from turnout.pipeline import Answers
 from turnout.surveying.local import Question, part_of, read
 from turnout.surveying.results import ShareGroups, SurveyResult, SurveyResults, together
 from turnout.surveying.words import (
+    IN_ONE_PROCESS,
     about_labels,
     about_left_out,
     about_seed,
@@ -102,8 +103,7 @@ def aggregated(
     notes_of_all = (
         *about_seed(seed),
         *about_left_out(found.left_out),
-        "All parties ran in this process, which saw the answers. Among machines that do not see "
-        "them, turnout.distributed.Round.start(mechanism) starts a round of the same mechanism.",
+        IN_ONE_PROCESS,
     )
     without = tuple(statement_of_left_out(answers, found.groups.size, found.left_out))
     return together(results, without, statement, notes_of_all, epsilon)

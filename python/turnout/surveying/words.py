@@ -79,6 +79,13 @@ def statement_of_all(
     )
 
 
+#: What is said of a round of which one process ran all roles.
+IN_ONE_PROCESS: Final = (
+    "All parties ran in this process, which saw the answers. Among machines that do not see "
+    "them, turnout.distributed.Round.start(mechanism) starts a round of the same mechanism."
+)
+
+
 def about_seed(seed: int | None) -> Iterator[str]:
     """Say that a seed undoes the noise."""
     if seed is not None:

@@ -13,6 +13,7 @@ from turnout.cli.aggregate.mechanisms import Protection, floor_holds, mechanism_
 from turnout.cli.aggregate.results import (
     costs_table,
     json_object,
+    page_notes,
     show_comparison,
     summary,
 )
@@ -20,6 +21,7 @@ from turnout.cli.answers import settled, tell_of_labels
 from turnout.cli.commands import command
 from turnout.cli.input import Input
 from turnout.cli.output import Intervals, Listing, Processing
+from turnout.cli.page import Page, say_written
 from turnout.cli.question import OneList
 from turnout.cli.running import note
 from turnout.cli.showing.estimates import Wish, show_estimate
@@ -29,7 +31,10 @@ from turnout.pipeline.in_memory import Columns, read_columns
 from turnout.reporting.frequencies import SHARES
 
 #: Options that are of a round, and not of a comparison.
-_OF_A_ROUND = ("seed", "level", "simultaneous", "project", "shrink", "clip", "order")
+_OF_A_ROUND = (
+    *("seed", "level", "simultaneous", "project", "shrink", "clip", "order"),
+    *("page", "title", "overwrite"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +72,7 @@ def aggregate(
     intervals: Intervals,
     processing: Processing,
     listing: Listing,
+    page: Page,
     plot: options.PictureFile = None,
     as_json: options.AsJson = False,
     seed: options.Seed = None,
@@ -85,6 +91,8 @@ def aggregate(
     Labels are taken from the column unless --labels or --labels-file states them; they are then
     treated as public, and stand in the output.
 
+    --report writes the page for people, as turnout survey does, with the sentence to publish.
+
     --json prints what estimate --json prints, and guarantee, parameters (what was calibrated),
     expected_error (the root mean squared error of a frequency), floor_holds (whether these answers
     keep the --floor; null if nothing rests on one) and costs (an object for each role: parties, and
@@ -97,6 +105,8 @@ def aggregate(
         turnout aggregate adult.csv -c occupation -m sampling --epsilon 1 --delta 1e-5 \
             --dummies 100 --plot occupations.png
 
+        turnout aggregate adult.csv -c occupation -m skellam -e 1 -d 1e-6 --report jobs.html
+
         turnout aggregate adult.csv -c occupation -m recommend --epsilon 1
     """
     arguments = protection.arguments(context)
@@ -104,6 +114,14 @@ def aggregate(
     if compared:
         reason = "belongs to a round, and --mechanism recommend runs none"
         options.refuse_given(context, _OF_A_ROUND, reason)
+    options.refuse_if(
+        (
+            page.page is not None and processing.name != "none",
+            "--report",
+            "shows the shares as they were counted: leave out --project and --shrink",
+        )
+    )
+    page.check(data)
     if plot is not None:
         options.refuse_overwriting_inputs(plot, data.paths)
     answers, read, domain = question.settle(data)
@@ -127,9 +145,16 @@ def aggregate(
     )
     estimate = wish.made(replace(result.estimate, left_out=read.left_out))
     shown = show_estimate(estimate, wish, SHARES, summary(chosen, read.left_out))
+    page.write(
+        replace(result, estimate=estimate),
+        **{**vars(intervals), "order": listing.order, "top": listing.top},
+        notes=page_notes(seed, holds),
+    )
     more = {**json_object(chosen, result.costs), "floor_holds": holds}
     replace(
         shown,
         make_record=lambda: {**shown.make_record(), **more},
         below=[*shown.below, costs_table(result.costs)],
     ).deliver(f"Aggregate of {answers.name}", plot=plot, target=None, as_json=as_json)
+    if not as_json:
+        say_written("page", page.page)

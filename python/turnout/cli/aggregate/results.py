@@ -16,6 +16,7 @@ from turnout.collecting.left_out import LeftOut
 from turnout.distributed import AggregationMechanism, CostLedger, Recommendation
 from turnout.reporting import words
 from turnout.reporting.words import number
+from turnout.surveying.words import IN_ONE_PROCESS, about_seed
 
 STUDY = "all parties in this process, to study the mechanism; not a deployment"
 
@@ -26,6 +27,17 @@ def summary(mechanism: AggregationMechanism, left_out: LeftOut) -> list[tuple[st
     found += words.left_out(left_out)
     error = f"{mechanism.expected_error():.3g} expected (root mean square of a frequency)"
     return [*found, *rows(mechanism), ("error", error)]
+
+
+def page_notes(seed: int | None, floor_holds: bool | None) -> list[str]:
+    """Say what a reader of the page should know of the round."""
+    found = [*about_seed(seed), IN_ONE_PROCESS]
+    if floor_holds is False:
+        found.append(
+            "Some answers are held by fewer people than the floor promises. What protects the "
+            "people rests on that promise, and does not hold for these answers."
+        )
+    return found
 
 
 def json_object(mechanism: AggregationMechanism, costs: CostLedger) -> dict[str, Any]:
