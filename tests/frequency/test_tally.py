@@ -424,11 +424,11 @@ def canonical(header: Any) -> bytes:
     return json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 4, 2**31, 2**32 - 1])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 2**31, 2**32 - 1])
 @pytest.mark.parametrize("name", TALLIES)
 def test_an_unknown_version_is_named(version: int, name: str) -> None:
     header, arrays = opened(TALLIES[name]().to_bytes())
-    expected = f"the tally has version {version}; this release of turnout reads 3"
+    expected = f"the tally has version {version}; this release of turnout reads 4"
     for data in (
         sealed(canonical(header), arrays, version=version),
         sealed(b"something else", b"", version=version),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -12,11 +13,13 @@ import numpy as np
 
 from turnout import _arguments
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.keys import Key
+from turnout.collecting.keys import Key, times_in
 from turnout.collecting.left_out import LeftOut
 from turnout.collecting.message_reading import ERRORS, Batch, Reader, Seen
+from turnout.collecting.origin import Origin
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_messages import refuse_personal, tell
+from turnout.collecting.rounds import Rounds
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, PlanExpiredError, PlanMismatchError
 
@@ -112,6 +115,10 @@ class Collector:
 
     Notes
     -----
+    Of a plan with permanent answers (:class:`turnout.Memoized`) a collector takes in one round: a
+    message of each person. Take another one for the next round, or :meth:`drain` it between them,
+    so that their tallies know that the people may be the same.
+
     A collector may be used by several threads. It holds what waits to be counted, the tally, and
     with the default ``seen`` about 150 bytes for each message.
 
@@ -155,6 +162,7 @@ class Collector:
         self._waiting: list[Batch] = []
         self._number_waiting = 0
         self._tallies: dict[Key, BaseTally] = {}
+        self._round = secrets.token_hex(16)
 
     @property
     def plan(self) -> Plan:
@@ -308,6 +316,7 @@ class Collector:
         with self._lock:
             self._count()
             found, self._tallies = self._tallies, {}
+            self._round = secrets.token_hex(16)
             refused, self._refused = self._refused, 0
         return self._put_together(found, refused)
 
@@ -350,11 +359,14 @@ class Collector:
         self._waiting, self._number_waiting = [], 0
         if not number:
             return
-        oracle = self.plan.oracle
+        oracle, groups = self.plan.oracle, tuple(self.plan.groups or ())
         for key, codes in self._reader.by_group(together):
             self._improbable += int(np.count_nonzero(oracle.improbable(codes)))
             counts = oracle.count_reports(codes)
-            counted = oracle.tally_type.of(self.plan, counts, len(codes))
+            # What is taken in between two calls of drain() is one round, whatever came in together.
+            rounds = Rounds.named(self._round, len(codes)).within(times_in(groups, key))
+            origin = Origin.new().with_rounds(rounds)
+            counted = oracle.tally_type.of(self.plan, counts, len(codes), origin=origin)
             earlier = self._tallies.get(key)
             self._tallies[key] = counted if earlier is None else earlier.merge(counted)
 

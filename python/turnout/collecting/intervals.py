@@ -27,7 +27,8 @@ class StatisticModel:
     """Mean ``a + b f`` and variance ``v0 + v1 f + v2 f^2`` of a statistic.
 
     If the statistic is a count of successes in independent trials, or less spread than one, their
-    number is ``trials``.
+    number is ``trials``. If it has ``effect`` times the variance of such a count, because trials
+    share noise, it is known about as well as that many times fewer independent ones.
     """
 
     a: float
@@ -36,6 +37,7 @@ class StatisticModel:
     v1: float
     v2: float = 0.0
     trials: int | None = None
+    effect: float = 1.0
 
     def frequency(self, statistic: Floats) -> Floats:
         """Invert the mean."""
@@ -188,20 +190,23 @@ def exact_interval(model: StatisticModel, statistic: Floats, z: float) -> tuple[
     sample, for the Hajek estimator), whose tails are lighter than those of the binomial law with
     the same mean: Hoeffding (1956), for tails that begin a whole count beyond the mean; closer to
     it they can be larger by about a hundredth. The limits are wide where perturbation is small.
+    Trials that share noise are counted as so many fewer (Korn, Graubard, "Confidence intervals for
+    proportions with small expected number of positive counts estimated from survey data", 1998).
     """
     from scipy import special  # noqa: PLC0415
 
-    trials = float(model.trials or 0)
+    trials = float(model.trials or 0) / model.effect
     tail = special.ndtr(-z)
     # A million answers have few different counts.
-    counts, place = np.unique(statistic, return_inverse=True)
+    counts, place = np.unique(statistic / model.effect, return_inverse=True)
     low = np.zeros_like(counts)
     some = counts > 0
     low[some] = special.betaincinv(counts[some], trials - counts[some] + 1, tail)
     high = np.ones_like(counts)
     some = counts < trials
     high[some] = special.betainccinv(counts[some] + 1, trials - counts[some], tail)
-    return model.frequency(trials * low)[place], model.frequency(trials * high)[place]
+    low, high = (model.frequency(model.effect * trials * limit) for limit in (low, high))
+    return low[place], high[place]
 
 
 def automatic_interval(
@@ -217,9 +222,10 @@ def automatic_interval(
     low, high = score_interval(model, statistic, z)
     if model.trials is None:
         return low, high, "score"
-    few = np.minimum(statistic, model.trials - statistic) < FEW * z**6
+    few = np.minimum(statistic, model.trials - statistic) < FEW * z**6 * model.effect
     if not few.any():
         return low, high, "score"
     exact = exact_interval(model, statistic, z)
-    name = "exact" if few.all() else "score, exact for small counts"
+    name = "exact" if model.effect == 1.0 else "effective"
+    name = name if few.all() else f"score, {name} for small counts"
     return np.where(few, exact[0], low), np.where(few, exact[1], high), name

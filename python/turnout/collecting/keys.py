@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from turnout import _arguments
+from turnout._documents import canonical
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 Part: TypeAlias = (
@@ -172,6 +173,25 @@ def time_column(names: Sequence[str], keys: Iterable[Key]) -> str | None:
     if not dated:
         dated = [name for name in columns if name.casefold() in _TIME_NAMES]
     return dated[0] if len(dated) == 1 else None
+
+
+def times_in(names: Sequence[str], key: Key) -> str:
+    """Write the times of a key, empty if it has none: groups of two times may have the same people.
+
+    Examples
+    --------
+    >>> times_in(["country", "year"], ("DE", 2024)), times_in(["country"], ("DE",))
+    ('{"year":2024}', '')
+    """
+    times = {
+        name: part
+        for name, part in zip(names, key, strict=True)
+        if name.casefold() in _TIME_NAMES
+        or isinstance(part, datetime.date)
+        or (isinstance(part, str) and _DATE.fullmatch(part))
+    }
+    described = dict(zip(times, key_to_json(tuple(times.values())), strict=True))
+    return canonical(described) if times else ""
 
 
 def as_dates(parts: Iterable[Part]) -> list[datetime.date] | None:

@@ -10,6 +10,9 @@ tallies that have one in common is refused.
 Of more than :data:`MOST` collections the :data:`MOST` smallest identities are kept, whatever the
 order in which they were added. The same sum added again is found then too, and a sum that holds it;
 a single collection among ``n`` that is added again is found with a chance of ``MOST / n``.
+
+Where people keep permanent answers, an origin also says how many nodes are in each round, since
+rounds of the same people share noise: see :mod:`turnout.collecting.rounds`.
 """
 
 from __future__ import annotations
@@ -18,10 +21,18 @@ import hashlib
 import heapq
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from turnout import _arguments
+from turnout.collecting.rounds import (
+    NONE,
+    Rounds,
+    of_different_people,
+    rounds_from_json,
+    rounds_to_json,
+    together,
+)
 from turnout.errors import CorruptDataError, InvalidValueError
 
 #: The length of an identity, in bytes.
@@ -40,6 +51,8 @@ class Origin:
     identities
         16 bytes for each collection; none where there are no nodes, and in pieces of a collection
         that are still to be added up.
+    rounds
+        The rounds of permanent answers, and their sizes; none where every report is drawn afresh.
 
     Raises
     ------
@@ -54,6 +67,7 @@ class Origin:
     """
 
     identities: frozenset[bytes] = frozenset()
+    rounds: Rounds = NONE
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -88,14 +102,34 @@ class Origin:
         return cls(frozenset([digest.digest()[:SIZE]]))
 
     @classmethod
-    def settled(cls, origin: Any, nodes: int) -> Origin:
-        """Take over that of so many nodes, or make a new one if none is given."""
+    def settled(cls, origin: Any, nodes: int, *, fresh: bool = True) -> Origin:
+        """Take over that of so many nodes, or make a new one if none is given.
+
+        Parameters
+        ----------
+        origin
+            The origin, or None.
+        nodes
+            The number of nodes.
+        fresh
+            Whether every report is drawn afresh, so that rounds do not matter.
+
+        Raises
+        ------
+        InvalidValueError
+            If several rounds have another number of nodes.
+        """
         if not nodes:
             return PIECE
-        if origin is None:
-            return cls.new()
-        taken: Origin = _arguments.instance("origin", origin, cls, "an Origin")
-        return taken
+        taken: Origin = (
+            cls.new() if origin is None else _arguments.instance("origin", origin, cls, "an Origin")
+        )
+        rounds = NONE if fresh else taken.rounds.settled(taken.identities, nodes)
+        return taken.with_rounds(rounds)
+
+    def with_rounds(self, rounds: Rounds) -> Origin:
+        """Give the same collections, as those of some rounds."""
+        return self if rounds == self.rounds else replace(self, rounds=rounds)
 
     def __add__(self, other: Origin) -> Origin:
         """Give that of the reports of both."""
@@ -104,8 +138,20 @@ class Origin:
     @classmethod
     def of_all(cls, origins: Iterable[Origin]) -> Origin:
         """Give that of the reports of some tallies together."""
-        found: frozenset[bytes] = frozenset().union(*(origin.identities for origin in origins))
-        return cls(found if len(found) <= MOST else frozenset(heapq.nsmallest(MOST, found)))
+        listed = list(origins)
+        found: frozenset[bytes] = frozenset().union(*(origin.identities for origin in listed))
+        kept = found if len(found) <= MOST else frozenset(heapq.nsmallest(MOST, found))
+        return cls(kept, together(origin.rounds for origin in listed))
+
+    @staticmethod
+    def of_different_people(origins: Iterable[Origin]) -> list[Origin]:
+        """Name the rounds of collections so that their people are different when they are added."""
+        listed = list(origins)
+        names = of_different_people(origin.rounds for origin in listed)
+        return [
+            origin.with_rounds(origin.rounds.renamed(each))
+            for origin, each in zip(listed, names, strict=True)
+        ]
 
     def refuse_shared(self, other: Origin) -> None:
         """Refuse to add reports that come from a collection of these.
@@ -122,8 +168,9 @@ class Origin:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Describe it in terms of JSON: identities in hexadecimal, in their order."""
-        return {"identities": sorted(one.hex() for one in self.identities)}
+        """Describe it in terms of JSON: identities in hexadecimal, in their order; and rounds."""
+        described: dict[str, Any] = {"identities": sorted(one.hex() for one in self.identities)}
+        return described | ({"rounds": rounds_to_json(self.rounds)} if self.rounds.sizes else {})
 
     @classmethod
     def from_json(cls, described: Any) -> Origin:
@@ -136,15 +183,17 @@ class Origin:
         """
         try:
             match described:
-                case {"identities": list(listed), **rest} if not rest:
-                    made = cls(frozenset(map(bytes.fromhex, listed)))
+                case {"identities": list(listed), **rest} if rest.keys() <= {"rounds"}:
+                    rounds = rounds_from_json(rest["rounds"]) if rest else NONE
+                    made = cls(frozenset(map(bytes.fromhex, listed)), rounds)
                     if made.to_json() == described:
                         return made
-        except (TypeError, ValueError):
+        except (AttributeError, TypeError, ValueError):
             pass
         raise CorruptDataError(
             "the origin of a tally must name its collections by 16 bytes each, in hexadecimal and "
-            f"in order, got {_arguments.shown(described)}"
+            "in order, and perhaps the rounds of permanent answers with their sizes, got "
+            f"{_arguments.shown(described)}"
         )
 
 

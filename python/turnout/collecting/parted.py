@@ -186,6 +186,11 @@ class PartedKind(Kind[PartedTally]):
     """
 
     @property
+    def fresh(self) -> bool:
+        """Whether reports of all parts in several rounds are independent."""
+        return all(part.fresh for part in self.parts)
+
+    @property
     def realized_ratio(self) -> Fraction:
         """The largest likelihood ratio of the parts, exactly: that of a node that reports one."""
         return max(part.realized_ratio for part in self.parts)

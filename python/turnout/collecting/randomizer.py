@@ -135,9 +135,6 @@ class Randomizer(ABC):
     #: The class of its domains: which answers can be given.
     domain_type: ClassVar[type[Any]]
 
-    #: Whether reports of one node in several rounds are independent, so that budgets compose.
-    fresh: ClassVar[bool] = True
-
     #: Whether the reports of a block of nodes can be drawn by themselves, from the block's streams.
     by_blocks: ClassVar[bool] = True
 
@@ -172,6 +169,14 @@ class Randomizer(ABC):
     def domain(self) -> Any:
         """The answers that can be given."""
         return self._domain
+
+    @property
+    def fresh(self) -> bool:
+        """Whether reports of one node in several rounds are independent, so that budgets compose.
+
+        Otherwise the node keeps a permanent answer, whose noise is in all of them.
+        """
+        return True
 
     @property
     @abstractmethod

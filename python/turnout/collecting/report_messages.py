@@ -153,7 +153,8 @@ def check_fresh(plan: Any) -> None:
     if not oracle.fresh:
         raise InvalidValueError(
             f"oracle must draw every report afresh, got {oracle!r}, whose permanent answers must "
-            "be kept: client(...).message(plan, value) does"
+            "be kept: client(...).message(plan, value) of a Memoized oracle does. Of several "
+            "questions, ask each that keeps answers under a plan of its own"
         )
 
 

@@ -93,7 +93,7 @@ class Reports(Generic[R_co]):
         _arguments.instance("left_out", self.left_out, LeftOut, "a LeftOut object")
         identity = secrets.token_hex(16)
         named = Origin.named(identity) if self.origin is None else self.origin
-        origin = Origin.settled(named, nodes)
+        origin = Origin.settled(named, nodes, fresh=plan.oracle.fresh)
         taken = {"participation": plan.participation, "codes": codes, "nodes": nodes}
         settle(self, plan=plan, _identity=identity, origin=origin, **taken)
         if participation.uniform_rate is None:
@@ -143,7 +143,7 @@ class Reports(Generic[R_co]):
             probabilities=drawn.probabilities,
             design=design,
             left_out=left_out,
-            origin=Origin.settled(Origin.named(identity), nodes),
+            origin=Origin.settled(Origin.named(identity), nodes, fresh=oracle.fresh),
             plan=plan,
         )
         return made
@@ -183,13 +183,16 @@ class Reports(Generic[R_co]):
         )
 
     @classmethod
-    def concatenate(cls, pieces: Iterable[Reports]) -> Reports:
+    def concatenate(cls, pieces: Iterable[Reports], *, same_people: bool = True) -> Reports:
         """Put the reports of different nodes together.
 
         Parameters
         ----------
         pieces
             At least one set of reports, all under the same plan and of different nodes.
+        same_people
+            Whether people of one may be in another too, with the permanent answers that they keep:
+            as for :meth:`turnout.Tally.merge`.
 
         Returns
         -------
@@ -217,13 +220,17 @@ class Reports(Generic[R_co]):
         for position, piece in enumerate(kept):
             _arguments.instance(f"pieces[{position}]", piece, Reports, "a Reports object")
             kept[0].plan._check_same(piece.plan, f"pieces[{position}]")
+        _arguments.instance("same_people", same_people, bool, "True or False")
         refuse_repeats((f"pieces[{place}]", piece) for place, piece in enumerate(kept))
         first = kept[0]
         codes = np.concatenate([piece.codes for piece in kept])
         nodes = sum(piece.nodes for piece in kept)
+        origins = [piece.origin for piece in kept]
         more: dict[str, Any] = {
             "left_out": sum((piece.left_out for piece in kept), NOTHING),
-            "origin": Origin.of_all(piece.origin for piece in kept),
+            "origin": Origin.of_all(
+                origins if same_people else Origin.of_different_people(origins)
+            ),
         }
         if first.participation.uniform_rate is not None:
             return cls(first.oracle, first.participation, codes, nodes, **more)

@@ -1,6 +1,6 @@
 r"""The bytes of a tally, and of one by groups.
 
-Of a tally, version 3, all numbers little-endian:
+Of a tally, version 4, all numbers little-endian:
 
 ======  ==============  =========================================================================
 offset  size            content
@@ -28,7 +28,7 @@ with 1/pi^2, unsigned 256-bit in units of 2^-32.
 Of randomizers made of several (levels of a tree, attributes) the parts follow one another: of each
 the number of its reports, unsigned 64-bit, and its sums.
 
-Of a tally by groups, version 3:
+Of a tally by groups, version 4:
 
 ======  ==============  =========================================================================
 offset  size            content
@@ -53,7 +53,10 @@ zone in UTC.
 
 ``origin`` is an object with ``identities``, the list, in order, of the 16 bytes of each collection
 that is counted, in hexadecimal: see :mod:`turnout.collecting.origin`. That of a tally by groups is
-of all groups together, as they were counted; each group has one of its own.
+of all groups together, as they were counted; each group has one of its own. Where people keep
+permanent answers it also has ``rounds``, an object: for each round its name, 16 bytes in
+hexadecimal, and how many of the tally's nodes are of it. They add up to the nodes. That of a tally
+by groups as a whole has none, and neither has that of a piece of a collection.
 
 The checksum finds damage; it does not authenticate.
 """
@@ -77,7 +80,7 @@ from turnout.errors import CorruptDataError, InvalidTypeError, TurnoutError, Uns
 T = TypeVar("T")
 
 #: All tallies have this version; a new one of any gets a number of its own.
-VERSION = 3
+VERSION = 4
 
 _PREFIX = struct.Struct("<8sII")
 _DIGEST = 32
@@ -239,7 +242,10 @@ def _read_groups(
             **rest,
         } if rest.keys() <= {"left_out"}:
             plan = Plan.from_dict(described)
-            more = {"of_no_group": _read_left_out(rest), "origin": Origin.from_json(origin)}
+            whole = Origin.from_json(origin)
+            if whole.rounds.sizes:
+                raise CorruptDataError("the origin of a grouped tally has rounds; its groups do")
+            more = {"of_no_group": _read_left_out(rest), "origin": whole}
         case _:
             raise CorruptDataError("not a grouped tally of turnout: its header has other entries")
     checked = checked_names(names)
@@ -278,5 +284,10 @@ def _made(plan: Plan, facts: dict[Any, Any], arrays: bytes) -> Any:
     sums, weights = kind._sums_of_bytes(plan, arrays)
     design = None if facts["design"] is None else DesignSums.from_dict(facts["design"])
     more = {"weights": weights, "design": design, "left_out": _read_left_out(facts)}
-    more["origin"] = Origin.from_json(facts["origin"])
-    return kind(plan, sums, facts["received"], facts["nodes"], **more)
+    origin = Origin.from_json(facts["origin"])
+    made = kind(plan, sums, facts["received"], facts["nodes"], **more, origin=origin)
+    if made.origin.rounds != origin.rounds:
+        raise CorruptDataError(
+            f"the rounds of the tally's origin do not fit {facts['nodes']} nodes of {plan.oracle!r}"
+        )
+    return made

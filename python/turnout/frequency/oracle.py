@@ -98,6 +98,15 @@ class FrequencyOracle(KernelKind[Tally]):
         return 0.0 * total
 
     @property
+    def permanent_covariances(self) -> tuple[float, float] | None:
+        """What two reports of a node that keeps a permanent answer share, if that is known.
+
+        The covariance of ``(1[report supports] - q*) / (p* - q*)`` in two rounds, for the node's
+        own answer and for another one. None where every report is drawn afresh.
+        """
+        return None
+
+    @property
     def variation_ratio(self) -> VariationRatio:
         """How much a report hides among other people's, for :class:`turnout.accounting.Shuffled`.
 

@@ -27,7 +27,7 @@ def parts(data: bytes) -> tuple[dict[str, Any], bytes]:
     return json.loads(data[16 : 16 + length]), data[16 + length : -32]
 
 
-def sealed(header: Any, arrays: bytes, version: int = 3) -> bytes:
+def sealed(header: Any, arrays: bytes, version: int = 4) -> bytes:
     text = json.dumps(header).encode()
     body = struct.pack("<8sII", b"\x89GROUP\r\n", version, len(text)) + text + arrays
     return body + hashlib.sha256(body).digest()
@@ -36,7 +36,7 @@ def sealed(header: Any, arrays: bytes, version: int = 3) -> bytes:
 def test_the_layout_is_as_documented() -> None:
     data = GROUPED.to_bytes()
     header, arrays = parts(data)
-    assert data.startswith(b"\x89GROUP\r\n\x03\x00\x00\x00")
+    assert data.startswith(b"\x89GROUP\r\n\x04\x00\x00\x00")
     assert data[-32:] == hashlib.sha256(data[:-32]).digest()
     assert tn.Plan.from_dict(header["plan"]) == GROUPED.plan
     assert header["names"] == ["day", "country"]

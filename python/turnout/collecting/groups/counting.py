@@ -13,9 +13,9 @@ from turnout import _arguments
 from turnout._types import Array, Floats, Integers
 from turnout.collecting import keys as group_keys
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.keys import Key
+from turnout.collecting.keys import Key, times_in
 from turnout.collecting.left_out import LeftOut
-from turnout.collecting.origin import PIECE
+from turnout.collecting.origin import PIECE, Origin
 from turnout.collecting.randomizer import Counts
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
@@ -103,6 +103,12 @@ def tally_by_group(
         reports.oracle, reports.codes, reports.probabilities, groups, received
     )
     made, own = reports.oracle.tally_type, PIECE if piece else None
+
+    def of_group(key: Key, place: int) -> Origin:
+        # Who is in which of several rounds is not known: all groups may be in all of them alike.
+        rounds = reports.origin.rounds.shared_out(int(sizes[place]))
+        return Origin.new().with_rounds(rounds.within(times_in(checked, key)))
+
     without = [0] * len(plain)
     if unanswered is not None and plain:
         without = _arguments.counts("unanswered", unanswered, len(plain)).tolist()
@@ -115,7 +121,7 @@ def tally_by_group(
     tallies: dict[Key, Any] = {}
     for place, key in enumerate(plain):
         design = None if designs is None else designs[place]
-        told = {"left_out": LeftOut(without[place]), "origin": own}
+        told = {"left_out": LeftOut(without[place]), "origin": own or of_group(key, place)}
         tallies[key] = made.of(reports.plan, counted[place], int(sizes[place]), design, **told)
     of_no_group = replace(reports.left_out, unanswered=rest)
     more: dict[str, Any] = {"plan": reports.plan, "of_no_group": of_no_group}

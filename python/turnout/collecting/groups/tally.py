@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ from turnout.collecting.keys import Key
 from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.origin import Origin, refuse_repeats
 from turnout.collecting.plan import Plan
+from turnout.collecting.rounds import SIZE, Rounds, of_different_people, together
 from turnout.collecting.tally import BaseTally, T
 from turnout.collecting.tally_encoding import decode_groups, encode_groups
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
@@ -45,6 +47,10 @@ class GroupedTally(Mapping[Key, T]):
     origin
         Which collections were counted by groups, so that none counts twice: by default those of the
         tallies.
+    same_people
+        Whether people of one tally may be in another too, with the permanent answers that they
+        keep, as where each group is a day: as for :meth:`turnout.Tally.merge`. Groups of one
+        collection have different people in any case.
 
     Raises
     ------
@@ -82,6 +88,7 @@ class GroupedTally(Mapping[Key, T]):
         plan: Plan | None = None,
         of_no_group: LeftOut = NOTHING,
         origin: Origin | None = None,
+        same_people: bool = True,
     ) -> None:
         self._names = keys.checked_names(names)
         _arguments.instance("tallies", tallies, Mapping, "a mapping from keys to tallies")
@@ -109,6 +116,10 @@ class GroupedTally(Mapping[Key, T]):
         refuse_repeats((f"tallies[{_arguments.shown(key)}]", self._tallies[key]) for key in self)
         own = _of_all(self._tallies) if origin is None else origin
         self._origin = Origin.settled(own, self.nodes)
+        _arguments.instance("same_people", same_people, bool, "True or False")
+        if not same_people:
+            renamed = _of_different_people([{key: self._tallies[key]} for key in self])
+            self._tallies = {key: one for each in renamed for key, one in each.items()}
 
     @classmethod
     def _made(
@@ -179,7 +190,8 @@ class GroupedTally(Mapping[Key, T]):
     def total(self) -> T:
         """The tally of the nodes of all groups together."""
         merged = _merged(self._plan, list(self._tallies.values()))
-        return replace(merged, left_out=self.left_out, origin=self._origin)
+        origin = self._origin.with_rounds(merged.origin.rounds)
+        return replace(merged, left_out=self.left_out, origin=origin)
 
     def __getitem__(self, key: Any) -> T:
         """Return the tally of one group: ``grouped["DE"]``, ``grouped["DE", "3.1"]``."""
@@ -201,17 +213,24 @@ class GroupedTally(Mapping[Key, T]):
 
     def _of_new_origin(self) -> GroupedTally[T]:
         """Give the same counts as those of a new collection: pieces of it have been added up."""
-        tallies = {key: tally._of_new_origin() for key, tally in self._tallies.items()}
+        whole = Rounds.named(secrets.token_hex(SIZE), self.nodes)
+        tallies = {
+            key: replace(tally, origin=Origin.new().with_rounds(whole))
+            for key, tally in self._tallies.items()
+        }
         origin = Origin.settled(None, self.nodes)
         return self._made(self._names, self._plan, tallies, origin, self._of_no_group)
 
-    def merge(self, other: GroupedTally[T]) -> GroupedTally[T]:
+    def merge(self, other: GroupedTally[T], *, same_people: bool = True) -> GroupedTally[T]:
         """Add the tallies of other nodes; also written ``+``.
 
         Parameters
         ----------
         other
             A grouped tally of the same columns under the same plan, of other reports.
+        same_people
+            Whether people of the one may be in the other too, with the permanent answers that they
+            keep: as for :meth:`turnout.Tally.merge`.
 
         Returns
         -------
@@ -235,8 +254,11 @@ class GroupedTally(Mapping[Key, T]):
         self._plan._check_same(other._plan, "other")
         keys.check_columns(self._names, [*self._tallies, *other._tallies])
         self._origin.refuse_shared(other._origin)
-        merged = dict(self._tallies)
-        for key, tally in other._tallies.items():
+        _arguments.instance("same_people", same_people, bool, "True or False")
+        merged, added = dict(self._tallies), other._tallies
+        if not same_people:
+            merged, added = _of_different_people([merged, added])
+        for key, tally in added.items():
             # Of one plan object, tallies need not compare their domains.
             same = _rebuilt(self._plan, tally)
             merged[key] = merged[key].merge(same) if key in merged else same
@@ -457,6 +479,19 @@ def _rebuilt(plan: Plan, tally: T) -> T:
 
 def _of_all(tallies: Mapping[Key, Any]) -> Origin:
     return Origin.of_all(tally.origin for tally in tallies.values())
+
+
+def _of_different_people(sets: list[dict[Key, T]]) -> list[dict[Key, T]]:
+    """Name the rounds of sets of tallies so that no person is in two of the sets."""
+    rounds = [together(tally.origin.rounds for tally in one.values()) for one in sets]
+    return [
+        {key: _in_rounds(tally, tally.origin.rounds.renamed(names)) for key, tally in one.items()}
+        for one, names in zip(sets, of_different_people(rounds), strict=True)
+    ]
+
+
+def _in_rounds(tally: T, rounds: Rounds) -> T:
+    return replace(tally, origin=tally.origin.with_rounds(rounds))
 
 
 def _merged(plan: Plan, tallies: list[T]) -> T:

@@ -20,6 +20,7 @@ from turnout.frequency.estimation.answer import Answered, Columns
 from turnout.frequency.estimation.estimators import ESTIMATORS, Estimation, with_pool
 from turnout.frequency.estimation.intervals import Interval, limits_of
 from turnout.frequency.estimation.projection import PROJECTIONS
+from turnout.frequency.estimation.rounds import with_rounds
 from turnout.frequency.estimation.shrinkage import Shrinkage, shared, shrunk
 from turnout.frequency.pictures import plot_estimate
 
@@ -90,6 +91,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
         if tally.nodes == 0:
             raise EstimatorError("nothing can be estimated: the tally has no nodes")
         estimation = with_pool(estimator(tally), tally.oracle, tally.nodes)
+        estimation = with_rounds(estimation, tally, method)
         return cls._from_estimation(
             tally.plan, method, tally.nodes, tally.received, estimation, left_out=tally.left_out
         )

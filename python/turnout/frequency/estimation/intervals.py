@@ -250,6 +250,11 @@ def limits_of(
     if method == "auto":
         low, high, name = automatic_interval(model, statistic, z)
         return Interval(low, high, level, name, simultaneous)
+    if method == "exact" and model.effect > 1.0:
+        raise EstimatorError(
+            "an exact interval is for reports of different people: rounds of permanent answers "
+            'share noise, of which only a bound of the variance is known; use "auto"'
+        )
     if method == "exact" and model.trials is None:
         raise EstimatorError(
             f"{estimator!r} has no exact interval: its statistic is no count of independent "

@@ -155,8 +155,8 @@ def permanent_variance(memoized: Memoized, true_counts: Any) -> Floats:
     held, nodes = counts.astype(np.float64), float(counts.sum())
     if nodes == 0:
         raise InvalidValueError("true_counts must hold a node, got none")
-    p, q = memoized.stage_probabilities[0]
-    result: Floats = (held * p * (1 - p) + (nodes - held) * q * (1 - q)) / (p - q) ** 2
+    own, other = memoized.permanent_covariances
+    result: Floats = held * own + (nodes - held) * other
     return result
 
 

@@ -42,8 +42,6 @@ SECRET_BYTES = 32
 class PermanentAnswers(FrequencyOracle):
     """What :class:`Memoized` is but for its clients: both stages, their laws, and populations."""
 
-    fresh = False
-
     def __init__(
         self,
         oracle: FrequencyOracle | float,
@@ -251,6 +249,23 @@ class PermanentAnswers(FrequencyOracle):
         number = _arguments.integer("reports", reports, least=0)
         more = max(0, number - 1) * Fraction(self.round_epsilon)
         return rounded_up(min(number, 1) * Fraction(self.realized_epsilon) + more)
+
+    @property
+    def fresh(self) -> bool:
+        """False: all reports of one answer share the noise of the permanent answer."""
+        return False
+
+    @property
+    def permanent_covariances(self) -> tuple[float, float]:
+        """The covariance of two reports of a node about its own answer, and about another.
+
+        Of ``(1[report supports] - q*) / (p* - q*)``, where the answer is unchanged: ``r (1 - r) /
+        (p1 - q1)^2`` with ``r`` the probability that the permanent answer supports it. Where it has
+        changed, there is none.
+        """
+        own, other = self._stages()[0]
+        scale = (own - other) ** 2
+        return float(own * (1 - own) / scale), float(other * (1 - other) / scale)
 
     @property
     def stage_probabilities(self) -> tuple[tuple[float, float], tuple[float, float]]:
