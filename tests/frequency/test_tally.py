@@ -60,9 +60,9 @@ def personal_tally() -> tn.Tally:
 
 TALLIES = {"plain": plain_tally, "personal": personal_tally}
 
-VERSION_3 = {
+VERSION_4 = {
     "plain": (
-        "8954414c4c590d0a030000003e0100007b2264657369676e223a6e756c6c2c226e6f646573223a3433393830"
+        "8954414c4c590d0a040000003e0100007b2264657369676e223a6e756c6c2c226e6f646573223a3433393830"
         "34363531313130342c226f726967696e223a7b226964656e746974696573223a5b2265643761643231626265"
         "32623664393330616537636665333162306235366262225d7d2c22706c616e223a7b22666f726d6174223a22"
         "7475726e6f75742d706c616e222c226f7261636c65223a7b22646f6d61696e223a7b226c6162656c73223a5b"
@@ -70,10 +70,10 @@ VERSION_3 = {
         "2c226e616d65223a226469726563745f656e636f64696e67227d2c2270617274696369706174696f6e223a7b"
         "226b696e64223a226265726e6f756c6c69222c2272617465223a302e32357d2c2276657273696f6e223a317d"
         "2c227265636569766564223a313039393531313632373737397d030000000000000000000000000000000000"
-        "00000001000085d4b27b993be6ecdc9d7cf354533e9c013828f2f565457cd196481a64bcc37e"
+        "0000000100004301a194ae94ca7322752a4a10c2764d022015bb0e6a658989c5aeef0138933d"
     ),
     "personal": (
-        "8954414c4c590d0a030000004d0100007b2264657369676e223a7b2270726f626162696c697479223a373337"
+        "8954414c4c590d0a040000004d0100007b2264657369676e223a7b2270726f626162696c697479223a373337"
         "38363937363239343833383230363438312c2270726f626162696c6974795f73717561726564223a35353334"
         "303233323232313132383635343835337d2c226e6f646573223a372c226f726967696e223a7b226964656e74"
         "6974696573223a5b226635326630613665306362623531393530623333643630393437356332343436225d7d"
@@ -84,24 +84,24 @@ VERSION_3 = {
         "0000000000000000000000000002000000000000000000000002000000000000000000000000000000000000"
         "0000000000000000000000000005000000010000000000000000000000070000000100000000000000000000"
         "0004000000000000000000000000000000000000000000000000000000000000000d00000003000000000000"
-        "00000000001100000003000000000000000c76818278f9707b2905926c43b7b1d3f301a129f7753acc1dd9ca"
-        "5f40c83bdc"
+        "0000000000110000000300000000000000dac0025da054454dcdc9c6350f74b33e752fe77b96192d4d2be33b"
+        "9ab39846f3"
     ),
 }
 
 
 @pytest.mark.parametrize("name", TALLIES)
-def test_version_3_never_changes(name: str) -> None:
-    tally, data = TALLIES[name](), bytes.fromhex(VERSION_3[name])
+def test_version_4_never_changes(name: str) -> None:
+    tally, data = TALLIES[name](), bytes.fromhex(VERSION_4[name])
     assert tally.to_bytes() == data
     assert tn.Tally.from_bytes(data) == tally
 
 
-def test_version_3_is_laid_out_as_documented() -> None:
+def test_version_4_is_laid_out_as_documented() -> None:
     data = personal_tally().to_bytes()
     magic, version, length = struct.unpack_from("<8sII", data)
     assert magic == bytes.fromhex("8954414c4c590d0a")
-    assert version == 3
+    assert version == 4
     header = json.loads(data[16 : 16 + length])
     assert header.keys() == {"plan", "nodes", "received", "design", "origin"}
     assert header["plan"] == personal_tally().plan.to_dict()
@@ -408,7 +408,7 @@ def test_any_other_bytes_are_no_tally(data: bytes) -> None:
             tn.Tally.from_bytes(given_bytes)
 
 
-def sealed(text: bytes, arrays: bytes, *, version: int = 3, length: int | None = None) -> bytes:
+def sealed(text: bytes, arrays: bytes, *, version: int = 4, length: int | None = None) -> bytes:
     """Bytes of a tally with any content and a right checksum."""
     body = struct.pack("<8sII", b"\x89TALLY\r\n", version, len(text) if length is None else length)
     body += text + arrays
