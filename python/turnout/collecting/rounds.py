@@ -182,12 +182,12 @@ def rounds_to_json(rounds: Rounds) -> dict[str, int]:
     return {name.hex(): size for name, size in rounds.sizes}
 
 
-def rounds_from_json(described: Mapping[Any, Any]) -> Rounds:
+def rounds_from_json(described: Any) -> Rounds:
     """Rebuild what :func:`rounds_to_json` describes.
 
     Raises
     ------
-    ValueError, TypeError, TurnoutError
+    AttributeError, ValueError, TypeError, TurnoutError
         If it is the description of anything else.
     """
     sizes = {}

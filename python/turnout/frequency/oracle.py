@@ -98,7 +98,7 @@ class FrequencyOracle(KernelKind[Tally]):
         return 0.0 * total
 
     @property
-    def permanent_covariances(self) -> tuple[float, float] | None:
+    def _permanent_covariances(self) -> tuple[float, float] | None:
         """What two reports of a node that keeps a permanent answer share, if that is known.
 
         The covariance of ``(1[report supports] - q*) / (p* - q*)`` in two rounds, for the node's

@@ -155,7 +155,7 @@ def test_it_is_the_variance_of_rounds(name: str) -> None:
     assert np.allclose(found, rounds_variance(memoized, 6, counts, rate=0.4), rtol=1e-9)
     # Of very many days only what is permanent is left.
     rounds = Rounds.of({bytes([day]) * 16: 1000 for day in range(256)})
-    shared = shared_noise(rounds, memoized.permanent_covariances, 3)
+    shared = shared_noise(rounds, memoized._permanent_covariances, 3)
     most = shared.at(np.array(counts) / 1000) * 1000**2
     assert np.allclose(most, 255 / 256 * permanent_variance(memoized, counts), rtol=1e-9)
 
@@ -244,7 +244,7 @@ def test_days_and_other_people_add_up() -> None:
     assert sizes(merged(north, same_people=False)) == [90]
     country = merged([sum(north), sum(south)], same_people=False)
     assert sizes(country) == [30, 70, 80]
-    assert sizes(country + north[0].of_new_origin()) == [30, 50, 70, 80]
+    assert sizes(country + north[0]._of_new_origin()) == [30, 50, 70, 80]
     with pytest.raises(InvalidTypeError, match="same_people must be True or False"):
         north[0].merge(north[1], same_people=1)  # type: ignore[arg-type]
 
@@ -271,7 +271,7 @@ def test_groups_of_one_set_of_reports_are_different_people() -> None:
     assert sizes(week.total) == sizes(week.over("country").total) == [50, 50]
     assert sizes(one.merge(grouped(), same_people=False).total) == [100]
     assert sizes(tn.GroupedTally.from_bytes(week.to_bytes()).total) == [50, 50]
-    assert sizes(week.of_new_origin().total) == [100]
+    assert sizes(week._of_new_origin().total) == [100]
     # Groups of two days may have the same people.
     assert sizes(grouped("day").total) == [20, 30]
     assert sizes(grouped("when", ["2026-01-31", "2026-02-01"]).total) == [20, 30]

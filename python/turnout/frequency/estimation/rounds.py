@@ -94,7 +94,7 @@ def with_rounds(estimation: Estimation, tally: Any, method: str) -> Estimation:
     rounds: Rounds = tally.origin.rounds
     if rounds.number < 2:
         return estimation
-    known = tally.oracle.permanent_covariances
+    known = tally.oracle._permanent_covariances
     if known is None:
         return _times(estimation, float(rounds.number))
     weights = None

@@ -155,7 +155,7 @@ def permanent_variance(memoized: Memoized, true_counts: Any) -> Floats:
     held, nodes = counts.astype(np.float64), float(counts.sum())
     if nodes == 0:
         raise InvalidValueError("true_counts must hold a node, got none")
-    own, other = memoized.permanent_covariances
+    own, other = memoized._permanent_covariances
     result: Floats = held * own + (nodes - held) * other
     return result
 

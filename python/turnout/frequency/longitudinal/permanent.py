@@ -256,7 +256,7 @@ class PermanentAnswers(FrequencyOracle):
         return False
 
     @property
-    def permanent_covariances(self) -> tuple[float, float]:
+    def _permanent_covariances(self) -> tuple[float, float]:
         """The covariance of two reports of a node about its own answer, and about another.
 
         Of ``(1[report supports] - q*) / (p* - q*)``, where the answer is unchanged: ``r (1 - r) /
