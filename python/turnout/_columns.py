@@ -6,6 +6,7 @@ values up, and maps the index: the work in Python is proportional to the number 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections.abc import Hashable, Iterator, Mapping
@@ -17,7 +18,12 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._types import Array
-from turnout.errors import CodeOutsideDomainError, InvalidTypeError, UnknownLabelError
+from turnout.errors import (
+    CodeOutsideDomainError,
+    InvalidTypeError,
+    TurnoutError,
+    UnknownLabelError,
+)
 
 #: Integer types that the core takes as they are.
 NATIVE = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.int64))
@@ -33,6 +39,22 @@ _READ_AS: dict[np.dtype[Any], np.dtype[Any]] = {
 
 #: A value that is no answer is shown if so many have it: then it is nobody's alone.
 FEWEST_SHOWN = 10
+
+
+@contextlib.contextmanager
+def unquoted(kind: type[TurnoutError], text: str) -> Iterator[None]:
+    """Raise an error of ours in place of what a library says of values: it may quote one.
+
+    What the system says (a file is gone, memory is short) is passed on, and so are errors of ours.
+    """
+    try:
+        yield
+    except (TurnoutError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise kind(text) from None
 
 
 class _NotANumber:
@@ -258,6 +280,15 @@ def _check_dimensions(values: Array) -> None:
 
 def factorize(values: Any) -> Iterator[_Factors]:
     """Reduce a column, stretch by stretch."""
+    with unquoted(
+        InvalidTypeError,
+        "values must be a list, a one-dimensional array or a column, got "
+        f"{type(values).__name__}, which could not be read",
+    ):
+        yield from _factorized(values)
+
+
+def _factorized(values: Any) -> Iterator[_Factors]:
     if isinstance(values, np.ndarray):
         _check_dimensions(values)
         masked = _loaded("numpy.ma", "MaskedArray", values)
@@ -288,14 +319,7 @@ def _from_numpy(values: Array) -> _Factors:
 
 
 def _from_sequence(values: Any) -> _Factors:
-    try:
-        entries = list(values)
-    except Exception:
-        # Not what it says, which may show values.
-        raise InvalidTypeError(
-            f"values must be a list, a one-dimensional array or a column, got "
-            f"{type(values).__name__}, which could not be read"
-        ) from None
+    entries = list(values)
     try:
         position = {value: index for index, value in enumerate(dict.fromkeys(entries))}
     except TypeError:
@@ -345,13 +369,10 @@ def _from_arrow(values: Any) -> Iterator[_Factors]:
     column = values
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         stream = hasattr(values, "__arrow_c_stream__")
-        try:
+        with unquoted(
+            InvalidTypeError, f"values must be one Arrow column, got {type(values).__name__}"
+        ):
             column = pa.chunked_array(values) if stream else pa.array(values)
-        except (pa.ArrowException, TypeError, ValueError):
-            # Not what it says, which may show values.
-            raise InvalidTypeError(
-                f"values must be one Arrow column, got {type(values).__name__}"
-            ) from None
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         try:
             encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()

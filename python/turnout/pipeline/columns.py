@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._arrays import to_numpy
+from turnout._columns import unquoted
 from turnout._extras import require
 from turnout._types import Array, Integers
 from turnout.collecting.group_values import Unfit, group_values, needs_look, stored_type
@@ -115,11 +116,8 @@ def _number(value: Decimal | None) -> int | float | str | None:
 
 def listed(values: Any, name: str) -> list[Any]:
     """List Python values."""
-    try:
+    with unquoted(CorruptDataError, f"{name} holds text that is not UTF-8"):
         return values.to_pylist()  # type: ignore[no-any-return]
-    except UnicodeDecodeError as error:
-        # Not the text of the error, which quotes what people answered.
-        raise CorruptDataError(f"{name} holds text that is not UTF-8") from error
 
 
 def _is_plain(types: Any, kind: Any) -> bool:
@@ -137,12 +135,10 @@ def plain(pa: Any, values: Any, name: str) -> Any:
     """Text of values that are not text, numbers or booleans."""
     if _is_plain(pa.types, values.type):
         return values
-    try:
+    with unquoted(
+        InvalidTypeError, f"{name} has type {values.type}, which is not one of categories"
+    ):
         return values.cast(pa.string())
-    except pa.ArrowException as error:
-        raise InvalidTypeError(
-            f"{name} has type {values.type}, which is not one of categories"
-        ) from error
 
 
 #: Codes below this are renumbered through a table.

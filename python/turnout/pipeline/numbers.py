@@ -10,12 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from turnout import _arguments
-from turnout._columns import offenders
+from turnout._columns import offenders, unquoted
 from turnout._extras import require
 from turnout._label_texts import missing_texts
 from turnout._types import Array, Floats, Truths
 from turnout.bounds import ROUNDED, Bounds, rounded
-from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.encoding import Rows
 
 #: Integers within whatever bounds there can be.
@@ -118,8 +118,11 @@ def read_numbers(column: Any, rows: Rows, missing_values: frozenset[str], name: 
     compute, types = require("pyarrow.compute", "cli"), pa.types
     kind = column.type
     if types.is_dictionary(kind):
-        kind = kind.value_type
-        column = column.cast(kind)
+        # Arrow takes no views.
+        view = types.is_string_view(kind.value_type)
+        kind = pa.large_string() if view else kind.value_type
+        chunks = [chunk.dictionary.cast(kind).take(chunk.indices) for chunk in column.chunks]
+        column = pa.chunked_array(chunks, kind)
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         values = np.array(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
         values[np.isin(values, _numeric(missing_values))] = np.nan
@@ -130,9 +133,10 @@ def read_numbers(column: Any, rows: Rows, missing_values: frozenset[str], name: 
         if types.is_null(kind):
             return np.full(len(column), np.nan)
         raise InvalidTypeError(f"{name} has type {column.type}, expected numbers")
-    texts = compute.utf8_trim_whitespace(column.cast(pa.large_string()))
     listed = pa.array(sorted(missing_values), pa.large_string())
-    texts = compute.if_else(compute.is_in(texts, listed), None, texts)
+    with unquoted(CorruptDataError, f"{name} holds text that is not UTF-8"):
+        texts = compute.utf8_trim_whitespace(column.cast(pa.large_string()))
+        texts = compute.if_else(compute.is_in(texts, listed), None, texts)
     try:
         values = np.array(texts.cast(pa.float64()).to_numpy(), np.float64)
     except pa.ArrowInvalid:

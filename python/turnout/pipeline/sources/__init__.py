@@ -83,7 +83,7 @@ def open_source(
         raise _arguments.mistyped(
             "data must be paths, a table, a dictionary of columns, a list of dictionaries, a query "
             "or an iterator of record batches",
-            data,
+            _arguments.Private(data),
         )
     found.block_rows = block_rows
     return found

@@ -203,6 +203,10 @@ def _batches(piece: Piece, schema: Any) -> Iterator[Any]:
             for batch in file.iter_batches(
                 _BATCH, row_groups=[piece.group], columns=names, use_threads=False
             ):
+                for column in batch.columns:
+                    # The reader checks all but the places in a dictionary.
+                    if isinstance(column, pa.DictionaryArray):
+                        column.validate(full=True)
                 yield pa.Table.from_batches([batch])
     else:
         # Read and not mapped: a mapped file that somebody cuts kills who looks at it. But a long

@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from turnout import _arguments
+from turnout._columns import unquoted
 from turnout._extras import require
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, TurnoutError
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.pipeline.sources.base import (
     BLOCK,
     Block,
@@ -64,18 +65,22 @@ class StreamSource(Source):
                 "a table, which can be read as often as is needed"
             )
         self._used = True
-        batches = self._run(list(checked.names))
-        return blocks_of_stream(_selected(batches, checked, self.name), self, skip)
+        return blocks_of_stream(_selected(self._run, checked, self.name), self, skip)
 
 
-def _selected(batches: Iterable[Any], schema: Any, name: str) -> Iterator[Any]:
+def _selected(run: Callable[[list[str]], Iterable[Any]], schema: Any, name: str) -> Iterator[Any]:
     """Take the wanted columns of each batch, in the types of the first."""
     pa = require("pyarrow", "cli")
-    try:
-        for number, batch in enumerate(batches):
+    with unquoted(
+        CorruptDataError,
+        f"{name}: its rows cannot be read; what its reader says of them may quote one and is not "
+        "shown: read them by themselves to see it",
+    ):
+        for number, batch in enumerate(run(list(schema.names))):
             if not isinstance(batch, (pa.RecordBatch, pa.Table)):
                 raise _arguments.mistyped(
-                    f"{name}: batch {number} must be a pyarrow RecordBatch or Table", batch
+                    f"{name}: batch {number} must be a pyarrow RecordBatch or Table",
+                    _arguments.Private(batch),
                 )
             wanted_schema(batch.schema, schema.names, f"{name}, batch {number}")
             whole = isinstance(batch, pa.Table)
@@ -85,24 +90,23 @@ def _selected(batches: Iterable[Any], schema: Any, name: str) -> Iterator[Any]:
             for start in range(0, table.num_rows, BLOCK):
                 part = table.slice(start, BLOCK)
                 yield conform(part, schema, f"{name}, batch {number}")
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        # Not the text of the error, which may quote a value.
-        raise CorruptDataError(
-            f"{name}: its rows cannot be read; what its reader says of them may quote one and is "
-            "not shown: read them by themselves to see it"
-        ) from None
 
 
 def _from_iterator(data: Iterator[Any]) -> Source:
     """Open an iterator of record batches; the first of them is asked for now."""
     pa = require("pyarrow", "cli")
-    first = next(data, None)
+    with unquoted(
+        CorruptDataError,
+        f"data: {type(data).__name__} gives no first batch; what it says of it may quote a value "
+        "and is not shown",
+    ):
+        first = next(data, None)
     if first is None:
         raise InvalidValueError("data must give at least one record batch, got an empty iterator")
     if not isinstance(first, (pa.RecordBatch, pa.Table)):
-        raise _arguments.mistyped("data must give pyarrow record batches or tables", first)
+        raise _arguments.mistyped(
+            "data must give pyarrow record batches or tables", _arguments.Private(first)
+        )
     batches = itertools.chain([first], data)
     return StreamSource(
         "the iterator of record batches", first.schema, lambda _: batches, once=True
@@ -230,17 +234,12 @@ class TableSource(Source):
         return table, wanted_schema(table.schema, columns, self.name)
 
     def _converted(self, columns: list[str]) -> Any:
-        pa = require("pyarrow", "cli")
-        try:
+        with unquoted(
+            InvalidTypeError,
+            f"{self.name}: columns {', '.join(map(repr, columns))} cannot be made Arrow columns: "
+            "expected values of one type in each, and not text beside numbers",
+        ):
             return self._convert(columns)
-        except TurnoutError:
-            raise
-        except (pa.ArrowException, TypeError, ValueError):
-            # Not the text of the error, which may quote a value.
-            raise InvalidTypeError(
-                f"{self.name}: columns {', '.join(map(repr, columns))} cannot be made Arrow "
-                "columns: expected values of one type in each, and not text beside numbers"
-            ) from None
 
 
 def _from_arrow(data: Any) -> Source:
@@ -430,17 +429,20 @@ def open_frame(data: Any) -> Source | None:
     """
     for library, kind, opener in _KINDS:
         if isinstance(data, getattr(sys.modules.get(library), kind, ())):
-            return opener(data)
+            with unquoted(
+                InvalidTypeError,
+                f"data: the columns of {type(data).__name__} cannot be read; what is said of them "
+                "may quote a value and is not shown",
+            ):
+                return opener(data)
     if hasattr(data, "iter_batches") and hasattr(data, "select_columns"):
         return _from_ray(data)
-    found = _from_narwhals(data)
+    with unquoted(InvalidTypeError, f"data must be a table, got {type(data).__name__}"):
+        found = _from_narwhals(data)
     if found is not None:
         return found
     if hasattr(data, "__arrow_c_stream__"):
         pa = require("pyarrow", "cli")
-        try:
-            reader = pa.RecordBatchReader.from_stream(data)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise InvalidTypeError(f"data must be a table, got {type(data).__name__}") from error
-        return _from_reader(reader)
+        with unquoted(InvalidTypeError, f"data must be a table, got {type(data).__name__}"):
+            return _from_reader(pa.RecordBatchReader.from_stream(data))
     return _from_iterator(data) if isinstance(data, Iterator) else None
