@@ -29,6 +29,7 @@ HIERARCHY: dict[str, tuple[type[BaseException], ...]] = {
         ValueError,
     ),
     "MissingPartyError": (errors.ProtocolError, RuntimeError),
+    "StoreUnavailableError": (RuntimeError,),
     "WorkerLostError": (RuntimeError,),
     "BudgetExceededError": (errors.TurnoutError, RuntimeError),
     "EstimatorError": (errors.InvalidValueError, ValueError),

@@ -47,7 +47,7 @@ FOREIGN = {
         "mathematics",
     ),
     **dict.fromkeys(("delta_backward", "f", "r", "r_a", "sin", "sqrt"), "mathematics"),
-    **dict.fromkeys(("answers", "count", "get_bit", "read_parquet"), "SQL"),
+    **dict.fromkeys(("answers", "count", "get_bit", "read_parquet", "substr"), "SQL"),
     **dict.fromkeys(
         ("available", "callback", "gradients", "gradients_of", "trial"), "the reader's own"
     ),
@@ -266,6 +266,7 @@ def test_every_call_that_a_text_names_is_there_and_takes_its_arguments() -> None
 NO_NAMES = {
     "turnout.kinds": "the group of entry points that another package declares its kinds in",
     "turnout.checksum": "a key in the metadata of report files",
+    "turnout.js": "the client for browsers, a file that the server gives",
     **dict.fromkeys(
         [
             f"turnout.{key}"

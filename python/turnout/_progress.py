@@ -63,6 +63,17 @@ def beating(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def endless() -> Iterator[None]:
+    """Write no lines while this lasts: what runs until it is told to end is never done."""
+    here = object()
+    _drawn.append(here)
+    try:
+        yield
+    finally:
+        _drawn.remove(here)
+
+
+@contextlib.contextmanager
 def doing(description: str) -> Iterator[None]:
     """Say what is done while it is: beside a wheel on a terminal, else in the lines."""
     _doing.append(description)

@@ -29,6 +29,7 @@ __all__ = [
     "PlanExpiredError",
     "PlanMismatchError",
     "ProtocolError",
+    "StoreUnavailableError",
     "TurnoutError",
     "UnknownLabelError",
     "UnsupportedVersionError",
@@ -122,6 +123,10 @@ class MissingPartyError(ProtocolError):
 
 class WorkerLostError(TurnoutError, RuntimeError):
     """Workers of a cluster were lost and a task was not finished; what was written is whole."""
+
+
+class StoreUnavailableError(TurnoutError, RuntimeError):
+    """A database cannot be used at the moment: it is locked, full or gone; try again later."""
 
 
 class MissingExtraError(TurnoutError, ImportError):

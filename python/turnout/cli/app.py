@@ -232,6 +232,10 @@ COMMANDS = [
         report="Write a report of a collection that people can read.",
     ),
     *_later(
+        "{}",
+        serve="Run a collection: take in messages, keep their tallies, and show results.",
+    ),
+    *_later(
         "{}.command",
         aggregate="Count answers under secret sharing, so that no server sees one, and the "
         "counts are private.",
@@ -272,6 +276,7 @@ app = typer.Typer(
         "often each answer is given, with intervals, and [bold]report[/] writes a page about it. "
         "[bold]plan[/] says before how many reports that takes and writes the plan file that "
         "drives devices, which [bold]key[/] signs, and [bold]demo[/] shows it on a real survey. "
+        "[bold]serve[/] takes in what devices and browsers send. "
         "[bold]rounds[/] asks some people first and others after them: frequent values that nobody "
         "can list, and rare answers. "
         "[bold]aggregate[/] counts answers under secret sharing instead. "

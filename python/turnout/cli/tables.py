@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -25,6 +24,7 @@ from turnout._types import Floats, Integers
 from turnout.cli.running import output
 from turnout.frequency.estimation.answer import Columns
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.reporting.records import json_text
 from turnout.reporting.words import digits_for, percent
 
 #: What names of files of tables, and of pictures, end in.
@@ -268,15 +268,7 @@ def write_table(path: Path, table: Any) -> None:
 
 def print_json(value: dict[str, Any]) -> None:
     """Print an object; what is infinite is null."""
-    typer.echo(json.dumps(_finite(value), allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    typer.echo(json_text(value))
 
 
 def save_picture(path: Path | None, draw: Callable[[], Any]) -> None:

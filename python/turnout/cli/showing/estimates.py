@@ -32,6 +32,7 @@ from turnout.frequency.attributes import AttributeEstimate
 from turnout.frequency.estimation.answer import ordered
 from turnout.frequency.estimation.estimate import ACROSS, SHRUNK
 from turnout.reporting.frequencies import MANY
+from turnout.reporting.records import record
 from turnout.reporting.telling import Telling, Told, View, groups_of, telling
 from turnout.reporting.words import left_out, number, participation, percent
 
@@ -172,20 +173,11 @@ def show_estimate(
         note(str(error).replace(repr(method), f"--method {options.method_word(method)}"))
     if isinstance(estimate, FrequencyEstimate) and made is not None:
         _note_many(domain.size, wish)
-    over = {"over": wish.over if wish.simultaneous else None}
     rows += projection_rows(getattr(estimate, "postprocessing", "none"))
     return Shown(
-        lambda: {
-            "nodes": counted.nodes,
-            "received": counted.received,
-            "left_out": counted.left_out.to_dict(),
-            "method": options.method_word(method),
-            **kind.described(estimate),
-            "interval": {**wish.scope, **(over if groups else {"method": made})},
-            "plan": counted.plan.to_dict(),
-            **({"groups": list(groups)} if groups else {}),
-            **kind.values(estimate, wish),
-        },
+        partial(
+            record, estimate, wish, kind, counted, method=options.method_word(method), made=made
+        ),
         lambda: estimate.to_arrow(**wish.scope_of(estimate)),
         rows if groups else [*rows, *kind.facts(estimate, wish.level)],
         [partial(_print, estimate=estimate, wish=wish, kind=kind)],

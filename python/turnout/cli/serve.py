@@ -1,0 +1,106 @@
+"""``turnout serve``: a collection that runs."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from turnout._progress import endless
+from turnout._secrets import read_secret_file, write_secret_file
+from turnout.cli import options
+from turnout.cli.commands import command
+from turnout.cli.running import messages
+from turnout.errors import InvalidValueError
+from turnout.serve.collection import Collection
+from turnout.serve.results import LEAST
+from turnout.serve.storage.opening import open_store
+from turnout.serve.web.app import Settings
+from turnout.serve.web.running import listening
+from turnout.serve.web.running import serve as run
+
+
+@command
+def serve(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN")],
+    *,
+    store: Annotated[str, typer.Option(metavar="FILE")],
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8080,
+    keep: Literal["messages", "tally"] = "messages",
+    title: str = "",
+    results: Literal["public", "key"] = "public",
+    key: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    least: Annotated[int, typer.Option(min=1)] = LEAST,
+    public_key: options.PublicKey = None,
+) -> None:
+    """Run a collection: take in messages, keep their tallies, and show results.
+
+    What comes in is randomized already, on the device or in the browser. A message is acknowledged
+    when it is on the disk, and counts once. Nothing about who sent it is kept.
+
+    A folder is a collection of many plans, one for each day or round. Devices get the one that
+    expires first of those that have not; of several that expire together, the one with the largest
+    serial. Plans that are put into the folder are found while the server runs.
+
+    Put a reverse proxy with TLS in front where others than this machine reach it.
+
+    [bold]Examples:[/]
+
+        turnout serve plan.json --store reports.db --title "How often do you travel?"
+
+        turnout serve plans/ --store reports.db --keep tally --results key --key results.key
+
+    Parameters
+    ----------
+    plan
+        The plan file, or a folder of plan files (.json).
+    store
+        Where messages and tallies are kept: a file of SQLite, made if it is not there.
+    host
+        The address to listen on.
+    port
+        The port; 0 takes a free one.
+    keep
+        What is kept of a message: all of it beside the tally, or nothing but a hash that keeps it
+        from counting twice.
+    title
+        The question, as the page asks it.
+    results
+        Who sees results: everybody, or who has the key.
+    key
+        The file of that key; it is made if it is not there.
+    least
+        Show nothing of a group, or of a collection, with fewer reports.
+    """
+    options.refuse_if(
+        (results == "key" and key is None, "--results", "key needs --key FILE"),
+        (results == "public" and key is not None, "--key", "belongs to --results key"),
+    )
+    secret = None if key is None else _key(key)
+    opened = open_store(store, keep)
+    try:
+        collection = Collection(plan, opened, public_key)
+        bound = listening(host, port)
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{bound.getsockname()[1]}"
+
+        def ready() -> None:
+            messages().print(f"Serving {address}", soft_wrap=True)
+
+        with endless():
+            run(collection, opened, Settings(title, secret, least), bound, ready)
+    finally:
+        opened.close()
+
+
+def _key(path: Path) -> str:
+    """Read the key of results, or make one."""
+    if not path.exists():
+        write_secret_file(path, secrets.token_urlsafe(24) + "\n")
+    key = read_secret_file(path).strip()
+    if len(key) < 16 or not key.isascii():
+        raise InvalidValueError(f"{path}: the key must be at least 16 ASCII characters")
+    return key.decode()

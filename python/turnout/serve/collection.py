@@ -1,0 +1,322 @@
+"""The plans of a collection: which is in force, and what messages under any of them hold."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from turnout import Plan
+from turnout._documents import canonical, parsed
+from turnout._files import read_bytes
+from turnout._types import Array
+from turnout.collecting.keys import Key, key_to_json
+from turnout.collecting.message_reading import ERRORS, Batch, Reader, layout_of
+from turnout.collecting.origin import PIECE
+from turnout.collecting.report_messages import refuse_personal
+from turnout.errors import InvalidValueError, PlanExpiredError
+from turnout.serve.storage.interface import (
+    NONCE_BYTES,
+    SAID_BYTES,
+    Store,
+    Writing,
+    record,
+)
+
+#: What becomes of a message: it counts, it came in before, or it is refused, of a kind each.
+ACCEPTED, REPEATED = 0, 1
+REFUSED: Final = {kind: number for number, kind in enumerate(ERRORS, 2)}
+
+#: Bytes of a message beside its report and its group, with room for spaces.
+_ENVELOPE: Final = 512
+
+#: How long a folder is not looked at again, in seconds.
+_REST: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Published:
+    """A plan, and the file that devices get.
+
+    Attributes
+    ----------
+    plan
+        What it says.
+    file
+        The bytes of the plan file.
+    public_key
+        Whose signature it has, 64 hexadecimal digits; empty if it has none.
+    """
+
+    plan: Plan
+    file: bytes
+    public_key: str
+
+    @classmethod
+    def read(cls, path: Path, public_key: str | None = None) -> Published:
+        """Read a plan file.
+
+        Raises
+        ------
+        TurnoutError
+            If it is none, or its people have probabilities of their own, which messages do not say.
+        OSError
+            If it cannot be read.
+        """
+        plan = Plan.read(path, public_key=public_key)
+        try:
+            refuse_personal(plan)
+        except InvalidValueError as error:
+            raise InvalidValueError(f"{path}: {error}") from error
+        data = read_bytes(path)
+        signature = parsed(data).get("signature", {})
+        return cls(plan, data, signature.get("public_key", ""))
+
+    @property
+    def message_bytes(self) -> int:
+        """The bytes of the longest message under the plan."""
+        size, _, width = layout_of(self.plan.oracle)
+        report = 24 if width is None else 2 * size * width
+        values = self.plan.groups.values()
+        return _ENVELOPE + report + sum(2 + max(map(_length, each)) for each in values)
+
+
+def _length(part: Any) -> int:
+    return len(canonical(key_to_json((part,))))
+
+
+class Family:
+    """Plans that ask the same of the same groups: their messages are read together, and add up.
+
+    Attributes
+    ----------
+    plans
+        The plans.
+    numbers
+        Their numbers in the store.
+    """
+
+    def __init__(self, plans: Sequence[Plan], numbers: Sequence[int]) -> None:
+        self.plans, self.numbers = tuple(plans), tuple(numbers)
+        self.groups = plans[0].groups
+        self.reader = Reader(plans)
+
+    def read(self, lines: Sequence[bytes], now: datetime) -> Batch:
+        """Read messages, and refuse those under a plan that has expired."""
+        batch = self.reader.read(lines)
+        for number, plan in enumerate(self.plans):
+            if plan.expires is not None:
+                try:
+                    plan._check_current(now)
+                except PlanExpiredError as error:
+                    batch.leave_out_expired(number, str(error))
+        return batch
+
+    def counted(self, batch: Batch) -> Iterator[tuple[int, Key, Any]]:
+        """Count good messages: of each plan and group the place of the plan, the key, the tally."""
+        rows = batch.plans[:, np.newaxis]
+        if self.groups:
+            rows = np.hstack([rows, batch.groups])
+        kinds, which = np.unique(rows, axis=0, return_inverse=True)
+        order, ends = np.argsort(which.ravel(), kind="stable"), np.bincount(which.ravel()).cumsum()
+        for kind, members in zip(kinds.tolist(), np.split(order, ends[:-1]), strict=True):
+            place, *values = kind
+            plan, codes = self.plans[place], batch.codes[members]
+            listed = zip(self.groups.values(), values, strict=True)
+            key = tuple(of[number] for of, number in listed)
+            counts = plan.oracle.count_reports(codes)
+            number = len(codes)
+            yield place, key, plan.oracle.tally_type.of(plan, counts, number, origin=PIECE)
+
+
+def families(plans: Sequence[Plan], numbers: Sequence[int]) -> list[Family]:
+    """Put plans together that ask the same of the same groups; each has a number in a store."""
+    kinds: list[list[tuple[Plan, int]]] = []
+    for plan, number in zip(plans, numbers, strict=True):
+        for kind in kinds:
+            if kind[0][0] == plan and kind[0][0].groups == plan.groups:
+                kind.append((plan, number))
+                break
+        else:
+            kinds.append([(plan, number)])
+    return [Family(*zip(*kind, strict=True)) for kind in kinds]
+
+
+class Collection:
+    """A plan file, or a folder of them: one for each day, or for each round.
+
+    Parameters
+    ----------
+    place
+        The file, or a folder with files that end in ``.json``. A folder is looked at again while
+        the collection runs: plans may be added.
+    store
+        Where the plans get a number.
+    public_key
+        Whose signature the files must have; any or none by default.
+
+    Raises
+    ------
+    TurnoutError, OSError
+        If there is no plan, or a file holds none.
+    """
+
+    def __init__(
+        self, place: str | os.PathLike[str], store: Store, public_key: str | None = None
+    ) -> None:
+        self._place, self._store, self._public_key = Path(place), store, public_key
+        self._found = self._look()
+        self._looked = time.monotonic()
+        self._take()
+
+    def _look(self) -> list[tuple[Path, int, int]]:
+        """List the files as they are now."""
+        paths = [self._place]
+        if self._place.is_dir():
+            paths = sorted(path for path in self._place.iterdir() if path.suffix == ".json")
+            if not paths:
+                raise InvalidValueError(
+                    f"{self._place}: the folder must hold plan files that end in .json, got none"
+                )
+        stats = [(path, path.stat()) for path in paths]
+        return [(path, stat.st_mtime_ns, stat.st_size) for path, stat in stats]
+
+    def _take(self) -> None:
+        """Read the files that were found."""
+        published = [Published.read(path, self._public_key) for path, _, _ in self._found]
+        fingerprints = [one.plan.fingerprint for one in published]
+        self.published = [
+            one
+            for place, one in enumerate(published)
+            if fingerprints[place] not in fingerprints[:place]
+        ]
+        plans = [one.plan for one in self.published]
+        numbers = [self._store.number_of(plan.fingerprint, plan.to_json()) for plan in plans]
+        self.families = families(plans, numbers)
+
+    def refresh(self) -> bool:
+        """Look whether plans were added; say whether anything changed.
+
+        Raises
+        ------
+        TurnoutError, OSError
+            If a file that was added is none that can be taken; all is as it was then.
+        """
+        if time.monotonic() - self._looked < _REST:
+            return False
+        self._looked = time.monotonic()
+        found = self._look()
+        if found == self._found:
+            return False
+        before, self._found = self._found, found
+        try:
+            self._take()
+        except BaseException:
+            self._found = before
+            raise
+        return True
+
+    def in_force(self, now: datetime | None = None) -> Published | None:
+        """Say which plan devices get: of those that have not expired the one that does so first.
+
+        Of several that expire at one moment, or never, it is the one with the largest serial. None
+        if all have expired.
+        """
+        moment = now or datetime.now(timezone.utc)
+        never = datetime.max.replace(tzinfo=timezone.utc)
+        current = [one for one in self.published if (one.plan.expires or never) > moment]
+
+        def order(one: Published) -> tuple[datetime, int]:
+            return one.plan.expires or never, -(-1 if one.plan.serial is None else one.plan.serial)
+
+        return min(current, key=order, default=None)
+
+    def family_of(self, plan: Plan) -> Family:
+        """Find the plans that ask the same as one of them."""
+        return next(
+            family for family in self.families if any(plan is each for each in family.plans)
+        )
+
+    def read(self, lines: Sequence[bytes]) -> Read:
+        """Read messages, and refuse those that no plan allows."""
+        now = datetime.now(timezone.utc)
+        outcomes: Array = np.full(len(lines), REFUSED["other_plan"], np.int8)
+        batches: list[tuple[Family, Batch, Array]] = []
+        places: Array = np.arange(len(lines))
+        for family in self.families:
+            batch = family.read([lines[place] for place in places] if batches else lines, now)
+            outcomes[places[batch.positions]] = ACCEPTED
+            others = []
+            for place, refusal in batch.refusals.items():
+                outcomes[places[place]] = REFUSED[refusal.kind]
+                if refusal.kind == "other_plan":
+                    others.append(places[place])
+            batches.append((family, batch, places))
+            if not others:
+                break
+            places = np.array(sorted(others), np.int64)
+        return Read(outcomes, batches)
+
+
+@dataclass(frozen=True)
+class Read:
+    """Messages that were read.
+
+    Attributes
+    ----------
+    outcomes
+        What becomes of each.
+    batches
+        The good ones of each family, and the places of the messages that it was given.
+    """
+
+    outcomes: Array
+    batches: Sequence[tuple[Family, Batch, Array]]
+
+    def __len__(self) -> int:
+        """Return how many messages may count, if they did not come in before."""
+        return sum(len(batch) for _, batch, _ in self.batches)
+
+    def leave_out_repeated(self, writing: Writing) -> None:
+        """Remember the messages, and leave out those that came in before."""
+        for _, batch, places in self.batches:
+            if not len(batch):
+                continue
+            before = places[batch.positions]
+            batch.leave_out_repeated(Remembered(writing))
+            self.outcomes[before] = REPEATED
+            self.outcomes[places[batch.positions]] = ACCEPTED
+            for place, refusal in batch.refusals.items():
+                self.outcomes[places[place]] = REFUSED[refusal.kind]
+
+
+class Remembered:
+    """The messages that a store remembers, as :class:`turnout.Collector` asks for them."""
+
+    def __init__(self, writing: Writing) -> None:
+        self._writing = writing
+
+    def remember(self, nonces: Sequence[bytes], contents: Sequence[bytes]) -> list[bytes | None]:
+        """Remember new messages; of the others give what they said, if it is not the same."""
+        records = list(map(record, nonces, contents))
+        first: dict[bytes, bytes] = {}
+        for one in records:
+            first.setdefault(one[:NONCE_BYTES], one)
+        known = self._writing.remember(list(first.values()))
+        found: list[bytes | None] = []
+        met = set()
+        for one, content in zip(records, contents, strict=True):
+            key = one[:NONCE_BYTES]
+            earlier = known.get(key)
+            if earlier is None:
+                earlier = first[key][-SAID_BYTES:] if key in met else None
+                met.add(key)
+            same = earlier == one[-SAID_BYTES:]
+            found.append(None if earlier is None else content if same else b"")
+        return found

@@ -1,0 +1,65 @@
+"""What one request may cost: it follows from the plans, and honest clients never meet a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from turnout.serve.collection import Published
+
+#: The most messages of a request, and the most bytes of one if a message is short.
+MOST_LINES: Final = 1000
+_MOST_BYTES: Final = 2**22
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What requests and connections may cost.
+
+    Attributes
+    ----------
+    message_bytes
+        The bytes of one message.
+    lines
+        The messages of one request.
+    waiting_bytes
+        The bytes of messages that wait to be stored, of all requests together.
+    connections
+        How many connections are open at once; of more, one that sends nothing is closed.
+    head_bytes
+        The bytes of a request before its body.
+    request_seconds
+        How long a client may take to send a request, and to begin one on a connection.
+    idle_seconds
+        How long a connection stays open between requests.
+    reading_seconds
+        How long a client may take none of an answer.
+
+    Examples
+    --------
+    >>> limits = Limits(message_bytes=600)
+    >>> limits.body_bytes
+    600000
+    """
+
+    message_bytes: int
+    lines: int = MOST_LINES
+    waiting_bytes: int = 2**26
+    connections: int = 4096
+    head_bytes: int = 2**14
+    request_seconds: float = 20.0
+    idle_seconds: float = 15.0
+    reading_seconds: float = 20.0
+
+    @classmethod
+    def of(cls, published: Sequence[Published]) -> Limits:
+        """Say what follows from plans."""
+        message_bytes = max(one.message_bytes for one in published)
+        lines = max(1, min(MOST_LINES, _MOST_BYTES // message_bytes))
+        return cls(message_bytes, lines, max(2**26, 8 * message_bytes))
+
+    @property
+    def body_bytes(self) -> int:
+        """The bytes of a request's body."""
+        return self.lines * self.message_bytes

@@ -1,0 +1,367 @@
+"""A store in a file of SQLite.
+
+The journal is a write-ahead log with ``synchronous=FULL``: a transaction is on the disk when it has
+ended. ``PRAGMA user_version`` is the version of the schema.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from turnout.errors import CorruptDataError, StoreUnavailableError, UnsupportedVersionError
+from turnout.serve.storage.interface import (
+    NONCE_BYTES,
+    RECORD_BYTES,
+    Reading,
+    Store,
+    StoredPlan,
+    StoredTally,
+    Writing,
+)
+
+#: What a file of SQLite begins with, and what says that it is a store.
+MAGIC: Final = b"SQLite format 3\0"
+_APPLICATION: Final = 0x74726E74
+
+#: What makes a schema of each version from the one before.
+MIGRATIONS: Final = (
+    """
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE plans (number INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE,
+        text TEXT NOT NULL);
+    CREATE TABLE seen (nonce BLOB PRIMARY KEY, said BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE tallies (plan INTEGER NOT NULL REFERENCES plans, "group" TEXT NOT NULL,
+        received INTEGER NOT NULL, sums BLOB NOT NULL, PRIMARY KEY (plan, "group"));
+    CREATE TABLE asked (plan INTEGER NOT NULL REFERENCES plans, "group" TEXT NOT NULL,
+        people INTEGER NOT NULL, PRIMARY KEY (plan, "group")) WITHOUT ROWID;
+    CREATE TABLE refused (kind TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE messages (number INTEGER PRIMARY KEY, lines BLOB NOT NULL);
+    """,
+)
+
+#: The records of a parameter, one a row. One statement for all of them takes Python's lock once.
+_RECORDS: Final = f"""
+    WITH RECURSIVE
+        places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place + 1 < ?2),
+        given (nonce, said) AS (
+            SELECT substr(?1, place * {RECORD_BYTES} + 1, {NONCE_BYTES}),
+                substr(?1, place * {RECORD_BYTES} + {NONCE_BYTES + 1},
+                    {RECORD_BYTES - NONCE_BYTES}) FROM places)
+"""
+_INSERT: Final = f"{_RECORDS} INSERT OR IGNORE INTO seen SELECT nonce, said FROM given"
+_FIND: Final = f"{_RECORDS} SELECT seen.nonce, seen.said FROM given JOIN seen USING (nonce)"
+
+#: Seconds that a transaction waits for that of another process.
+_PATIENCE: Final = 2.0
+
+#: Pages of the log, 4 kB each, after which it is written back; and kilobytes of pages in memory.
+_LOG_PAGES: Final = 16384
+_CACHE: Final = 65536
+
+
+@contextlib.contextmanager
+def _refusing(place: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreUnavailableError(f"{place}: {error}") from error
+
+
+class SQLiteStore(Store):
+    """A store in a file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    keep
+        What is kept of messages, where the file is made; of one that is there, it must be the same.
+        None takes it as it is, and makes no file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no file, and none is to be made.
+    CorruptDataError
+        If the file is no store, or keeps something else.
+    UnsupportedVersionError
+        If it was made by a later release.
+    StoreUnavailableError
+        If it cannot be used at the moment.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], keep: str | None) -> None:
+        self._path = Path(path)
+        self.place = str(path)
+        self._lock = threading.Lock()
+        if keep is None and not self._path.exists():
+            raise FileNotFoundError(2, "No such file or directory", self.place)
+        if keep is not None:
+            # Only its owner may read it.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        self._check_magic()
+        with _refusing(self.place):
+            self._connection = self._connect()
+            self._file = _file_of(self._path)
+            self._prepare(keep)
+        facts = dict(self._connection.execute("SELECT name, value FROM facts"))
+        self.keep, self.identity = facts["keep"], facts["identity"]
+        if keep is not None and keep != self.keep:
+            self._connection.close()
+            raise CorruptDataError(
+                f"{self.place}: this store was made with --keep {self.keep}, and keeps that; "
+                f"for --keep {keep} take a new file"
+            )
+
+    def _check_magic(self) -> None:
+        with self._path.open("rb") as file:
+            start = file.read(len(MAGIC))
+        if start not in (b"", MAGIC):
+            raise CorruptDataError(f"{self.place}: is no store of turnout")
+
+    def _connect(self) -> sqlite3.Connection:
+        """Open the file, which must be there."""
+        connection = sqlite3.connect(
+            f"{self._path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            timeout=_PATIENCE,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        connection.execute(f"PRAGMA cache_size = -{_CACHE}")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+        return connection
+
+    def _prepare(self, keep: str | None) -> None:
+        """Make the schema, or bring it to this release's version."""
+        connection = self._connection
+        if keep is not None:
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE" if keep is not None else "BEGIN")
+        try:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            fresh = tables == 0 and keep is not None
+            if not fresh and application != _APPLICATION:
+                raise CorruptDataError(f"{self.place}: is no store of turnout")
+            if version > len(MIGRATIONS):
+                raise UnsupportedVersionError(
+                    f"{self.place}: the store has version {version}; this release of turnout reads "
+                    f"up to {len(MIGRATIONS)}"
+                )
+            if version < len(MIGRATIONS) and keep is None:
+                raise UnsupportedVersionError(
+                    f"{self.place}: the store has version {version}; turnout serve brings it to "
+                    f"{len(MIGRATIONS)}"
+                )
+            for script in MIGRATIONS[version:]:
+                for statement in script.split(";"):
+                    connection.execute(statement)
+            if fresh:
+                facts = {"keep": keep, "identity": secrets.token_hex(16)}
+                connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+            if version < len(MIGRATIONS):
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            connection.close()
+            raise
+
+    def _check_file(self) -> None:
+        """See to it that what is written goes where the name leads.
+
+        What is written into a file that was removed, or replaced, would be lost.
+        """
+        found = _file_of(self._path)
+        if found is None:
+            raise StoreUnavailableError(f"{self.place}: the file is gone")
+        if found != self._file:
+            raise StoreUnavailableError(
+                f"{self.place}: the file was replaced by another: start the server again"
+            )
+
+    def number_of(self, fingerprint: str, text: str) -> int:
+        """Give the number of a plan, which is written down if it is new."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO plans (fingerprint, text) VALUES (?, ?)", (fingerprint, text)
+            )
+            (number,) = connection.execute(
+                "SELECT number FROM plans WHERE fingerprint = ?", (fingerprint,)
+            ).fetchone()
+        return int(number)
+
+    def ask(self, plan: int, group: str, people: int) -> None:
+        """Write down how many people of a group were asked in all."""
+        with self._transaction() as connection:
+            row = (plan, group, people)
+            connection.execute("INSERT OR REPLACE INTO asked VALUES (?, ?, ?)", row)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, _refusing(self.place):
+            self._check_file()
+            connection = self._connection
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                # Some errors have ended the transaction already.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Writing]:
+        """Begin a transaction, which ends durably with the block, or not at all if it raises."""
+        with self._transaction() as connection:
+            yield _Writing(connection)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Reading]:
+        """Look at the store as it is at this moment."""
+        with _refusing(self.place):
+            connection = sqlite3.connect(
+                f"{self._path.absolute().as_uri()}?mode=ro",
+                uri=True,
+                timeout=_PATIENCE,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            try:
+                connection.execute("BEGIN")
+                yield _Reading(connection)
+            finally:
+                connection.close()
+
+    def close(self) -> None:
+        """Let go of the database; what the log has is written back."""
+        with self._lock, _refusing(self.place):
+            self._connection.close()
+
+
+def _file_of(path: Path) -> tuple[int, int] | None:
+    """Tell a file from any other that has its name later."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+class _Writing(Writing):
+    """A transaction that takes messages in."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @property
+    def generation(self) -> Hashable:
+        """The version of what other processes wrote, as this connection sees it."""
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        return self._connection, version
+
+    def remember(self, records: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """Remember messages by their records, which have different nonces."""
+        if not records:
+            return {}
+        connection = self._connection
+        before = connection.total_changes
+        # In the order of the table, neighbours are on one page.
+        connection.execute("SAVEPOINT remember")
+        connection.execute(_INSERT, (b"".join(sorted(records)), len(records)))
+        found = {}
+        if connection.total_changes - before != len(records):
+            # Some were there before: which, only the table without the new ones tells.
+            connection.execute("ROLLBACK TO remember")
+            found = _found(connection, records)
+            fresh = [one for one in sorted(records) if one[:NONCE_BYTES] not in found]
+            if fresh:
+                connection.execute(_INSERT, (b"".join(fresh), len(fresh)))
+        connection.execute("RELEASE remember")
+        return found
+
+    def tally(self, plan: int, group: str) -> StoredTally | None:
+        """Read what is counted of a group."""
+        found = self._connection.execute(
+            'SELECT received, sums FROM tallies WHERE plan = ? AND "group" = ?', (plan, group)
+        ).fetchone()
+        return None if found is None else StoredTally(group, *found)
+
+    def put_tallies(self, plan: int, tallies: Sequence[StoredTally]) -> None:
+        """Replace what is counted of groups."""
+        self._connection.executemany(
+            f"INSERT OR REPLACE INTO tallies VALUES ({plan:d}, ?, ?, ?)", tallies
+        )
+
+    def put_messages(self, lines: bytes) -> None:
+        """Keep messages, one a line."""
+        self._connection.execute("INSERT INTO messages (lines) VALUES (?)", (lines,))
+
+    def add_refused(self, kinds: Mapping[str, int]) -> None:
+        """Count messages that were refused, by the kind of refusal."""
+        self._connection.executemany(
+            "INSERT INTO refused VALUES (?, ?) "
+            "ON CONFLICT (kind) DO UPDATE SET number = number + excluded.number",
+            list(kinds.items()),
+        )
+
+
+class _Reading(Reading):
+    """A view of the file at one moment."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def _all(self, statement: str, *values: Any) -> list[Any]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def plans(self) -> list[StoredPlan]:
+        """List the plans, in the order in which they came."""
+        rows = self._all("SELECT number, fingerprint, text FROM plans ORDER BY number")
+        return [StoredPlan(*row) for row in rows]
+
+    def tallies(self, plan: int) -> list[StoredTally]:
+        """List what is counted of each group."""
+        rows = self._all('SELECT "group", received, sums FROM tallies WHERE plan = ?', plan)
+        return [StoredTally(*row) for row in rows]
+
+    def asked(self, plan: int) -> dict[str, int]:
+        """Say how many people of groups were asked, where that is known."""
+        return dict(self._all('SELECT "group", people FROM asked WHERE plan = ?', plan))
+
+    def refused(self) -> dict[str, int]:
+        """Say how many messages were refused, by kind."""
+        return dict(self._all("SELECT kind, number FROM refused"))
+
+    def remembered(self) -> int:
+        """Count the messages that are remembered."""
+        return int(self._all("SELECT count(*) FROM seen")[0][0])
+
+    def said(self, records: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """Give of those records that are remembered the hash of the nonce, and what was said."""
+        return _found(self._connection, records)
+
+    def messages(self) -> Iterator[bytes]:
+        """Give the messages that are kept, many lines at a time."""
+        for (lines,) in self._connection.execute("SELECT lines FROM messages ORDER BY number"):
+            yield lines
+
+
+def _found(connection: sqlite3.Connection, records: Sequence[bytes]) -> dict[bytes, bytes]:
+    if not records:
+        return {}
+    return dict(connection.execute(_FIND, (b"".join(sorted(records)), len(records))).fetchall())

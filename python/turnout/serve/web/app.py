@@ -1,0 +1,416 @@
+"""The requests of a collection: plan, client, messages, results."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import html
+import json
+import logging
+import string
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from importlib.resources import files
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from turnout import Plan
+from turnout.errors import InvalidValueError, StoreUnavailableError
+from turnout.reporting.records import json_text
+from turnout.serve.collection import Collection, Family
+from turnout.serve.counters import Counters
+from turnout.serve.limits import Limits
+from turnout.serve.results import LEAST, Results
+from turnout.serve.storage.interface import Store
+from turnout.serve.web.openapi import description
+from turnout.serve.writing import Writer
+
+_LOGGER = logging.getLogger(__name__)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+#: What the page may load: its own files, and nothing of others.
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+#: The page of results runs nothing, and has its style and pictures inside.
+_RESULTS_POLICY: Final = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+    "content-security-policy": _POLICY,
+}
+
+#: The files of the page, by their names in the address, and their types.
+_STATIC: Final = {
+    "turnout.js": "text/javascript; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+}
+
+#: In what messages come: lines of JSON, by all the names that they have.
+TYPES: Final = (
+    "application/x-ndjson",
+    "application/jsonl",
+    "application/json",
+    "application/octet-stream",
+    "text/plain",
+)
+
+#: Seconds after which a client may try again.
+_RETRY: Final = {"retry-after": "2"}
+
+#: Seconds for which results are not computed again.
+_FRESH: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What whoever runs a server says of it.
+
+    Attributes
+    ----------
+    title
+        The question, as the page asks it.
+    key
+        What must be shown to see results; None if everybody may.
+    least
+        Of a group of fewer reports nothing is shown.
+    """
+
+    title: str = ""
+    key: str | None = field(default=None, repr=False)
+    least: int = LEAST
+
+
+class Server:
+    """Answers the requests of a collection.
+
+    Parameters
+    ----------
+    collection
+        The plans.
+    store
+        Where messages go.
+    settings
+        What else is said of the server.
+    """
+
+    def __init__(self, collection: Collection, store: Store, settings: Settings) -> None:
+        self.collection, self.store, self.settings = collection, store, settings
+        self.writer = Writer(collection, store)
+        self.counters = Counters()
+        self._limits: tuple[Any, Limits] = (None, Limits(0))
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="turnout-results")
+        self._kept: dict[Any, tuple[float, Any]] = {}
+        self._lock = asyncio.Lock()
+
+    @property
+    def limits(self) -> Limits:
+        """What requests may cost under the plans of this moment."""
+        published = self.collection.published
+        if self._limits[0] is not published:
+            self._limits = published, Limits.of(published)
+        return self._limits[1]
+
+    def application(self) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+        """Make the ASGI application; the writer must run while it answers."""
+        routes = [
+            Route("/", self._page),
+            Route("/plan.json", self._plan),
+            *(Route(f"/{name}", partial(self._static, name)) for name in _STATIC),
+            Route("/reports", self._reports, methods=["POST"]),
+            Route("/results", self._results_page),
+            Route("/results.json", self._results_json),
+            Route("/openapi.json", self._description),
+            Route("/health", self._health),
+            Route("/metrics", self._metrics),
+        ]
+        paths = {route.path for route in routes}
+        inner = Starlette(routes=routes, exception_handlers={HTTPException: _refused})
+        return _Outermost(inner, self.counters, paths)
+
+    async def stop(self) -> None:
+        """Store what waits."""
+        await self.writer.stop()
+        self._pool.shutdown()
+
+    # What everybody sees
+
+    async def _page(self, request: Request) -> Response:
+        """Give the page on which people answer."""
+        found = self.collection.in_force()
+        words = {
+            "title": html.escape(self.settings.title),
+            "public_key": found.public_key if found is not None else "",
+        }
+        text = string.Template(_file("index.html").decode()).safe_substitute(words)
+        return HTMLResponse(text)
+
+    async def _plan(self, request: Request) -> Response:
+        """Give the plan in force, as its file has it."""
+        found = self.collection.in_force()
+        if found is None:
+            raise HTTPException(404, "every plan of this collection has expired")
+        return _tagged(request, found.file, "application/json")
+
+    async def _static(self, name: str, request: Request) -> Response:
+        """Give a file of the page."""
+        return _tagged(request, _file(name), _STATIC[name])
+
+    # Messages
+
+    async def _reports(self, request: Request) -> Response:
+        """Take messages in, one a line, and answer when they are durable."""
+        limits = self.limits
+        lines, size = await self._lines(request, limits)
+        if self.writer.waiting + size > limits.waiting_bytes:
+            raise HTTPException(429, "too many messages wait to be stored", _RETRY)
+        try:
+            taken = await self.writer.take(lines, size)
+        except StoreUnavailableError:
+            raise HTTPException(
+                503, "messages cannot be stored at the moment: send the same again", _RETRY
+            ) from None
+        except Exception:
+            # The writer has logged it.
+            raise HTTPException(500, "the messages could not be taken") from None
+        for outcome, number in (
+            ("accepted", taken.accepted),
+            ("duplicate", taken.duplicates),
+            *taken.refused.items(),
+        ):
+            if number:
+                self.counters.count("turnout_messages_total", number, outcome=outcome)
+        return _json(taken.described())
+
+    async def _lines(self, request: Request, limits: Limits) -> tuple[list[bytes], int]:
+        """Read the body of a request, no further than it may go."""
+        headers = request.headers
+        coding = headers.get("content-encoding", "identity")
+        if coding.strip().lower() not in ("", "identity"):
+            raise HTTPException(415, "send messages as they are, without a content-encoding")
+        kind = headers.get("content-type", TYPES[0]).partition(";")[0].strip().lower()
+        if kind not in TYPES:
+            raise HTTPException(415, f"send messages as {TYPES[0]}, one a line")
+        too_large = HTTPException(
+            413,
+            f"send at most {limits.body_bytes} bytes and {limits.lines} messages in one request",
+            {"connection": "close"},
+        )
+        declared = headers.get("content-length", "0")
+        if not declared.isdecimal() or len(declared) > 18 or int(declared) > limits.body_bytes:
+            raise too_large
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > limits.body_bytes:
+                raise too_large
+        if body.count(b"\n") > 2 * limits.lines:
+            raise too_large
+        lines = [line for line in bytes(body).split(b"\n") if line.strip()]
+        if not lines:
+            raise HTTPException(400, "the body must hold messages, one a line; it holds none")
+        if len(lines) > limits.lines:
+            raise too_large
+        return lines, len(body)
+
+    # Results
+
+    async def _results_json(self, request: Request) -> Response:
+        """Give what is known at this moment, for programs."""
+        self._check_key(request)
+        return _json_text(await self._known(request, "json"))
+
+    async def _results_page(self, request: Request) -> Response:
+        """Give what is known at this moment, for people."""
+        self._check_key(request)
+        text = await self._known(request, "page")
+        return HTMLResponse(text, headers={"content-security-policy": _RESULTS_POLICY})
+
+    async def _known(self, request: Request, form: str) -> Any:
+        """Look at the store, unless somebody did a moment ago."""
+        family, only = self._asked_for(request)
+        name = (form, family.plans[0].fingerprint, only and only.fingerprint)
+        async with self._lock:
+            at, found = self._kept.get(name, (0.0, None))
+            if found is None or time.monotonic() - at > _FRESH:
+                loop = asyncio.get_running_loop()
+                try:
+                    found = await loop.run_in_executor(
+                        self._pool, self._compute, family, only, form
+                    )
+                except StoreUnavailableError:
+                    raise HTTPException(
+                        503, "the store cannot be read at the moment", _RETRY
+                    ) from None
+                except InvalidValueError as error:
+                    raise HTTPException(409, str(error)) from None
+                self._kept = {
+                    other: kept
+                    for other, kept in self._kept.items()
+                    if time.monotonic() - kept[0] <= _FRESH
+                }
+                self._kept[name] = time.monotonic(), found
+        return found
+
+    def _asked_for(self, request: Request) -> tuple[Family, Plan | None]:
+        """Say of which plans results are wanted."""
+        wanted = request.query_params.get("plan")
+        families = self.collection.families
+        if wanted is not None:
+            for family in families:
+                for plan in family.plans:
+                    if plan.fingerprint == wanted:
+                        return family, plan
+            raise HTTPException(404, "this collection has no plan of that fingerprint")
+        current = self.collection.in_force()
+        if current is None:
+            return families[-1], None
+        return self.collection.family_of(current.plan), None
+
+    def _compute(self, family: Family, only: Plan | None, form: str) -> str:
+        results = Results.of(self.store, family, only, self.settings.least)
+        title = self.settings.title or None
+        if form == "json":
+            return json_text({"title": title, **results.described()})
+        return results.page(title) or _nothing_yet(title, results)
+
+    def _check_key(self, request: Request) -> None:
+        """Refuse to show results to who has not the key."""
+        if self.settings.key is None:
+            return
+        kind, _, shown = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "basic":
+            try:
+                shown = base64.b64decode(shown, validate=True).decode().partition(":")[2]
+            except (binascii.Error, ValueError):
+                shown = ""
+        if not hmac.compare_digest(shown.encode(), self.settings.key.encode()):
+            raise HTTPException(
+                401,
+                "results are for who has the key",
+                {"www-authenticate": 'Basic realm="results"'},
+            )
+
+    # Whoever runs it
+
+    async def _description(self, request: Request) -> Response:
+        """Describe the requests."""
+        return _json(description(self.limits, key=self.settings.key is not None))
+
+    async def _health(self, request: Request) -> Response:
+        """Say whether messages can be stored."""
+        trouble = self.writer.trouble is not None
+        state = {
+            "store": "unavailable" if trouble else "available",
+            "plan": "expired" if self.collection.in_force() is None else "in force",
+            "plans": "refused" if self.writer.plan_trouble is not None else "read",
+        }
+        return _json(state, 503 if trouble else 200)
+
+    async def _metrics(self, request: Request) -> Response:
+        """Give what the server counts of itself."""
+        found = self.collection.in_force()
+        gauges: dict[str, float] = {
+            "turnout_transactions_total": self.writer.transactions,
+            "turnout_waiting_bytes": self.writer.waiting,
+            "turnout_store_usable": int(self.writer.trouble is None),
+        }
+        if found is not None and found.plan.expires is not None:
+            gauges["turnout_plan_expires_seconds"] = int(found.plan.expires.timestamp())
+        text = self.counters.text(gauges)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+
+class _Outermost:
+    """Adds the headers that every answer has, and counts requests."""
+
+    def __init__(self, inner: Any, counters: Counters, paths: set[str]) -> None:
+        self._inner, self._counters, self._paths = inner, counters, paths
+        self._headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        path = scope["path"] if scope["path"] in self._paths else "other"
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                headers = message["headers"]
+                given = {name for name, _ in headers}
+                message["headers"] = [
+                    *headers,
+                    *(each for each in self._headers if each[0] not in given),
+                ]
+                status = str(message["status"])
+                self._counters.count("turnout_requests_total", path=path, status=status)
+            await send(message)
+
+        await self._inner(scope, receive, sending)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """Answer with one line that says what is wrong."""
+    assert isinstance(error, HTTPException)
+    return PlainTextResponse(f"{error.detail}\n", error.status_code, headers=error.headers)
+
+
+def _json(value: Mapping[str, Any], status: int = 200) -> Response:
+    return Response(json.dumps(value), status, media_type="application/json")
+
+
+def _json_text(text: str) -> Response:
+    return Response(text, media_type="application/json")
+
+
+def _tagged(request: Request, data: bytes, media_type: str) -> Response:
+    """Give a file, or say that it is the one which the client has."""
+    tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+    headers = {"etag": tag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(data, media_type=media_type, headers=headers)
+
+
+@lru_cache(maxsize=16)
+def _file(name: str) -> bytes:
+    """Read a file of the page."""
+    place = files("turnout.serve").joinpath("static", name)
+    try:
+        return place.read_bytes()
+    except FileNotFoundError:
+        raise HTTPException(404, "this file is not there") from None
+
+
+def _nothing_yet(title: str | None, results: Results) -> str:
+    """Write the page of results of which none can be shown."""
+    reason = results.described().get("reason", "")
+    heading = html.escape(title or "Results")
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{heading}</title></head>\n<body><h1>{heading}</h1>"
+        f"<p>Nothing can be shown yet: {html.escape(reason)}.</p></body>\n</html>\n"
+    )

@@ -1,0 +1,144 @@
+"""Connections: how long a client may take to say what it wants, and how many there are.
+
+Uvicorn bounds neither the head of a request nor the time that a client takes for it, and a
+connection that never says anything stays open. Here each has a bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from turnout.serve.limits import Limits
+
+
+def connections_within(limits: Callable[[], Limits]) -> type[asyncio.Protocol]:
+    """Make the class of connections of a server.
+
+    Parameters
+    ----------
+    limits
+        Gives what connections may cost.
+    """
+    # Those that have sent no whole request yet, and those between two, the oldest first.
+    waiting: dict[Any, None] = {}
+
+    class Connection(HttpToolsProtocol):
+        """A connection of a client."""
+
+        _timer: asyncio.TimerHandle | None = None
+        _reading_timer: asyncio.TimerHandle | None = None
+        _head = 0
+        _in_head = True
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            """Begin, and close the connection that waits longest if there are too many."""
+            super().connection_made(transport)
+            if len(self.connections) > limits().connections:
+                for oldest in waiting:
+                    oldest._refuse(503, "too many connections")
+                    break
+                else:
+                    self._refuse(503, "too many connections")
+                    return
+            waiting[self] = None
+            self._start()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            """End."""
+            waiting.pop(self, None)
+            self._stop()
+            if self._reading_timer is not None:
+                self._reading_timer.cancel()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            """Take what the client sent, unless its head has no end."""
+            self._head += len(data)
+            super().data_received(data)
+            if self._in_head and self._head > limits().head_bytes:
+                self._refuse(431, "the head of the request is too large")
+
+        def on_message_begin(self) -> None:
+            """Begin a request."""
+            if self._timer is None:
+                self._start()
+            super().on_message_begin()
+
+        def on_headers_complete(self) -> None:
+            """Go on to the body, unless the head is too large."""
+            self._in_head, self._head = False, 0
+            size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+            if size > limits().head_bytes:
+                self._refuse(431, "the head of the request is too large")
+                return
+            super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            """Take a part of the body, if anybody wants it."""
+            if not self.transport.is_closing():
+                super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            """End a request: now it is the server's turn."""
+            waiting.pop(self, None)
+            self._stop()
+            self._in_head, self._head = True, 0
+            if not self.transport.is_closing():
+                super().on_message_complete()
+
+        def on_response_complete(self) -> None:
+            """Wait for the next request."""
+            super().on_response_complete()
+            if not self.transport.is_closing() and self.cycle.response_complete:
+                waiting[self] = None
+
+        def pause_writing(self) -> None:
+            """Give a client that takes no answer some time."""
+            super().pause_writing()
+            self._reading_timer = self.loop.call_later(
+                limits().reading_seconds, self.transport.abort
+            )
+
+        def resume_writing(self) -> None:
+            """Go on with a client that takes its answer."""
+            super().resume_writing()
+            if self._reading_timer is not None:
+                self._reading_timer.cancel()
+
+        def _start(self) -> None:
+            self._timer = self.loop.call_later(limits().request_seconds, self._too_slow)
+
+        def _stop(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+        def _too_slow(self) -> None:
+            self._refuse(408, "the request took too long")
+
+        def _refuse(self, status: int, reason: str) -> None:
+            """Answer at once, where nothing was answered yet, and close the connection."""
+            if self.transport.is_closing():
+                return
+            waiting.pop(self, None)
+            cycle = self.cycle
+            answered = cycle is not None and cycle.response_started
+            # Of a request that was answered before its end no second answer is given.
+            if not answered or (cycle.response_complete and not cycle.more_body):
+                body = reason.encode() + b"\n"
+                self.transport.write(
+                    b"HTTP/1.1 %d %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
+                    b"content-length: %d\r\nconnection: close\r\n\r\n%s"
+                    % (status, reason.encode(), len(body), body)
+                )
+            if cycle is not None and not cycle.response_complete:
+                # Whoever works on the request learns that nobody waits for it any more.
+                cycle.disconnected = True
+                cycle.message_event.set()
+            self.transport.close()
+
+    return Connection

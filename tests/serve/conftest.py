@@ -1,0 +1,112 @@
+"""A server as a process of its own, on a free port of the loopback."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import turnout as tn
+
+
+class Running:
+    """A server process.
+
+    Attributes
+    ----------
+    address
+        Where it listens.
+    """
+
+    def __init__(self, plan: Path, store: object, options: Sequence[object]) -> None:
+        words = ["serve", plan, "--store", store, "--port", "0", *options]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "turnout", *map(str, words)],
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+        self.log: list[str] = []
+        self.address = ""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.log.append(line)
+            if found := re.match(r"Serving (\S+)", line):
+                self.address = found[1]
+                break
+        else:
+            raise RuntimeError("".join(self.log))
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.client = httpx.Client(base_url=self.address, timeout=30)
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.log += list(self.process.stderr)
+
+    @property
+    def host(self) -> tuple[str, int]:
+        """Where to connect to."""
+        url = httpx.URL(self.address)
+        assert url.port is not None
+        return url.host, url.port
+
+    def send(self, messages: Sequence[bytes], **more: Any) -> httpx.Response:
+        return self.client.post("/reports", content=b"\n".join(messages), **more)
+
+    def results(self, **query: str) -> Any:
+        answer = self.client.get("/results.json", params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self._end()
+
+    def stop(self) -> int:
+        """End it as an operator does; gives its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self._end()
+
+    def _end(self) -> int:
+        self.client.close()
+        code = self.process.wait(20)
+        self._reader.join(5)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        return code
+
+
+@pytest.fixture(scope="session")
+def run() -> Callable[..., Running]:
+    """What starts a server that the test ends."""
+    return Running
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    """What starts servers, which end with the test."""
+    started: list[Running] = []
+
+    def start(plan: tn.Plan | Path, *options: object, store: object = None) -> Running:
+        path = plan
+        if isinstance(plan, tn.Plan):
+            path = tmp_path / "plan.json"
+            plan.write(path)
+        assert isinstance(path, Path)
+        one = Running(path, tmp_path / "reports.db" if store is None else store, options)
+        started.append(one)
+        return one
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.kill()

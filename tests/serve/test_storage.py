@@ -1,0 +1,203 @@
+"""What a store remembers, and what it does when it cannot."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from turnout.errors import CorruptDataError, StoreUnavailableError, UnsupportedVersionError
+from turnout.serve.storage.interface import NONCE_BYTES, Store, StoredTally, record
+from turnout.serve.storage.sqlite import SQLiteStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SQLiteStore]:
+    made = SQLiteStore(tmp_path / "reports.db", "messages")
+    yield made
+    made.close()
+
+
+def records(number: int) -> list[bytes]:
+    return [record(secrets.token_bytes(16), b"yes") for _ in range(number)]
+
+
+def test_a_message_is_remembered_once(store: Store) -> None:
+    first, second = records(3), records(2)
+    with store.writing() as writing:
+        assert writing.remember(first) == {}
+    with store.writing() as writing:
+        found = writing.remember([*second, *first[1:]])
+    assert found == {one[:NONCE_BYTES]: one[NONCE_BYTES:] for one in first[1:]}
+    with store.reading() as reading:
+        assert reading.remembered() == 5
+        assert reading.said([*second, *records(1)]) == {
+            one[:NONCE_BYTES]: one[NONCE_BYTES:] for one in second
+        }
+
+
+def test_nothing_of_a_transaction_that_fails_is_there(store: Store) -> None:
+    plan = store.number_of("f" * 64, "{}")
+
+    def fail() -> None:
+        with store.writing() as writing:
+            writing.remember(records(3))
+            writing.put_tallies(plan, [StoredTally("[]", 3, b"123")])
+            writing.put_messages(b"one\ntwo")
+            writing.add_refused({"malformed": 1})
+            raise RuntimeError("on the way")
+
+    with pytest.raises(RuntimeError, match="on the way"):
+        fail()
+    with store.reading() as reading:
+        assert reading.remembered() == 0
+        assert reading.tallies(plan) == []
+        assert list(reading.messages()) == []
+        assert reading.refused() == {}
+
+
+def test_tallies_replace_each_other_and_refusals_add_up(store: Store) -> None:
+    plan = store.number_of("f" * 64, "{}")
+    assert store.number_of("f" * 64, "{}") == plan != store.number_of("e" * 64, "{}")
+    for received in (3, 5):
+        with store.writing() as writing:
+            writing.put_tallies(plan, [StoredTally("[]", received, b"123")])
+            writing.add_refused({"malformed": 2})
+    store.ask(plan, "[]", 7)
+    store.ask(plan, "[]", 9)
+    with store.reading() as reading:
+        assert reading.tallies(plan) == [("[]", 5, b"123")]
+        assert reading.refused() == {"malformed": 4}
+        assert reading.asked(plan) == {"[]": 9}
+    with store.writing() as writing:
+        assert writing.tally(plan, "[]") == ("[]", 5, b"123")
+        assert writing.tally(plan, '["north"]') is None
+
+
+def test_another_process_that_wrote_is_noticed(store: Store, tmp_path: Path) -> None:
+    with store.writing() as writing:
+        before = writing.generation
+    with store.writing() as writing:
+        writing.remember(records(1))
+    with store.writing() as writing:
+        assert writing.generation == before
+    other = SQLiteStore(tmp_path / "reports.db", "messages")
+    with other.writing() as writing:
+        writing.remember(records(1))
+    other.close()
+    with store.writing() as writing:
+        assert writing.generation != before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
+def test_only_its_owner_may_read_a_store(store: Store) -> None:
+    for path in Path(store.place).parent.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_what_is_no_store_is_left_as_it_is(tmp_path: Path) -> None:
+    text, other = tmp_path / "week.tally", tmp_path / "other.db"
+    text.write_bytes(b"a tally, perhaps")
+    connection = sqlite3.connect(other)
+    connection.execute("CREATE TABLE songs (name TEXT)")
+    connection.commit()
+    connection.close()
+    before = text.read_bytes(), other.read_bytes()
+    for path in (text, other):
+        for keep in ("messages", None):
+            with pytest.raises(CorruptDataError, match=f"{path.name}: is no store of turnout"):
+                SQLiteStore(path, keep)
+    connection = sqlite3.connect(other)
+    assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("songs",)]
+    connection.close()
+    assert text.read_bytes() == before[0]
+    with pytest.raises(FileNotFoundError):
+        SQLiteStore(tmp_path / "nothing.db", None)
+    assert not (tmp_path / "nothing.db").exists()
+
+
+def test_a_store_goes_on_keeping_what_it_keeps(store: Store) -> None:
+    with pytest.raises(CorruptDataError, match=r"made with --keep messages.*take a new file"):
+        SQLiteStore(store.place, "tally")
+    again = SQLiteStore(store.place, None)
+    assert (again.keep, again.identity) == ("messages", store.identity)
+    again.close()
+
+
+def test_a_store_of_a_later_release_is_refused(store: Store) -> None:
+    connection = sqlite3.connect(store.place)
+    connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    for keep in ("messages", None):
+        with pytest.raises(UnsupportedVersionError, match=r"has version 7; .* reads up to 1"):
+            SQLiteStore(store.place, keep)
+
+
+def test_a_locked_store_is_unavailable_for_a_while(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnout.serve.storage.sqlite._PATIENCE", 0.05)
+    impatient = SQLiteStore(store.place, "messages")
+    other = sqlite3.connect(store.place, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailableError, match="locked"), impatient.writing():
+        pass
+    with impatient.reading() as reading:
+        assert reading.remembered() == 0
+    other.execute("ROLLBACK")
+    other.close()
+    with impatient.writing() as writing:
+        assert writing.remember(records(1)) == {}
+    impatient.close()
+
+
+def test_a_full_disk_stores_nothing_and_breaks_nothing(store: SQLiteStore) -> None:
+    # What SQLite says when a page cannot be had is the same for a full disk and for this bound.
+    (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
+    store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    kept = records(3)
+    with store.writing() as writing:
+        writing.remember(kept)
+    with pytest.raises(StoreUnavailableError, match="full"), store.writing() as writing:
+        writing.remember(records(10_000))
+    store._connection.execute("PRAGMA max_page_count = 1000000")
+    with store.writing() as writing:
+        assert len(writing.remember(kept)) == 3
+        assert writing.remember(records(10_000)) == {}
+    with store.reading() as reading:
+        assert reading.remembered() == 10_003
+
+
+@pytest.mark.skipif(os.name != "posix", reason="an open file cannot be moved on Windows")
+def test_nothing_is_written_into_a_file_that_is_gone(store: Store, tmp_path: Path) -> None:
+    path, away = Path(store.place), tmp_path / "away.db"
+    kept = records(3)
+    with store.writing() as writing:
+        writing.remember(kept)
+    path.rename(away)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError, match="the file is gone"), store.writing():
+            pass
+    assert not path.exists()
+    away.rename(path)
+    with store.writing() as writing:
+        assert len(writing.remember(kept)) == 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="an open file cannot be replaced on Windows")
+def test_another_store_of_the_same_name_is_not_written_into(store: Store, tmp_path: Path) -> None:
+    other = SQLiteStore(tmp_path / "other.db", "messages")
+    other.close()
+    (tmp_path / "other.db").replace(store.place)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError, match="was replaced by"), store.writing():
+            pass
+    found = SQLiteStore(store.place, None)
+    with found.reading() as reading:
+        assert reading.remembered() == 0
+    found.close()
