@@ -21,8 +21,8 @@ from turnout.testing import VERBS
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "verbs.rst"
 
-#: The verbs of the contract, and those that need more: a page, commands, a cluster, a device.
-COLUMNS = (*VERBS, "page", "commands", "Ray", "message in Rust")
+#: The verbs of the contract, and those that need more: a page, commands, a cluster, devices.
+COLUMNS = (*VERBS, "page", "commands", "Ray", "message in Rust", "message in a browser")
 
 QUESTIONS = {"sex": ["f", "m"], "age": 4}
 

@@ -33,6 +33,23 @@ function recorded(source, streams) {
   };
 }
 
+/** A source whose streams go on: the words of many messages of one seed. */
+function going(seed) {
+  const [source, streams] = [seeded(seed), new Map()];
+  return (purpose, path) => {
+    const key = [purpose, ...path].join("/");
+    if (!streams.has(key)) streams.set(key, source(purpose, path));
+    return streams.get(key);
+  };
+}
+
+/** The messages of many people: of each answer so many, all with the noise of one seed. */
+function crowd(plan, { people, seed }) {
+  const words = going(seed);
+  const made = people.flatMap(([answer, count]) => Array.from({ length: count }, () => plan.report(answer, { words })));
+  return { messages: made.filter((message) => message !== null) };
+}
+
 /** The messages of answers, one for each, with noise of seeds or fresh noise. */
 async function messages(plan, { answers, seeds, group, coded, state, most, record }) {
   const taken = [];
@@ -65,6 +82,7 @@ async function done(job) {
     plan: { kind, epsilon, serial, expires, groups, questions, fingerprint, signer, words: plan.describe() },
     thresholds: asTexts(plan.thresholds),
     ...(job.answers ? await messages(plan, job) : {}),
+    ...(job.people ? crowd(plan, job) : {}),
   };
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,33 @@ def test_messages_are_those_of_the_core_bit_for_bit(tmp_path: Path) -> None:
         assert [report_of(message) for message in result["messages"]] == reports, name
     silent = [report is None for _, reports in expected for report in reports]
     assert 0.5 < sum(silent) / len(silent) < 0.7
+
+
+def test_every_kind_is_answered_or_refused_with_a_reason(kinds: Any, tmp_path: Path) -> None:
+    jobs, made = [], []
+    for oracle in kinds.KINDS.values():
+        answers = list(kinds.answers_of(oracle))[:20]
+        seeds = [str(seed) for seed in range(len(answers))]
+        plan = tn.Plan(oracle, tn.Bernoulli(0.5))
+        if oracle.fresh:
+            report = plan.report
+        else:
+            client = oracle.client(secret=bytes(range(32)), max_values=5)
+            report = partial(client.message, plan)
+        reports = [
+            report(answer, seed=int(seed)) for answer, seed in zip(answers, seeds, strict=True)
+        ]
+        job = {"plan": text_of(plan, tmp_path), "seeds": seeds, "most": 5}
+        jobs.append({**job, "answers": [plain(answer) for answer in answers]})
+        made.append([report_of(message) for message in reports])
+    found = {}
+    for name, result, reports in zip(kinds.KINDS, run(jobs), made, strict=True):
+        if "error" in result:
+            found[name, "message in a browser"] = result["error"]["message"]
+            continue
+        assert [report_of(message) for message in result["messages"]] == reports, name
+        found[name, "message in a browser"] = "works"
+    kinds.compare(found)
 
 
 def test_permanent_answers_and_their_states_are_those_of_the_core(tmp_path: Path) -> None:
