@@ -110,7 +110,7 @@ def _grid(own: Any) -> Job:
     call: Callable[[], object]
     contenders = []
     if own is not None:
-        call = partial(own.participation_delta, epsilons, noises, *rates, SMALL_SIZE)
+        call = partial(own.participation.participation_delta, epsilons, noises, *rates, SMALL_SIZE)
         contenders.append(Contender("turnout", "participation_delta", points, call, accept))
     call = partial(reference.delta, epsilons, noises, *rates, SMALL_SIZE)
     contenders.append(Contender(REFERENCE, "all points at once", points, call, accept))

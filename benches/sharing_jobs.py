@@ -82,10 +82,10 @@ def _one_user(field: Any, peer: ModuleType | None, size: int) -> Job:
     if field is not None:
 
         def accept(result: tuple[list[bytes], bytes]) -> bool:
-            shares = [field.expand(result[0][0], size), field.unpack(result[1], size)]
+            shares = [field._expand(result[0][0], size), field._unpack(result[1], size)]
             return bool((field.reconstruct(shares) == vector).all())
 
-        call: Callable[[], object] = partial(field.share_compressed, vector, 2)
+        call: Callable[[], object] = partial(field._share_compressed, vector, 2)
         contenders.append(Contender("turnout", "share_compressed", 1, call, accept))
     generator = np.random.default_rng()
     call = partial(_numpy_share, generator, vector)

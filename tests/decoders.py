@@ -50,7 +50,7 @@ from turnout.frequency.attributes import AttributeTally, PaddedOracle, SampledAt
 from turnout.frequency.groups import GroupedTally
 from turnout.frequency.heavy_hitters import HeavyHitters, Search
 from turnout.frequency.longitudinal import Memoized, MemoizedClient
-from turnout.frequency.oracle import oracle_from_dict
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.pipeline import PseudonymKey
 from turnout.pipeline.job import Job
 from turnout.signing import SigningKey
@@ -548,7 +548,7 @@ DECODERS: dict[str, Decoder] = {
     "training": described(SGD_PLAN, RandomParticipationSGD.from_dict),
     "structure": described(STRUCTURE, Structure.from_dict),
     "mean": described(MEAN, type(MEAN).from_dict),
-    **{oracle.name: described(oracle, oracle_from_dict) for oracle in OTHERS},
+    **{oracle.name: described(oracle, FrequencyOracle.from_dict) for oracle in OTHERS},
     "report header": Decoder(
         HEADER.to_text().encode(),
         plain,
@@ -570,7 +570,7 @@ DECODERS: dict[str, Decoder] = {
         frames.refused(TurnoutError("too late")), frames.read_acknowledgement, frames.refused
     ),
     "elements": binary(
-        FIELD.pack(np.arange(3, dtype=np.uint32)), lambda data: FIELD.unpack(data, 3), FIELD.pack
+        FIELD._pack(np.arange(3, dtype=np.uint32)), lambda data: FIELD._unpack(data, 3), FIELD._pack
     ),
     "roster": binary(
         payloads.pack_roster(np.array([7, 0, 9], np.uint64)),

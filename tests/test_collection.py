@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout as tn
+from turnout import FrequencyOracle
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -24,7 +25,6 @@ from turnout.errors import (
     PlanMismatchError,
     UnsupportedVersionError,
 )
-from turnout.frequency import oracle_from_dict
 from turnout.frequency.attributes import PaddedOracle
 
 LABELS = ["no", "yes", ("x", 2)]
@@ -126,7 +126,10 @@ def test_plans_come_back_from_json(
         assert hash(rebuilt) == hash(original)
         assert rebuilt.fingerprint == original.fingerprint
         assert rebuilt.to_json() == text
-    assert oracle_from_dict(json.loads(json.dumps(original.oracle.to_dict()))) == original.oracle
+    assert (
+        FrequencyOracle.from_dict(json.loads(json.dumps(original.oracle.to_dict())))
+        == original.oracle
+    )
 
 
 def test_personal_probabilities_stay_out_of_the_plan() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import turnout as tn
-from turnout import participation
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 ALL = [tn.Everyone(), tn.Bernoulli(0.25), tn.Personalized([0.5, 1.0])]
@@ -118,7 +117,7 @@ def test_copies_are_equal_and_as_frozen(given: tn.Participation, duplicate: Any)
 def test_plans_keep_all_but_the_probabilities_of_single_nodes(given: tn.Participation) -> None:
     description = json.loads(json.dumps(given.to_dict()))
     assert "probabilities" not in description
-    rebuilt = participation.from_dict(description)
+    rebuilt = tn.Participation.from_dict(description)
     assert rebuilt == given._in_plan()
     assert rebuilt.to_dict() == given.to_dict()
     if not isinstance(given, tn.Personalized):
@@ -158,7 +157,7 @@ def test_a_plan_does_not_hold_the_probabilities() -> None:
 )
 def test_anything_else_is_not_the_description_of_a_participation(description: Any) -> None:
     with pytest.raises(CorruptDataError, match="not the description of a participation"):
-        participation.from_dict(description)
+        tn.Participation.from_dict(description)
 
 
 @pytest.mark.parametrize("rate", [0, 0.0, -0.0, -1, 1.0000001, 2, float("nan"), float("inf")])

@@ -27,6 +27,7 @@ import pytest
 import turnout as tn
 import turnout.distributed as td
 from turnout import _kinds, samplers
+from turnout.distributed.messages import MessageKind
 from turnout.errors import InvalidValueError, TurnoutError
 from turnout.federated import SGD, Client, RandomParticipationSGD, Server, Update
 from turnout.frequency.attributes import Questions
@@ -219,14 +220,14 @@ def test_no_role_of_a_round_shows_an_item_or_a_share() -> None:
                 for role in roles:
                     yield functools.partial(role.receive, odd)
                     if isinstance(odd, bytes):
-                        for kind in td.MessageKind:
+                        for kind in MessageKind:
                             message = td.Message(kind, round_.identifier, party, role.party, odd)
                             yield functools.partial(role.receive, message.to_bytes())
-            for verb in (field._reduce, field._lift, field.pack, field.reconstruct):
+            for verb in (field._reduce, field._lift, field._pack, field.reconstruct):
                 for values in (odd, [odd], [odd, 1], np.array([48271, 1])):
                     yield functools.partial(verb, values)
-            yield functools.partial(field.expand, odd, 3)
-            yield functools.partial(td.Message, td.MessageKind.SHARE, bytes(16), party, party, odd)
+            yield functools.partial(field._expand, odd, 3)
+            yield functools.partial(td.Message, MessageKind.SHARE, bytes(16), party, party, odd)
             yield functools.partial(td.Message.from_bytes, odd)
 
     assert refusals(calls()) > 100

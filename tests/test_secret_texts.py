@@ -36,7 +36,9 @@ from turnout.collecting.report_files.reading import ReportBatch
 from turnout.collecting.report_messages import Gathered
 from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.transport import Undelivered
+from turnout.federated.checkpoint import TrainingState
 from turnout.federated.client import Draw
 from turnout.federated.plan import Grid
 from turnout.federated.trees import Structure, flatten
@@ -46,10 +48,12 @@ from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues
 from turnout.frequency.longitudinal import MemoizedClient
 from turnout.frequency.ordered.reports import OrderedReports
 from turnout.frequency.rounds import Rounds
+from turnout.mean.law import SecondMoment
 from turnout.pipeline.columns import GroupIndex
 from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.processing import JobNoise, Totals
 from turnout.pipeline.sources import Block, Source
+from turnout.samplers.normalizer import LogNormalizer
 from turnout.signing import SigningKey
 
 API = Path(__file__).with_name("public_api.py")
@@ -85,7 +89,7 @@ def block() -> Any:
 
 
 def encoded() -> Any:
-    return answers().encoded(block(), tn.Domain.from_integers(10**5))
+    return answers()._encoded(block(), tn.Domain.from_integers(10**5))
 
 
 def job() -> tp.Job:
@@ -96,7 +100,7 @@ def job() -> tp.Job:
 
 def share() -> td.Message:
     party = td.Party(td.Role.USER)
-    return td.Message(td.MessageKind.SHARE, bytes(16), party, party, BYTES)
+    return td.Message(MessageKind.SHARE, bytes(16), party, party, BYTES)
 
 
 def undelivered() -> Undelivered:
@@ -145,9 +149,9 @@ def population() -> Any:
     return ts.sample_population(finite, CODES, [MARK] * 9, seed=1)
 
 
-def state() -> tf.TrainingState:
+def state() -> TrainingState:
     parameters = np.full(3, SHARE)
-    return tf.TrainingState({}, flatten(parameters)[1], parameters, {}, [parameters], 3)
+    return TrainingState({}, flatten(parameters)[1], parameters, {}, [parameters], 3)
 
 
 #: How a class is made with the mark in what it holds.
@@ -174,7 +178,7 @@ MADE: dict[type, Callable[[], Any]] = {
     tf.Client: client,
     tf.Server: server,
     tf.InProcessEngine: engine,
-    tf.TrainingState: state,
+    TrainingState: state,
     ts.FiniteMollifier: sampler(ts.FiniteMollifier(1.0, 10**5), CODES),
     ts.RandomizedResponseSampler: sampler(ts.RandomizedResponseSampler(1.0, 10**5), CODES),
     ts.MinimaxSampler: sampler(ts.MinimaxSampler(1.0, 10**5), CODES),
@@ -196,7 +200,7 @@ REASONS: dict[str, tuple[type, ...]] = {
         TextValues, IntegerValues, tn.TwoRoundCollection,
         tn.HeavyHitters, tn.Plan, tf.RandomParticipationSGD, Grid, tf.Optimizer, tf.Schedule,
         Structure, ts.Reference, ts.RelativeMollifier, tn.weighting.WeightedPlan,
-        joint.JointMarginal, models.ScoreMoments, covariance.PairSupport, tn.mean.SecondMoment,
+        joint.JointMarginal, models.ScoreMoments, covariance.PairSupport, SecondMoment,
     ),
     "a participation: who collects knows the probabilities": (tn.Participation,),
     "noisy sums, or what is estimated of them: made to be published": (
@@ -215,9 +219,9 @@ REASONS: dict[str, tuple[type, ...]] = {
         tl.TradeOffCurve, td.RecommendationRecord, ts.PrivacyBudget,
     ),
     "who takes part in a round, and what all of them know of it": (
-        td.Party, td.Role, td.MessageKind, td.Round,
+        td.Party, td.Role, MessageKind, td.Round,
     ),
-    "numbers that whoever holds the records asks for": (ts.BoostingRound, ts.LogNormalizer),
+    "numbers that whoever holds the records asks for": (ts.BoostingRound, LogNormalizer),
     "a base of classes that are made here": (ts.PrivateSampler,),
 }  # fmt: skip
 

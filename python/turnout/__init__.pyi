@@ -3,10 +3,8 @@ from turnout import distributed as distributed
 from turnout import distribution as distribution
 from turnout import errors as errors
 from turnout import federated as federated
-from turnout import frequency as frequency
 from turnout import mean as mean
 from turnout import metrics as metrics
-from turnout import participation as participation
 from turnout import pipeline as pipeline
 from turnout import planning as planning
 from turnout import ray as ray

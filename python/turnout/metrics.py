@@ -3,7 +3,7 @@
 >>> from turnout import metrics
 >>> seen = []
 >>> stop = metrics.subscribe(lambda event, values: seen.append((event, values)))
->>> metrics.observe("rows_read", rows=3)
+>>> metrics.observe("rows_read", rows=3)  # what the parts of turnout call
 >>> stop()
 >>> seen
 [('rows_read', {'rows': 3})]
@@ -38,7 +38,7 @@ from collections.abc import Callable
 from turnout import _arguments
 from turnout._public import listing
 
-__all__ = ["Hook", "observe", "subscribe"]
+__all__ = ["subscribe"]
 
 __dir__ = listing(__all__)
 
@@ -102,7 +102,7 @@ def observe(event: str, **values: float) -> None:
     Examples
     --------
     >>> from turnout import metrics
-    >>> metrics.observe("rows_read", rows=3)
+    >>> metrics.observe("rows_read", rows=3)  # what the parts of turnout call
     """
     with _lock:
         hooks = list(_hooks)

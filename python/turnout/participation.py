@@ -14,14 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments
-from turnout._public import listing
 from turnout._types import Floats
 from turnout._values import settle
 from turnout.errors import CorruptDataError, InvalidValueError
-
-__all__ = ["Bernoulli", "Everyone", "Participation", "Personalized", "from_dict"]
-
-__dir__ = listing(__all__)
 
 
 class Participation:
@@ -40,6 +35,44 @@ class Participation:
     def uniform_rate(self) -> float | None:
         """The rate that all nodes share, or None if each has its own."""
         return None
+
+    @staticmethod
+    def from_dict(description: Any) -> Participation:
+        """Rebuild a participation from :meth:`to_dict`.
+
+        Parameters
+        ----------
+        description
+            What ``to_dict`` gave, perhaps through JSON.
+
+        Returns
+        -------
+        Participation
+            For personal probabilities one that does not hold them: they travel with the reports.
+
+        Raises
+        ------
+        CorruptDataError
+            If the description is not one of a participation.
+
+        Examples
+        --------
+        >>> Participation.from_dict({"kind": "bernoulli", "rate": 0.25})
+        Bernoulli(0.25)
+        """
+        try:
+            match description:
+                case {"kind": "everyone", **rest} if not rest:
+                    return Everyone()
+                case {"kind": "bernoulli", "rate": float(rate), **rest} if not rest:
+                    return Bernoulli(rate)
+                case {"kind": "personalized", **rest} if not rest:
+                    return _Elsewhere()
+        except InvalidValueError as error:
+            raise CorruptDataError(f"not the description of a participation: {error}") from error
+        raise CorruptDataError(
+            f"not the description of a participation: {_arguments.shown(description)}"
+        )
 
     def _in_plan(self) -> Participation:
         """Leave out what a plan does not keep: the probabilities of single nodes."""
@@ -193,44 +226,6 @@ class _Elsewhere(Participation):
 
     def __repr__(self) -> str:
         return "Personalized(...)"
-
-
-def from_dict(description: Any) -> Participation:
-    """Rebuild a participation from its description in a plan.
-
-    Parameters
-    ----------
-    description
-        What ``to_dict`` gave, perhaps through JSON.
-
-    Returns
-    -------
-    Participation
-        For personal probabilities one that does not hold them: they travel with the reports.
-
-    Raises
-    ------
-    CorruptDataError
-        If the description is not one of a participation.
-
-    Examples
-    --------
-    >>> from_dict({"kind": "bernoulli", "rate": 0.25})
-    Bernoulli(0.25)
-    """
-    try:
-        match description:
-            case {"kind": "everyone", **rest} if not rest:
-                return Everyone()
-            case {"kind": "bernoulli", "rate": float(rate), **rest} if not rest:
-                return Bernoulli(rate)
-            case {"kind": "personalized", **rest} if not rest:
-                return _Elsewhere()
-    except InvalidValueError as error:
-        raise CorruptDataError(f"not the description of a participation: {error}") from error
-    raise CorruptDataError(
-        f"not the description of a participation: {_arguments.shown(description)}"
-    )
 
 
 def taking_part_in(participation: Participation | float | None) -> Participation:

@@ -19,11 +19,11 @@ from turnout.accounting import (
     LocalSampling,
     RandomParticipation,
     WeakClientSampling,
-    participation_delta,
 )
 from turnout.accounting.curves import theorem
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.paper import theorem_4_1_delta
+from turnout.accounting.participation import participation_delta
 from turnout_reproduce.curves import Curve
 from turnout_reproduce.outcome import Scale
 

@@ -39,7 +39,7 @@ TARGETS: list[tuple[Mechanism, float, float]] = [
     (DiscreteGaussianNoise(1.0), 0.5, 1e-5),
     (SkellamNoise(1.0), 0.5, 1e-5),
     (Shuffled(tn.DirectEncoding(1.0, 3), 10), 0.5, 1e-5),
-    (Shuffled(VariationRatio.of_any(3.0), 10, tn.Bernoulli(0.5)), 0.5, 1e-5),
+    (Shuffled(VariationRatio._of_any(3.0), 10, tn.Bernoulli(0.5)), 0.5, 1e-5),
 ]
 CASES = [
     pytest.param(mechanism, parameter, epsilon, delta, id=f"{type(mechanism).__name__}-{parameter}")

@@ -13,6 +13,7 @@ from mpmath import mpf
 
 import turnout.accounting as ta
 from turnout.accounting import paper
+from turnout.accounting.participation import participation_delta
 from turnout.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 
 ADJACENCIES = ("remove", "add")
@@ -219,8 +220,8 @@ def test_parameters_of_the_wrong_type_are_refused_by_name(argument: str) -> None
         (lambda value: MECHANISM.compose(3).epsilon(value), "delta"),
         (lambda value: ta.calibrate_noise(MECHANISM, epsilon=value, delta=1e-6), "epsilon"),
         (lambda value: ta.calibrate_noise(MECHANISM, epsilon=1.0, delta=value), "delta"),
-        (lambda value: ta.participation_delta(value, 1.0, 0.5, 0.5, 3), "epsilon"),
-        (lambda value: ta.participation_delta(0.1, [1.0, value], 0.5, 0.5, 3), "noise_multiplier"),
+        (lambda value: participation_delta(value, 1.0, 0.5, 0.5, 3), "epsilon"),
+        (lambda value: participation_delta(0.1, [1.0, value], 0.5, 0.5, 3), "noise_multiplier"),
         (lambda value: paper.theorem_3_1_delta(value, 10, 10), "epsilon"),
         (lambda value: paper.theorem_3_2_delta(1.0, 3, 10, 100, value), "z"),
     ],

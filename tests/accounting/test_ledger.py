@@ -76,7 +76,6 @@ def test_an_empty_ledger_has_spent_nothing() -> None:
     assert (ledger.epsilon, ledger.delta, ledger.adjacency) == (0.5, 1e-6, "add_or_remove")
     assert ledger.entries == ()
     assert ledger.spent() == 0.0
-    assert ledger.spent_bounds() == (0.0, 0.0)
     assert ledger.remaining() == 0.5
     with pytest.raises(InvalidValueError, match="no entries"):
         ledger.composition()
@@ -87,7 +86,6 @@ def test_the_total_is_the_composition_of_all_entries() -> None:
     ledger.spend(TRAINING, rounds=500, label="second night")
     together = compose([(TRAINING, 1000), QUERY])
     assert ledger.spent() == together.epsilon(1e-5)
-    assert ledger.spent_bounds() == together.epsilon_bounds(1e-5)
     assert ledger.remaining() == 1.0 - ledger.spent()
     assert ledger.composition().epsilon(1e-7) == together.epsilon(1e-7)
     assert ledger.entries == (

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout.accounting as ta
+from turnout.accounting.participation import participation_delta
 
 ADJACENCIES = ("add_or_remove", "remove", "add")
 
@@ -152,7 +153,7 @@ def test_epsilon_is_the_least_that_reaches_delta_rounded_up(
 def test_a_grid_of_parameters_gives_what_single_mechanisms_give() -> None:
     epsilons = np.array([0.01, 0.1])
     sigmas = np.array([[0.8], [1.5], [3.0]])
-    found = ta.participation_delta(epsilons, sigmas, 0.2, 0.1, 25)
+    found = participation_delta(epsilons, sigmas, 0.2, 0.1, 25)
     assert found.shape == (3, 2)
     for row, sigma in zip(found, sigmas[:, 0], strict=True):
         assert row.tolist() == ta.RandomParticipation(0.2, 0.1, 25, sigma).delta(epsilons).tolist()

@@ -59,7 +59,7 @@ MECHANISMS: list[Mechanism] = [
     Shuffled(tn.DirectEncoding(0.5, 7), 10, tn.Bernoulli(0.3)),
     Shuffled(RATIO, 10_000),
     Shuffled(BLANKET, 100, tn.Bernoulli(0.25)),
-    Shuffled(VariationRatio.of_any(2.718281828459045), 100),
+    Shuffled(VariationRatio._of_any(2.718281828459045), 100),
 ]
 
 

@@ -80,7 +80,7 @@ def test_wide_sums_for_one_count_are_the_sum_over_all_outcomes(
     variance: float, pieces: int
 ) -> None:
     noise = ta.SummedDiscreteGaussianNoise(variance, pieces)
-    assert noise.total_variance > 256
+    assert noise._total_variance > 256
     for epsilon in (0.0, 0.05, 0.2):
         exact = float(delta_of(law_of(variance, pieces), epsilon, "add"))
         found = noise.delta(epsilon, adjacency="add")
@@ -94,8 +94,8 @@ def test_the_total_variance_is_that_of_the_law(variance: float, pieces: int) -> 
     with mp.workdps(DIGITS):
         exact = sum((x - middle) ** 2 * mass for x, mass in enumerate(law))
     noise = ta.SummedDiscreteGaussianNoise(variance, pieces)
-    assert noise.total_variance == pytest.approx(float(exact), rel=1e-13)
-    assert noise.piece_variance == pytest.approx(float(exact) / pieces, rel=1e-13)
+    assert noise._total_variance == pytest.approx(float(exact), rel=1e-13)
+    assert noise._piece_variance == pytest.approx(float(exact) / pieces, rel=1e-13)
 
 
 @pytest.mark.parametrize("variance", [0.04, 0.9, 27.83, 1e5])
@@ -114,12 +114,12 @@ def test_pieces_of_some_size_add_up_to_one_discrete_gaussian_and_small_ones_to_s
     wide = deltas(ta.SummedDiscreteGaussianNoise(3.0, 10))
     assert deltas(ta.DiscreteGaussianNoise(math.sqrt(30.0))) == pytest.approx(wide, rel=1e-8)
     tiny = ta.SummedDiscreteGaussianNoise(0.036, 10**7)
-    skellam = deltas(ta.SkellamNoise(tiny.total_variance / 2))
+    skellam = deltas(ta.SkellamNoise(tiny._total_variance / 2))
     assert deltas(tiny) == pytest.approx(skellam, rel=1e-5)
     # In between it is neither.
     middle = ta.SummedDiscreteGaussianNoise(0.116, 1000)
-    gaussian = ta.DiscreteGaussianNoise(math.sqrt(middle.total_variance))
-    skellam_noise = ta.SkellamNoise(middle.total_variance / 2)
+    gaussian = ta.DiscreteGaussianNoise(math.sqrt(middle._total_variance))
+    skellam_noise = ta.SkellamNoise(middle._total_variance / 2)
     assert skellam_noise.delta(1.0) < 0.999 * middle.delta(1.0) < 0.99 * gaussian.delta(1.0)
 
 

@@ -222,7 +222,7 @@ def test_a_plan_of_permanent_answers_says_what_to_use(
     slept: Path, tmp_path: Path, turnout: Run
 ) -> None:
     plan, reports = tmp_path / "memo.json", tmp_path / "reports.parquet"
-    memoized = tn.frequency.longitudinal.Memoized(tn.DirectEncoding(2.0, 3), first_epsilon=1.0)
+    memoized = tn.Memoized(tn.DirectEncoding(2.0, 3), first_epsilon=1.0)
     tn.Plan(memoized, tn.Everyone()).write(plan)
     result = turnout("randomize", slept, "-c", "hours", "--plan", plan, "-o", reports)
     assert result.exit_code == 1

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import turnout.distributed as td
-from turnout.distributed import Message, MessageKind, Party, Role
+from turnout.distributed import Message, Party, Role
+from turnout.distributed.messages import MessageKind
 
 #: Coins that all show heads: a round misses one with probability 10^-12 for each user.
 ALWAYS = 1 - 1e-12

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout.distributed as td
-from turnout.distributed import Message, MessageKind, Party, Role
+from turnout.distributed import Message, Party, Role
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.roles.base import State
 from turnout.errors import MissingPartyError, ProtocolError
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from turnout.distributed import Message, MessageKind, Party, Role
+from turnout.distributed import Message, Party, Role
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.transport import Courier, Station
 from turnout.distributed.transport import courier as courier_module
 from turnout.distributed.transport.frames import ACCEPTED, frame, read_frame

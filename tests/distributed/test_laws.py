@@ -18,7 +18,8 @@ from scipy import stats
 
 import turnout as tn
 import turnout.distributed as td
-from turnout.distributed import MessageKind, Party, Role
+from turnout.distributed import Party, Role
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.roles.elections import Election
 from turnout.errors import InvalidTypeError, InvalidValueError
 
@@ -87,7 +88,7 @@ def own_probability(size: int, reported: int, gamma: float) -> Fraction:
 
 def piece_law(mechanism: td.NoisyAggregation) -> tuple[Floats, int]:
     """The law of one piece on -reach..reach."""
-    parameter, parts = mechanism.parameter, mechanism.required_pieces
+    parameter, parts = mechanism.parameter, mechanism._required_pieces
     reach = 200
     grid = np.arange(-reach, reach + 1)
     if mechanism.noise == "discrete_laplace":
@@ -350,7 +351,7 @@ def test_a_collusion_bound_makes_collusion_impossible(phi: int, harness: ModuleT
     mechanism = td.TwoStageSampling(2, 8, reported=1, rate=0.5, floor=2, collusion_bound=phi)
     for reporters in range(9):
         assert mechanism.collusion_probability(phi, reporters) == 0.0
-        assert mechanism.committee_size(reporters) == max(reporters, phi + 1, 2)
+        assert mechanism._committee_size(reporters) == max(reporters, phi + 1, 2)
     fewest = max(phi + 1, 2)
     for reporters in (0, 1):
         found = mechanism.collusion_probability(fewest, reporters)
@@ -363,14 +364,14 @@ def test_a_collusion_bound_makes_collusion_impossible(phi: int, harness: ModuleT
 
 def test_two_are_elected_also_for_what_one_or_nobody_reports() -> None:
     mechanism = td.TwoStageSampling(2, 8, reported=1, rate=0.5, floor=2)
-    assert [mechanism.committee_size(count) for count in range(9)] == [2, 2, 2, 3, 4, 5, 6, 7, 8]
+    assert [mechanism._committee_size(count) for count in range(9)] == [2, 2, 2, 3, 4, 5, 6, 7, 8]
     for reporters in (0, 1):
         assert mechanism.collusion_probability(8, reporters) == 1.0
         # Nobody alone is all that are elected.
         assert mechanism.collusion_probability(1, reporters) == 0.0
     assert mechanism.collusion_probability(0, 3) == 0.0
     fixed = td.TwoStageSampling(2, 8, reported=1, rate=0.5, floor=2, elected=3)
-    assert fixed.committee_size(0) == fixed.committee_size(8) == 3
+    assert fixed._committee_size(0) == fixed._committee_size(8) == 3
     for wrong in ((9, 1), (-1, 1), (1, 9), (1, -1)):
         with pytest.raises(ValueError, match="must be an integer from 0 to 8"):
             mechanism.collusion_probability(*wrong)

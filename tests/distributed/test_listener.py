@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from turnout.distributed import Message, MessageKind, Party, Role, Round
+from turnout.distributed import Message, Party, Role, Round
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.transport import Courier, Station
 from turnout.distributed.transport import frames as frames_module
 from turnout.distributed.transport import listener as listener_module
@@ -77,7 +78,10 @@ def test_no_frame_is_larger_than_the_messages_of_the_round(sockets: ModuleType) 
             for party in (FIRST, Party(Role.AGGREGATOR, 1), sockets.SERVER)
         }
         # Some more is read, so that a message with something behind it is refused for that.
-        roster, total = (users + 7) // 8 + 8 * users, 4 + 16 + round_.mechanism.field.packed_size(3)
+        roster, total = (
+            (users + 7) // 8 + 8 * users,
+            4 + 16 + round_.mechanism.field._packed_size(3),
+        )
         assert limits[FIRST] == 1024 + 52 + max(9 + 32, roster)
         assert limits[sockets.SERVER] == 1024 + 52 + total
 

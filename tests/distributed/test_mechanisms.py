@@ -299,7 +299,7 @@ def test_only_coins_that_nobody_knows_are_counted(
     arguments: dict[str, Any], hidden: int, contributors: int
 ) -> None:
     mechanism = Sampling(rate=0.25, **arguments)
-    assert mechanism.hidden_floor == hidden
+    assert mechanism._hidden_floor == hidden
     assert mechanism._contributors == contributors
     assert mechanism.accounting == tn.accounting.CountSampling(0.25, hidden)
     if not arguments.get("central"):
@@ -324,7 +324,7 @@ def test_the_noise_of_honest_pieces_is_enough(
     noise: str, arguments: dict[str, Any], pieces: int, contributors: int
 ) -> None:
     mechanism = Noisy(noise=noise, epsilon=1.0, delta=1e-5, **arguments)
-    assert mechanism.required_pieces == pieces
+    assert mechanism._required_pieces == pieces
     assert mechanism._contributors == contributors
     assert mechanism.accounting.delta(1.0) <= 1e-5
     drawn = contributors if arguments.get("source") == "parties" else 100

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnout.distributed import Message, MessageKind, Party, PrimeField, Role, payloads
+from turnout.distributed import Message, Party, PrimeField, Role, payloads
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.roles.elections import Election
 from turnout.errors import (
     InvalidTypeError,
@@ -227,7 +228,7 @@ def test_packed_elements_are_laid_out_lowest_bit_first(modulus: int, length: int
     whole = sum(int(value) << (bits * index) for index, value in enumerate(values))
     written = whole.to_bytes((bits * length + 7) // 8, "little")
     data = REPORT + b"\x01" + written
-    assert payloads.pack_share(258, field.pack(values), seeded=False) == data
+    assert payloads.pack_share(258, field._pack(values), seeded=False) == data
     report, read = payloads.unpack_share(data, field, length)
     assert report == 258
     assert read.tolist() == values.tolist()
@@ -324,7 +325,7 @@ def test_item_shares_are_items_and_elements(items: list[int]) -> None:
     field = PrimeField(1009)
     values = elements(field, len(items))
     data = payloads.pack_item_shares(np.array(items, np.int64), field, values)
-    expected = struct.pack(f"<{1 + len(items)}I", len(items), *items) + field.pack(values)
+    expected = struct.pack(f"<{1 + len(items)}I", len(items), *items) + field._pack(values)
     assert data == expected
     found, back = payloads.unpack_item_shares(data, field, 5)
     assert (found.tolist(), back.tolist()) == (items, values.tolist())
@@ -335,7 +336,7 @@ def test_item_shares_out_of_order_or_range_are_refused(items: list[int]) -> None
     field = PrimeField(1009)
     listed = struct.pack(f"<{1 + len(items)}I", len(items), *items)
     with pytest.raises(MalformedMessageError):
-        payloads.unpack_item_shares(listed + field.pack([0] * len(items)), field, 5)
+        payloads.unpack_item_shares(listed + field._pack([0] * len(items)), field, 5)
 
 
 def election() -> Election:

@@ -20,7 +20,6 @@ from turnout import Domain
 from turnout.distributed import (
     AggregationMechanism,
     Message,
-    MessageKind,
     NoisyAggregation,
     Party,
     Role,
@@ -28,6 +27,7 @@ from turnout.distributed import (
     SamplingAggregation,
     TwoStageSampling,
 )
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.transport.frames import frame, read_acknowledgement
 from turnout.errors import MalformedMessageError, ProtocolError
 

@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 import turnout as tn
 import turnout.distributed as td
 from turnout.cli.app import app
-from turnout.distributed import Message, MessageKind, Role, payloads
+from turnout.distributed import Message, Role, payloads
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.tails import binomials, binomials_least
 from turnout.errors import ImplausibleSumsError, InvalidValueError, ProtocolError, TurnoutError
 
@@ -79,7 +80,7 @@ def power(law: Floats, exponent: float, half: int) -> Floats:
 
 def noise_law(mechanism: td.NoisyAggregation, items: int, received: int, half: int) -> Floats:
     places = np.arange(-half, half)
-    given, required = mechanism.parameter, mechanism.required_pieces
+    given, required = mechanism.parameter, mechanism._required_pieces
     pieces = items * (received if mechanism.source == "users" else mechanism._contributors)
     if mechanism.noise == "discrete_laplace":
         return power(stats.dlaplace.pmf(places, 1 / given), pieces / required, half)
@@ -169,13 +170,13 @@ def altered(mechanism: Any, message: Message, place: int, by: int) -> Message | 
     field, size = mechanism.field, mechanism.domain.size
     if message.kind is MessageKind.SHARE and not mechanism._seeded(message.recipient.index):
         report, elements = payloads.unpack_share(message.payload, field, size)
-        elements = field.add(elements, field._reduce(by * (np.arange(size) == place)))
-        payload = payloads.pack_share(report, field.pack(elements), False)
+        elements = field._add(elements, field._reduce(by * (np.arange(size) == place)))
+        payload = payloads.pack_share(report, field._pack(elements), False)
     elif message.kind is MessageKind.ITEM_SHARES:
         items, elements = payloads.unpack_item_shares(message.payload, field, size)
         if place not in items:
             return None
-        elements = field.add(elements, field._reduce(by * (items == place)))
+        elements = field._add(elements, field._reduce(by * (items == place)))
         payload = payloads.pack_item_shares(items, field, elements)
     else:
         return None
@@ -236,7 +237,7 @@ def test_every_byte_of_a_share_that_is_altered_is_told_or_within_the_noise(
     mechanism = td.NoisyAggregation(3, USERS, epsilon=3.0, compressed=False)
     noise = mechanism.law()
     within = 0
-    for byte in range(mechanism.field.packed_size(3)):
+    for byte in range(mechanism.field._packed_size(3)):
         for bit in (0, 7):
             network = harness.Network(td.Round.start(mechanism))
             network.report(VALUES.tolist())
@@ -292,7 +293,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def decode(self: Any, sums: Any) -> Any:
         more = self.field._reduce(self.field.modulus // 2 * (np.arange(sums.size) == 0))
-        return original_of[type(self)](self, self.field.add(sums, more))
+        return original_of[type(self)](self, self.field._add(sums, more))
 
     original_of = {
         kind: kind.decode

@@ -142,7 +142,7 @@ def test_without_a_delta_what_needs_one_is_not_compared() -> None:
     with_delta = {record.title: record for record in td.recommend(1000, 30, *TARGET).records}
     for record in bare.records:
         assert record == with_delta[record.title]
-    (line,) = bare.not_compared()
+    (line,) = bare._not_compared()
     assert line.startswith("not compared (needs a delta above 0): discrete gaussian noise by users")
     assert line.count(";") + 1 == len(bare.refused) == len(with_delta) - len(bare.records)
     table = str(bare)
@@ -180,7 +180,7 @@ def test_the_margins_of_trust_cost_accuracy() -> None:
     for record in careful.records:
         mechanism = record.mechanism
         if isinstance(mechanism, td.NoisyAggregation) and mechanism.source == "users":
-            assert mechanism.required_pieces == 150
+            assert mechanism._required_pieces == 150
             assert record.rmse > 1.2 * plain[record.title]
         elif mechanism is not None:
             assert mechanism.max_colluding_users == 100

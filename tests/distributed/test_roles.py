@@ -10,7 +10,8 @@ import pytest
 
 import turnout as tn
 import turnout.distributed as td
-from turnout.distributed import Message, MessageKind, Party, Role, payloads
+from turnout.distributed import Message, Party, Role, payloads
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.roles.base import State
 from turnout.distributed.roles.elections import Election
 from turnout.errors import (
@@ -140,7 +141,7 @@ def test_no_message_of_a_round_is_larger_than_its_recipient_says(
 def test_the_largest_election_is_that_of_users_who_all_report_the_same(elected: int | None) -> None:
     mechanism = td.TwoStageSampling(5, 6, reported=2, rate=0.5, dummies=1, elected=elected)
     reporters = [6, 0, 6, 0, 0]
-    sizes = [min(mechanism.committee_size(count), 6) for count in reporters]
+    sizes = [min(mechanism._committee_size(count), 6) for count in reporters]
     users = np.arange(6)
     election = Election(6, np.array(reporters), tuple(users[:size] for size in sizes), {})
     duties = [(item, users[:count]) for item, count in enumerate(reporters)]
@@ -252,7 +253,7 @@ def test_malformed_shares_rosters_and_sums_are_refused(harness: ModuleType) -> N
     field = network.round_.mechanism.field
     largest = 2**field.bits - 1
     assert largest >= field.modulus
-    packed = field.pack([1, 2, 3])
+    packed = field._pack([1, 2, 3])
     bad = largest | 1 << field.bits  # an element that is none
     padded = bytes([*packed[:-1], packed[-1] | 0x80])
     assert 3 * field.bits % 8
@@ -300,7 +301,7 @@ def test_malformed_shares_rosters_and_sums_are_refused(harness: ModuleType) -> N
 def test_shares_travel_as_the_plan_says(compressed: bool, harness: ModuleType) -> None:
     network, sent = shares(harness, compressed=compressed)
     field = network.round_.mechanism.field
-    forms = {True: REPORT + b"\x00" + bytes(32), False: REPORT + b"\x01" + field.pack([1, 2, 3])}
+    forms = {True: REPORT + b"\x00" + bytes(32), False: REPORT + b"\x01" + field._pack([1, 2, 3])}
     for index in range(3):
         aggregator, seeded = network.aggregator(index), compressed and index < 2
         assert len(sent[index].payload) == len(forms[seeded])

@@ -14,13 +14,13 @@ import pytest
 
 from turnout.distributed import (
     Message,
-    MessageKind,
     Party,
     Role,
     Round,
     SamplingAggregation,
     TwoStageSampling,
 )
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.transport import Courier, Station
 from turnout.distributed.transport import listener as listener_module
 from turnout.distributed.transport.frames import frame, read_acknowledgement, read_frame

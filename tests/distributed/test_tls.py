@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from turnout.distributed import MessageKind, Party, Role
+from turnout.distributed import Party, Role
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.transport import Courier
 from turnout.errors import MissingPartyError, ProtocolError
 

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnout.distributed as td
-from turnout.distributed import Message, MessageKind, Party, Role, payloads
+from turnout.distributed import Message, Party, Role, payloads
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.roles.base import State
 from turnout.distributed.roles.elections import Election
 from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError
@@ -193,7 +194,7 @@ def test_committees_are_distinct_present_and_of_the_size_of_the_plan(harness: Mo
         assert read.received == 6
         assert read.reporters.tolist() == reporters.tolist()
         for count, users in zip(reporters.tolist(), read.elected, strict=True):
-            assert len(users) == len(set(users.tolist())) == mechanism.committee_size(count) > 1
+            assert len(users) == len(set(users.tolist())) == mechanism._committee_size(count) > 1
         for message in elections[:-1]:
             own = Election.unpack(message.payload, 6, 3, message.recipient.index)
             for item, users in own.duties.items():

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import turnout.distributed as td
-from turnout.distributed import MessageKind, PrimeField, Role, payloads
+from turnout.distributed import PrimeField, Role, payloads
+from turnout.distributed.messages import MessageKind
 from turnout.distributed.roles.elections import Election
 
 #: Coins that all show heads.
@@ -92,7 +93,7 @@ def test_roles_of_one_stage_send_shares_rosters_and_sums_and_nothing_else(
     # A user's shares make its item, and its own piece of noise if there is one.
     for user, value in enumerate(values):
         mine = [one for one in shares if one.sender.index == user]
-        vector = field.sum([views.elements_of_share(one.payload, mechanism) for one in mine])
+        vector = field._sum([views.elements_of_share(one.payload, mechanism) for one in mine])
         expected = np.zeros(size, np.int64)
         expected[value] = 1
         if by_users:
@@ -105,9 +106,9 @@ def test_roles_of_one_stage_send_shares_rosters_and_sums_and_nothing_else(
         received, _, total = payloads.unpack_party_sum(message.payload, field, size)
         assert received == 4
         mine = [one for one in shares if one.recipient.index == index]
-        expected = field.sum([views.elements_of_share(one.payload, mechanism) for one in mine])
+        expected = field._sum([views.elements_of_share(one.payload, mechanism) for one in mine])
         if index < contributors:
-            expected = field.add(expected, field._reduce(next(contributed)))
+            expected = field._add(expected, field._reduce(next(contributed)))
         assert total.tolist() == expected.tolist()
     counts = np.bincount(values, minlength=size)
     assert wire.sums == tuple(counts + sum(own))
@@ -120,7 +121,7 @@ def test_missing_users_take_their_noise_with_them(
     mechanism = td.NoisyAggregation(2, 5, parameter=9.0, max_missing_users=2, parties=2)
     wire = views.Wire(td.Round.start(mechanism)).run([0, 1, 0, 0, 1], absent=(1, 3))
     own = marks.of("discrete_laplace_piece", 9.0, 3)
-    assert len(own) == 3 == mechanism.required_pieces
+    assert len(own) == 3 == mechanism._required_pieces
     assert wire.sums == tuple(np.array([2, 1]) + sum(own))
 
 
@@ -167,7 +168,7 @@ def test_roles_of_two_stages_show_sets_committees_and_sums_and_nothing_else(
         ]
         assert items.tolist() == common
         total = received.setdefault(recipient, np.zeros(size, field._dtype))
-        total[items] = field.add(total[items], elements)
+        total[items] = field._add(total[items], elements)
     # A sum of an elected user who reports none of its items is that of what came, and its dummies
     # where it is one of the first two.
     drawn = marks.of("bernoulli_counts", 50, ALWAYS)

@@ -23,6 +23,7 @@ from mpmath import mp, mpf
 import turnout.distributed as td
 from turnout import _core
 from turnout.distributed import Message, Party, Role, payloads
+from turnout.distributed.messages import MessageKind
 
 Vector = tuple[int, ...]
 #: Probability, what is added to the sums, what the adversary sees beside them.
@@ -278,7 +279,7 @@ def piece_law(mechanism: td.NoisyAggregation, reach: int) -> Window:
     """Give the law of the noise that one party adds, from the definition."""
     assert mechanism.parameter is not None
     if mechanism.noise == "discrete_laplace":
-        return laplace_piece(mechanism.parameter, mechanism.required_pieces, reach)
+        return laplace_piece(mechanism.parameter, mechanism._required_pieces, reach)
     if mechanism.noise == "skellam":
         return skellam_piece(mechanism.law().mean, reach)
     return gaussian_piece(mechanism.parameter, reach)
@@ -318,7 +319,7 @@ def elements_of_share(payload: bytes, mechanism: Any) -> np.ndarray[Any, Any]:
     """Read a share as field elements."""
     field, size = mechanism.field, mechanism.domain.size
     _, content = payloads.unpack_share(payload, field, size)
-    return field.expand(content, size) if isinstance(content, bytes) else content
+    return field._expand(content, size) if isinstance(content, bytes) else content
 
 
 @dataclass
@@ -362,6 +363,6 @@ class Wire:
         found = self.roles[Party(Role.SERVER)].sums
         return tuple(int(number) for number in found)
 
-    def of(self, kind: td.MessageKind) -> list[Message]:
+    def of(self, kind: MessageKind) -> list[Message]:
         """Give the messages of one kind."""
         return [message for message in self.sent if message.kind is kind]

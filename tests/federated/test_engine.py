@@ -105,13 +105,13 @@ def test_ledgers_of_clients_count_the_rounds_in_which_they_were_available(
     engine.run(5, available=lambda number: [7, 9] if number == 3 else np.array([9]))
     for index, rounds in ((0, 3), (7, 4), (9, 5)):
         expected = compose([(plan.mechanism, rounds)]).epsilon(1e-5)
-        assert engine.client_ledger(index).spent() == expected
+        assert engine._client_ledger(index).spent() == expected
     assert engine.server.ledger is not None
     assert engine.server.ledger.spent() == compose([(plan.mechanism, 5)]).epsilon(1e-5)
     with pytest.raises(InvalidValueError, match="index must be an integer from 0 to 39"):
-        engine.client_ledger(40)
+        engine._client_ledger(40)
     with pytest.raises(InvalidValueError, match="has no ledger"):
-        problem.engine(plan).client_ledger(0)
+        problem.engine(plan)._client_ledger(0)
 
 
 def test_the_cost_follows_the_participants_not_the_clients(plan_of: Any) -> None:

@@ -169,8 +169,8 @@ def test_ledgers_of_clients_hold_what_was_spent_before_a_training_went_on(
     # Who was available before is not known: nobody has spent more than is counted.
     for index, rounds in ((0, 3), (5, 3), (7, 5)):
         expected = compose([(plan.mechanism, rounds)]).epsilon(1e-5)
-        assert engines[1].client_ledger(index).spent() == expected
-        assert engines[0].client_ledger(index).spent() <= expected
+        assert engines[1]._client_ledger(index).spent() == expected
+        assert engines[0]._client_ledger(index).spent() <= expected
 
 
 def test_an_earlier_training_is_not_written_over(

@@ -235,7 +235,7 @@ ORACLES = [
     ),
     *refused(
         CorruptDataError,
-        ("tn.frequency.oracle_from_dict(None)", "an oracle: None"),
+        ("tn.FrequencyOracle.from_dict(None)", "an oracle: None"),
     ),
 ]
 
@@ -274,7 +274,7 @@ PARTICIPATION = [
     ),
     *refused(
         CorruptDataError,
-        ("tn.participation.from_dict(None)", "a participation: None"),
+        ("tn.Participation.from_dict(None)", "a participation: None"),
     ),
 ]
 

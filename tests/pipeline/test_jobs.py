@@ -506,7 +506,7 @@ def test_a_part_that_two_make_at_once_is_one_file(tmp_path, answers_file):
     job, task, answers = running.open_job(answers, ORACLE, tmp_path / "reports")
     assert task is not None
     blocks = list(answers.blocks(DOMAIN))
-    encoded = [answers.encoded(block, DOMAIN) for block in blocks]
+    encoded = [answers._encoded(block, DOMAIN) for block in blocks]
     started = []
 
     def slow():
@@ -528,7 +528,7 @@ def test_of_two_that_go_on_at_once_the_second_one_ends_well(tmp_path, answers_fi
     folder = tmp_path / "reports"
     job, task, answers = running.open_job(answers, ORACLE, folder)
     assert task is not None
-    encoded = [answers.encoded(block, DOMAIN) for block in answers.blocks(DOMAIN)]
+    encoded = [answers._encoded(block, DOMAIN) for block in answers.blocks(DOMAIN)]
 
     def slow():
         yield from encoded
@@ -548,7 +548,7 @@ def test_a_part_whose_file_is_taken_away_and_that_is_not_there_is_an_error(tmp_p
     assert task is not None
 
     def removing():
-        yield from [answers.encoded(block, DOMAIN) for block in answers.blocks(DOMAIN)]
+        yield from [answers._encoded(block, DOMAIN) for block in answers.blocks(DOMAIN)]
         for path in (tmp_path / "reports").glob(".part-*.tmp"):
             path.unlink()
 

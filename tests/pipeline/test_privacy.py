@@ -263,7 +263,7 @@ def test_who_takes_part_is_independent_of_missing_answers_and_of_other_blocks() 
     plan = tn.Plan(oracle, tn.Bernoulli(rate))
     taking = []
     for block in answers.blocks():
-        encoded = answers.encoded(block, oracle.domain)
+        encoded = answers._encoded(block, oracle.domain)
         noise = JobNoise.made(14)
         made = randomize_block(plan, encoded, noise)
         positions = _core.participants(len(encoded.codes), rate, noise.block(block.index))
@@ -390,7 +390,7 @@ def test_pseudonyms_do_not_depend_on_the_answer() -> None:
             pseudonym_context="c",
         )
         [block] = answers.blocks()
-        made.append(answers.encoded(block, tn.Domain([0, 1])).pseudonyms)
+        made.append(answers._encoded(block, tn.Domain([0, 1])).pseudonyms)
     assert made[0] is not None
     assert made[1] is not None
     assert np.array_equal(made[0], made[1])
@@ -526,7 +526,7 @@ def test_a_job_that_somebody_else_went_on_with_is_not_withdrawn(tmp_path: Path) 
     job, task, answers = running.open_job(answers, ORACLE, tmp_path / "reports")
     assert task is not None
     assert job.noise is not None
-    task.write(0, [answers.encoded(block, DOMAIN) for block in answers.blocks()], job.noise)
+    task.write(0, [answers._encoded(block, DOMAIN) for block in answers.blocks()], job.noise)
     job._withdraw()
     made = tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports", resume=True)
     assert made.tally().nodes == 10

@@ -37,7 +37,7 @@ DOMAIN = tn.Domain(["no", "yes"])
 
 def only(answers: Answers) -> EncodedBlock:
     [block] = answers.blocks()
-    return answers.encoded(block, DOMAIN)
+    return answers._encoded(block, DOMAIN)
 
 
 def test_pseudonyms_tell_persons_apart_in_one_context() -> None:
@@ -186,7 +186,7 @@ def test_groups(rows: list[tuple[Any, ...]], block_rows: int, pieces: int) -> No
     source = open_source(table, block_rows=block_rows)
     answers = scan(source, "a", missing="drop", group_by=["c", "v"])
     for block in answers.blocks():
-        encoded = answers.encoded(block, DOMAIN)
+        encoded = answers._encoded(block, DOMAIN)
         assert encoded.groups is not None
         mine = rows[block.start : block.start + block.rows]
         grouped = [row for row in mine if all(row[1:])]
@@ -295,11 +295,11 @@ def test_unknown_and_missing_answers_are_named_with_their_rows() -> None:
     values[25] = "never"
     answers = scan(open_source(pa.table({"a": values}), block_rows=10), "a")
     blocks = list(answers.blocks())
-    assert answers.encoded(blocks[0], DOMAIN).codes.tolist() == [0] * 10
+    assert answers._encoded(blocks[0], DOMAIN).codes.tolist() == [0] * 10
     with pytest.raises(UnknownLabelError, match=r"1 values .* 2 labels of the domain \(row 12\)"):
-        answers.encoded(blocks[1], DOMAIN)
+        answers._encoded(blocks[1], DOMAIN)
     with pytest.raises(UnknownLabelError, match=r"2 values .* domain \(rows 23, 26\)"):
-        answers.encoded(blocks[2], DOMAIN)
+        answers._encoded(blocks[2], DOMAIN)
     answers = scan(pa.table({"a": ["no", None, "?"]}), "a", missing_values=["?"])
     with pytest.raises(InvalidValueError, match=r"2 of 3 answers are missing \(rows 2, 3\)"):
         only(answers)
@@ -315,7 +315,7 @@ def test_a_label_for_missing_answers() -> None:
     assert only(scan(table, "a", missing="yes")).codes.tolist() == [0, 1]
     numbers = pa.table({"a": pa.array([2, None], pa.uint8())})
     answers = scan(numbers, "a", missing=0)
-    assert answers.encoded(next(answers.blocks()), tn.Domain.from_integers(3)).codes.tolist() == [
+    assert answers._encoded(next(answers.blocks()), tn.Domain.from_integers(3)).codes.tolist() == [
         2,
         0,
     ]
@@ -325,12 +325,12 @@ def test_labels_that_are_written_alike(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\ntrue\n")
     answers = scan(tmp_path / "a.csv", "a")
     [block] = answers.blocks()
-    assert answers.encoded(block, tn.Domain([1, "true"])).codes.tolist() == [
+    assert answers._encoded(block, tn.Domain([1, "true"])).codes.tolist() == [
         0,
         1,
     ]
     with pytest.raises(InvalidValueError, match="written alike"):
-        answers.encoded(block, tn.Domain([1, "1"]))
+        answers._encoded(block, tn.Domain([1, "1"]))
 
 
 @pytest.mark.parametrize(
@@ -401,4 +401,4 @@ def test_domain_of_a_csv_file(
     assert domain.labels == labels
     [block] = answers.blocks()
     if isinstance(labels[0], int) or not gaps:
-        assert answers.encoded(block, domain).left_out.people == gaps
+        assert answers._encoded(block, domain).left_out.people == gaps

@@ -73,7 +73,7 @@ def test_every_kind_of_several_questions_takes_the_same_rules() -> None:
         oracle = kind(1.0, domains)
         [block] = answers.blocks(oracle.domain)
         for one in (answers, pickle.loads(pickle.dumps(answers))):
-            codes = one.encoded(block, oracle.domain).codes
+            codes = one._encoded(block, oracle.domain).codes
             assert np.array_equal(codes, oracle.domain.to_codes(kept))
         assert oracle.collect(answers, seed=1).nodes == 4
 

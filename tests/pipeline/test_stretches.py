@@ -115,7 +115,7 @@ def test_a_block_is_written_while_the_next_one_is_read(
 ) -> None:
     answers = scan(pa.table({"answer": np.arange(6) % 5}), "answer")
     [block] = answers.blocks(ORACLE.domain)
-    encoded = answers.encoded(block, ORACLE.domain)
+    encoded = answers._encoded(block, ORACLE.domain)
     second = threading.Event()
 
     def blocks() -> Iterator[EncodedBlock]:

@@ -264,13 +264,13 @@ def test_draws(make: Any) -> None:
         with pytest.raises((InvalidTypeError, InvalidValueError), match="seed must be an integer"):
             fitted.sample(1, seed=seed)
         with pytest.raises((InvalidTypeError, InvalidValueError), match="seed must be an integer"):
-            fitted.log_normalizer(points=10, seed=seed)
+            fitted._log_normalizer(points=10, seed=seed)
     for points in (1, 0, 1.5, None):
         with pytest.raises((InvalidTypeError, InvalidValueError), match="points must be an int"):
-            fitted.log_normalizer(points=points)
+            fitted._log_normalizer(points=points)
     for confidence in (0.0, 1.0, math.nan, "a"):
         with pytest.raises((InvalidTypeError, InvalidValueError), match="confidence must be"):
-            fitted.log_normalizer(confidence=confidence)
+            fitted._log_normalizer(confidence=confidence)
     assert fitted.budget_.spent == 0.0
 
 

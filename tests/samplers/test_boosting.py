@@ -73,10 +73,10 @@ def test_draws_follow_the_stated_law(trials: int | None) -> None:
     stated = np.exp(sampler.score_samples(GRID[:, None]))
     assert agreement(drawn, stated) > ALPHA
     # A second computation: the tilted density and the weight of the fall-back by quadrature.
-    base, score = stats.norm.pdf(GRID), sampler.score_(GRID[:, None])
-    kept = integrate.simpson(base * np.exp(score - sampler.score_.most), x=GRID)
+    base, score = stats.norm.pdf(GRID), sampler._score_(GRID[:, None])
+    kept = integrate.simpson(base * np.exp(score - sampler._score_.most), x=GRID)
     fallback = (1.0 - kept) ** sampler.trials_
-    second = base * ((1.0 - fallback) * np.exp(score - sampler.score_.most) / kept + fallback)
+    second = base * ((1.0 - fallback) * np.exp(score - sampler._score_.most) / kept + fallback)
     # Jumps of the clipped score cost the grid some digits.
     np.testing.assert_allclose(stated, second, rtol=2e-3)
     # Expected trials are at most e^(epsilon / 2), and the fall-back no likelier than stated.
@@ -88,7 +88,7 @@ def test_draws_follow_the_stated_law(trials: int | None) -> None:
         # The draws tell the fall-back from none, and from that of one trial more.
         assert sampler.trials_ == trials
         for other in (0.0, (1.0 - kept) ** (trials + 1)):
-            wrong = base * ((1.0 - other) * np.exp(score - sampler.score_.most) / kept + other)
+            wrong = base * ((1.0 - other) * np.exp(score - sampler._score_.most) / kept + other)
             if np.abs(np.cumsum(wrong - second)).max() * (GRID[1] - GRID[0]) > 0.05:
                 assert agreement(drawn, wrong) < ALPHA
 
@@ -113,18 +113,18 @@ def test_draws_in_the_plane_follow_the_stated_law(statistical: Any) -> None:
 def test_the_normaliser_is_kept_and_is_right() -> None:
     sampler = MollifiedBoosting(2.0, weak_learner=Nearby(), n_rounds=4, random_state=1)
     sampler.fit(RECORDS)
-    score = sampler.score_(GRID[:, None])
+    score = sampler._score_(GRID[:, None])
     truth = math.log(integrate.simpson(stats.norm.pdf(GRID) * np.exp(score), x=GRID))
-    kept = sampler.log_normalizer()
-    assert kept is sampler.log_normalizer()
+    kept = sampler._log_normalizer()
+    assert kept is sampler._log_normalizer()
     assert kept.low - 1e-4 <= truth <= kept.high + 1e-4
     assert kept.error < 2e-3
-    other = sampler.log_normalizer(points=1000, confidence=0.9, seed=3)
+    other = sampler._log_normalizer(points=1000, confidence=0.9, seed=3)
     assert other.points == 1000
     assert other.low - 1e-4 <= truth <= other.high + 1e-4
-    assert sampler.log_normalizer() is kept
+    assert sampler._log_normalizer() is kept
     # A new fit has a normaliser of its own.
-    assert sampler.fit(-RECORDS).log_normalizer() is not kept
+    assert sampler.fit(-RECORDS)._log_normalizer() is not kept
 
 
 # Rounds
@@ -135,7 +135,7 @@ def test_rounds_are_recorded() -> None:
     sampler.fit(RECORDS)
     assert len(sampler.rounds_) == 5
     weights = boosting_weights(3.0, 5)
-    learners = sampler.score_.learners[:5]
+    learners = sampler._score_.learners[:5]
     base = stats.norm.pdf(GRID)
     score = np.zeros(len(GRID))
     for number, (found, learner) in enumerate(zip(sampler.rounds_, learners, strict=True)):
@@ -179,14 +179,14 @@ def test_boosting_stops_when_a_learner_is_no_better_than_chance(statistical: Any
     assert kept.trials_ == sampler.trials_
     assert kept.fallback_weight_ == sampler.fallback_weight_ <= 1e-6
     # Nor does the work of an evaluation.
-    assert len(kept.score_.learners) == len(sampler.score_.learners) == 9
+    assert len(kept._score_.learners) == len(sampler._score_.learners) == 9
 
 
 def test_the_density_that_a_round_trains_against_is_the_current_one() -> None:
     sampler = MollifiedBoosting(5.0, weak_learner=Nearby(), n_rounds=4, random_state=1)
     sampler.fit(RECORDS)
-    drawn = sampler._current(sampler.score_, 20_000, 7)[:, 0]
-    density = stats.norm.pdf(GRID) * np.exp(sampler.score_(GRID[:, None]))
+    drawn = sampler._current(sampler._score_, 20_000, 7)[:, 0]
+    density = stats.norm.pdf(GRID) * np.exp(sampler._score_(GRID[:, None]))
     density /= integrate.simpson(density, x=GRID)
     cdf = integrate.cumulative_simpson(density, x=GRID, initial=0.0)
     # About that density: the distance is that of a few thousand independent draws at most.
@@ -294,7 +294,7 @@ def test_references_of_all_kinds() -> None:
         sampler = MollifiedBoosting(
             2.0, reference=reference, weak_learner=Nearby(), n_rounds=3, random_state=1
         ).fit(RECORDS)
-        gain = sampler.score_samples(RECORDS) - sampler.reference_.log_density(RECORDS)
+        gain = sampler.score_samples(RECORDS) - sampler._reference_.log_density(RECORDS)
         assert 0.2 < gain.mean() <= 1.0
         assert sampler.sample(1, seed=1).shape == (1, 1)
 
@@ -324,12 +324,12 @@ def test_the_default_learner_is_the_papers_network() -> None:
 
 def test_a_fast_network_gives_the_log_odds_of_the_slow_one() -> None:
     sampler = MollifiedBoosting(1.0, n_rounds=1, random_state=3).fit(RECORDS)
-    fast = sampler.score_
+    fast = sampler._score_
     positives = RECORDS[np.resize(np.arange(100), 500)]
     assert len(fast.learners) == 1
     # The same training by hand: the same numbers up to rounding.
     learner = MollifiedBoosting(1.0, n_rounds=1, random_state=3)
-    learner.reference_ = StandardNormal(1)
+    learner._reference_ = StandardNormal(1)
     negatives = learner._current(BoostedScore([], [], 0.0), 500, derived(3, 6, 0))
     network = default_learner(1000, derived(3, 7, 0) % 2**32)  # type: ignore[operator]
     both = np.concatenate([positives, negatives])

@@ -153,7 +153,7 @@ def test_gaps_are_in_the_certified_range_whatever_the_learner(
         sampler = MollifiedBoosting(
             epsilon, weak_learner=learner, n_rounds=n_rounds, trials=50, random_state=1
         ).fit(RECORDS)
-        most = sampler.score_.most
+        most = sampler._score_.most
         notes.calls.clear()
         drawn = sampler.sample(20, budget=SIMULATION, seed=1)
         assert np.isfinite(drawn).all()
@@ -165,7 +165,7 @@ def test_gaps_are_in_the_certified_range_whatever_the_learner(
         assert Fraction(float(gaps.max())) <= Fraction(bound)
         assert gaps.min() >= 0.0
         at = np.linspace(-5.0, 5.0, 1001)[:, None]
-        scores = sampler.score_(at)
+        scores = sampler._score_(at)
         assert np.abs(scores).max() <= most
         assert [round_.weight for round_ in sampler.rounds_] == list(
             boosting_weights(epsilon, n_rounds)[: len(sampler.rounds_)]
@@ -205,8 +205,8 @@ class Lying(BoostedScore):
 
 def test_even_a_score_that_leaves_its_range_cannot_widen_the_law(statistical: Any) -> None:
     sampler = MollifiedBoosting(1.0, weak_learner=Nearby(), n_rounds=1, trials=40).fit(RECORDS)
-    most = sampler.score_.most
-    sampler.score_ = Lying([], [], most)
+    most = sampler._score_.most
+    sampler._score_ = Lying([], [], most)
     drawn = sampler.sample(40_000, budget=SIMULATION, seed=1)[:, 0]
     accepted = (1.0 + math.exp(-2.0 * most)) / 2.0
     fallback = (1.0 - accepted) ** 40
@@ -239,8 +239,8 @@ WHERE = np.arange(4.0)[:, None]
 
 def exact_law(sampler: MollifiedBoosting) -> list[Decimal]:
     """Enumerate the trials and the fall-back, to 60 digits."""
-    most = sampler.score_.most
-    gaps = [Fraction(most) - Fraction(float(score)) for score in sampler.score_(WHERE)]
+    most = sampler._score_.most
+    gaps = [Fraction(most) - Fraction(float(score)) for score in sampler._score_(WHERE)]
     with decimal.localcontext(decimal.Context(prec=60)):
         accepted = [(-Decimal(gap.numerator) / Decimal(gap.denominator)).exp() for gap in gaps]
         shares = [Decimal(float(mass)) for mass in MASSES]

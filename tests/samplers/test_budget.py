@@ -304,7 +304,7 @@ def test_one_budget_pays_for_several_samplers() -> None:
 
 def test_draws_that_are_refused_draw_nothing() -> None:
     fitted = MollifiedDensity(1.0, estimator=Broken(), proposals=16).fit(RECORDS)
-    fitted.estimator_.broken = True
+    fitted._estimator_.broken = True
     # A refusal comes before anything is drawn: the estimate is not asked.
     with pytest.raises(BudgetExceededError):
         fitted.sample(2)
@@ -312,7 +312,7 @@ def test_draws_that_are_refused_draw_nothing() -> None:
 
 def test_a_draw_that_fails_is_paid_for() -> None:
     fitted = MollifiedDensity(1.0, estimator=Broken(), proposals=16).fit(RECORDS)
-    fitted.estimator_.broken = True
+    fitted._estimator_.broken = True
     with pytest.raises(RuntimeError, match="out of order"):
         fitted.sample(1)
     assert fitted.budget_.remaining == 0.0

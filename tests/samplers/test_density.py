@@ -286,8 +286,8 @@ def test_stated_densities_are_in_the_band(kind: str, epsilon: float) -> None:
     at = np.random.default_rng(1).normal(size=(300, 2)) * 2.0
     ratio = sampler.score_samples(at) - StandardNormal(2).log_density(at)
     assert (np.abs(ratio) <= epsilon / 2.0 + 1e-9).all()
-    assert sampler.projection_._log_limits[1] <= epsilon / 2.0 + 1e-12
-    assert sampler.projection_._log_limits[0] >= -epsilon / 2.0 - 1e-12
+    assert sampler._projection_._log_limits[1] <= epsilon / 2.0 + 1e-12
+    assert sampler._projection_._log_limits[0] >= -epsilon / 2.0 - 1e-12
 
 
 class Atoms(Reference):
@@ -322,7 +322,7 @@ def test_laws_of_a_draw_for_all_pairs_of_data_sets(epsilon: float, statistical: 
     for records in sets:
         sampler = MollifiedDensity(epsilon, reference=Atoms(), estimator=Empirical(), proposals=8)
         sampler.fit(records)
-        ratios = np.repeat(sampler.estimator_.log_density + math.log(4.0), 2)
+        ratios = np.repeat(sampler._estimator_.log_density + math.log(4.0), 2)
         weights = _core.SamplerBand(epsilon).weights(ratios, np.full(8, UNIT, np.uint64))[0]
         law = [Fraction(int(a) + int(b), 8 * UNIT) for a, b in weights.reshape(4, 2)]
         assert sum(law) == 1
@@ -411,13 +411,13 @@ def test_references_of_all_kinds() -> None:
     ]:
         sampler = MollifiedDensity(2.0, reference=reference, random_state=1).fit(records)
         assert sampler.sample(1, seed=1).shape == (1, 1)
-        normalizer = sampler.log_normalizer(seed=1)
+        normalizer = sampler._log_normalizer(seed=1)
         assert normalizer.low - 1e-3 <= 0.0 <= normalizer.high + 1e-3
         # The estimate itself is a density, whatever its unit of length.
-        estimate = np.exp(sampler.estimator_.score_samples(FINE[:, None]))
+        estimate = np.exp(sampler._estimator_.score_samples(FINE[:, None]))
         assert integrate.simpson(estimate, x=FINE) == pytest.approx(1.0, abs=1e-2)
         # The peak reaches the band's upper limit: as close to the records as is allowed.
-        gain = sampler.score_samples([[0.5]]) - sampler.reference_.log_density(np.array([[0.5]]))
+        gain = sampler.score_samples([[0.5]]) - sampler._reference_.log_density(np.array([[0.5]]))
         assert gain[0] == pytest.approx(1.0, abs=1e-6)
 
 
@@ -447,7 +447,7 @@ class FitsInPlace(Known):
 def test_what_was_fitted_is_not_shown() -> None:
     records = np.array([[123456.0], [123457.0]])
     reference = Normal([123456.0], 1.0)
-    estimate = MollifiedDensity(reference=reference, random_state=1).fit(records).estimator_
+    estimate = MollifiedDensity(reference=reference, random_state=1).fit(records)._estimator_
     score = fitted_score(linear_model.LogisticRegression(), records, records + 1.0)
     for fitted in (estimate, score):
         assert "12345" not in repr(fitted)

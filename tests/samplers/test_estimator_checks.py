@@ -104,7 +104,7 @@ def test_unfitted_samplers_raise_what_scikit_learn_raises() -> None:
         for call in (
             sampler.sample,
             lambda sampler=sampler: sampler.score_samples([[0.0]]),
-            sampler.log_normalizer,
+            sampler._log_normalizer,
             lambda sampler=sampler: sampler.certificate_,
         ):
             with pytest.raises(NotFittedError, match="is not fitted yet: call fit"):

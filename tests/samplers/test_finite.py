@@ -127,7 +127,7 @@ def test_weights_realise_the_projection_within_exact_limits(uniform: bool) -> No
             data = [rng.integers(size, size=50), [0] * 5, [0, size - 1], np.arange(size)]
             for values in data:
                 fitted = sampler.fit(values)
-                weights = fitted.weights_.tolist()
+                weights = fitted._weights_.tolist()
                 assert sum(weights) == sum(units)
                 for weight, unit in zip(weights, units, strict=True):
                     assert Fraction(weight) <= half * unit
@@ -149,7 +149,7 @@ def test_no_two_data_sets_differ_by_more_than_the_realised_ratio() -> None:
         laws = []
         for code in range(16):
             values = [value for value in range(4) if code >> value & 1] or [0, 0, 0, 1]
-            laws.append(sampler.fit(values).weights_.tolist())
+            laws.append(sampler.fit(values)._weights_.tolist())
         ratio = max(
             Fraction(one, other)
             for left in laws
@@ -320,6 +320,6 @@ def test_a_fitted_sampler_says_the_epsilon_of_its_draws_and_not_of_its_parameter
     sampler.fit([0, 0, 1])
     sampler.epsilon = 0.1
     assert sampler.realized_epsilon == before > 3.0
-    assert sampler.epsilon_ == 5.0
+    assert sampler._epsilon_ == 5.0
     assert sampler.fit([0]).realized_epsilon <= 0.1
     assert make(0.1, 4).realized_epsilon <= 0.1

@@ -151,7 +151,7 @@ def test_weights_realise_the_projection_within_exact_limits() -> None:
                 assert sampler.realized_epsilon >= epsilon - 1e-6
             seen: list[int] = []
             for values in (rng.integers(size, size=50), [0] * 5, [0, size - 1], np.arange(size)):
-                weights = sampler.fit(values).weights_.tolist()
+                weights = sampler.fit(values)._weights_.tolist()
                 assert sum(weights) == size * (2**61 // size)
                 seen += weights
                 p = np.bincount(values, minlength=size) / len(values)

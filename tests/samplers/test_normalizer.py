@@ -12,8 +12,8 @@ import pytest
 from scipy import integrate, stats
 
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.samplers import LogNormalizer, Mixture, Normal, StandardNormal, Uniform, as_reference
-from turnout.samplers.normalizer import log_normalizer
+from turnout.samplers import Mixture, Normal, StandardNormal, Uniform, as_reference
+from turnout.samplers.normalizer import LogNormalizer, log_normalizer
 
 Floats = npt.NDArray[np.float64]
 

@@ -512,8 +512,8 @@ def test_no_two_data_sets_are_told_apart_by_a_randomized_value(
 def test_values_follow_the_integers(statistical: Any) -> None:
     for sampler in finite_samplers(2.0):
         sampler.fit([0, 0, 1])
-        total = int(sampler.weights_.sum())
-        masses = [int(weight) / total for weight in sampler.weights_]
+        total = int(sampler._weights_.sum())
+        masses = [int(weight) / total for weight in sampler._weights_]
         drawn = sampler.sample(200_000, budget=free(), seed=2)
         statistical.check_law(np.bincount(drawn, minlength=len(masses)), masses)
 
@@ -594,7 +594,7 @@ def test_the_bernstein_mechanism_releases_its_noisy_integers_alone(
     rate = Fraction(*_core.discrete_laplace_realized(scale))
     distances = [int(np.abs(one - other).sum()) for one, other in itertools.combinations(found, 2)]
     assert all(statistics.dtype == np.int64 for statistics in found)
-    assert max(distances) * rate <= Fraction(samplers[0].realized_epsilon_) <= Fraction(epsilon)
+    assert max(distances) * rate <= Fraction(samplers[0]._realized_epsilon_) <= Fraction(epsilon)
     assert max(distances) * rate > 0.5 * epsilon
 
 
@@ -618,9 +618,9 @@ def test_the_private_kernel_density_releases_its_noisy_integers_alone(
     squared = max(
         int(((one - other) ** 2).sum()) for one, other in itertools.combinations(found, 2)
     )
-    assert 0.3 * samplers[0].squared_sensitivity_ < squared <= samplers[0].squared_sensitivity_
+    assert 0.3 * samplers[0]._squared_sensitivity_ < squared <= samplers[0]._squared_sensitivity_
     # At this fineness the discrete law is the Gaussian: its delta in closed form.
-    ratio = math.sqrt(samplers[0].squared_sensitivity_ / variance)
+    ratio = math.sqrt(samplers[0]._squared_sensitivity_ / variance)
     shift = epsilon / ratio
     normal = stats.norm
     gaussian = normal.cdf(ratio / 2 - shift) - math.exp(epsilon) * normal.cdf(-ratio / 2 - shift)

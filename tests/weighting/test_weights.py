@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.weighting.weights import consistent_privacy, sampling_variance
+
+#: What is not public is tested too.
+CALLS = vars(tn.weighting) | {one.__name__: one for one in (consistent_privacy, sampling_variance)}
 
 TABLE_2 = {
     (0.1, 0.4, 0.7, 1.0): (0.0316, 0.1477, 0.3045, 0.5162),
@@ -31,7 +35,7 @@ groups = st.lists(
 @pytest.mark.parametrize("epsilons", TABLE_2)
 def test_the_weights_of_table_2(epsilons: tuple[float, ...], method: str) -> None:
     variances = [(1 - p) / p for p in 1 - np.exp(-np.array(epsilons))]
-    np.testing.assert_allclose(tn.weighting.sampling_variance(epsilons), variances, rtol=1e-12)
+    np.testing.assert_allclose(sampling_variance(epsilons), variances, rtol=1e-12)
     found = tn.weighting.weights(variances, [250] * 4, method=method)
     # The paper rounds up the last digit of one of them (0.54478 is printed .5448: right).
     assert tuple(found.round(4).tolist()) == TABLE_2[epsilons]
@@ -113,10 +117,10 @@ def test_extremes() -> None:
 )
 def test_bad_input(call: str, arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises((InvalidValueError, InvalidTypeError), match=message):
-        getattr(tn.weighting, call)(*arguments)
+        CALLS[call](*arguments)
 
 
 def test_bad_methods() -> None:
     with pytest.raises(InvalidValueError, match="method must be one of"):
         tn.weighting.weights([1.0], method="best")
-    assert tn.weighting.consistent_privacy([0.7, 0.1, 1.0]) == 0.1
+    assert consistent_privacy([0.7, 0.1, 1.0]) == 0.1

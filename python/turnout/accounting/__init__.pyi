@@ -24,7 +24,6 @@ from turnout.accounting.participation import GaussianMechanism as GaussianMechan
 from turnout.accounting.participation import LocalSampling as LocalSampling
 from turnout.accounting.participation import RandomParticipation as RandomParticipation
 from turnout.accounting.participation import WeakClientSampling as WeakClientSampling
-from turnout.accounting.participation import participation_delta as participation_delta
 from turnout.accounting.pictures import plot as plot
 from turnout.accounting.registry import mechanism_from_dict as mechanism_from_dict
 from turnout.accounting.shuffling import Shuffled as Shuffled

@@ -30,7 +30,7 @@ from turnout.accounting.proofs import (
     largest_within,
     proofs_for,
 )
-from turnout.accounting.values import MOST_ROUNDS, Bracket, positive
+from turnout.accounting.values import MOST_ROUNDS, positive
 from turnout.errors import BudgetExceededError, CorruptDataError, InvalidValueError, TurnoutError
 
 _ADJACENCIES = ("add_or_remove", "add", "remove", "replace")
@@ -238,23 +238,6 @@ class PrivacyLedger(Tabular):
             # More rounds were found to fit: the search for this total ended a little above.
             return self.epsilon
         return total
-
-    def spent_bounds(self) -> Bracket:
-        """Bound the epsilon of everything together from below and from above.
-
-        Lower bounds cost several times as much as upper ones.
-
-        Returns
-        -------
-        Bracket
-            The lower value, which shows how tight the upper one is, and :meth:`spent`; ``reached``
-            names the data that reach the lower one.
-        """
-        if not self._entries:
-            return Bracket(0.0, 0.0, exact=True)
-        upper = self.spent()
-        found = self.composition().epsilon_bounds(self.delta)
-        return Bracket(min(upper, found.low), upper, found.reached, found.exact)
 
     def remaining(self) -> float:
         """Subtract what is spent from the budget.

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from turnout import _arguments, _kinds, participation
+from turnout import _arguments, _kinds
 from turnout._documents import rational
 from turnout.accounting import batches, counts, integer_noise, thresholded
 from turnout.accounting import participation as sampled
@@ -14,6 +14,7 @@ from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.shuffling import LocalRandomizer, Shuffled
 from turnout.accounting.variation import VariationRatio
 from turnout.errors import CorruptDataError, TurnoutError
+from turnout.participation import Participation
 
 #: The mechanisms that are described by their parameters alone.
 _PLAIN: dict[str, Callable[..., Mechanism]] = {
@@ -52,7 +53,7 @@ def mechanism_from_dict(description: Any) -> Mechanism:
     try:
         match description:
             case {"mechanism": "Shuffled", "oracle": oracle, "nodes": nodes, **rest}:
-                taking_part = participation.from_dict(rest.pop("participation", None))
+                taking_part = Participation.from_dict(rest.pop("participation", None))
                 if not rest:
                     return Shuffled(_oracle(oracle), nodes, taking_part)
             case {"mechanism": str(name), **rest} if name in _PLAIN:

@@ -101,7 +101,7 @@ class VariationRatio:
                 )
 
     @classmethod
-    def of_any(cls, ratio: Fraction | float) -> VariationRatio:
+    def _of_any(cls, ratio: Fraction | float) -> VariationRatio:
         """Give the worst case of all randomizers of a likelihood ratio: the "clones" reduction.
 
         Parameters

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import Any, Generic, Literal
 
-from turnout import _arguments, _core, _kinds, participation
+from turnout import _arguments, _core, _kinds
 from turnout._documents import canonical, check_version, document
 from turnout._files import atomic_write, read_bytes
 from turnout._values import settle
@@ -190,7 +190,7 @@ class Plan(Generic[R_co]):
                 expires = bounded(rest, "expires", MOST_EXPIRES)
                 return cls(
                     _kinds.from_dict(oracle),
-                    participation.from_dict(taking_part),
+                    Participation.from_dict(taking_part),
                     serial=bounded(rest, "serial", MOST_SERIAL),
                     expires=None if expires is None else _EPOCH + timedelta(seconds=expires),
                     groups=groups_from_json(rest["groups"]) if "groups" in rest else None,

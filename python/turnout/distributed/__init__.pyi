@@ -1,7 +1,6 @@
 from turnout.distributed.aggregation import AggregationMechanism as AggregationMechanism
 from turnout.distributed.field import PrimeField as PrimeField
 from turnout.distributed.messages import Message as Message
-from turnout.distributed.messages import MessageKind as MessageKind
 from turnout.distributed.messages import Party as Party
 from turnout.distributed.messages import Role as Role
 from turnout.distributed.noisy import NoisyAggregation as NoisyAggregation

@@ -78,7 +78,7 @@ class Deployed(AggregationMechanism):
     @property
     def share_bytes(self) -> int:
         """What one user sends, without headers."""
-        packed = self.field.packed_size(self.domain.size)
+        packed = self.field._packed_size(self.domain.size)
         seeds = self.number_of_parties - 1 if self.compressed else 0
         return seeds * SEED_BYTES + (self.number_of_parties - seeds) * packed
 
@@ -107,11 +107,11 @@ class Deployed(AggregationMechanism):
         )
         noise = self._noise_of_users(seed)
         if noise is not None:
-            per_party[0] = field.add(per_party[0], field._reduce(noise))
+            per_party[0] = field._add(per_party[0], field._reduce(noise))
         for index, own in self._contributions(seed):
-            per_party[index % parties] = field.add(per_party[index % parties], own)
+            per_party[index % parties] = field._add(per_party[index % parties], own)
         adding = Costs(additions=additions - own_additions) + self._contributions_costs()
-        total = field.sum(per_party)
+        total = field._sum(per_party)
         if not self._has_messages:
             return total, CostLedger({"server": Costs(coins=n + adding.coins)}, {"server": 1}, {})
         return total, self._ledger(users, adding)

@@ -173,7 +173,7 @@ class PrimeField:
         """
         return self._core.lift(self._vector("values", values))
 
-    def add(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Array:
+    def _add(self, left: npt.ArrayLike, right: npt.ArrayLike) -> Array:
         """Add two vectors of the same length.
 
         Raises
@@ -183,7 +183,7 @@ class PrimeField:
         """
         return self._core.add(self._vector("left", left), self._vector("right", right))
 
-    def sum(self, rows: npt.ArrayLike) -> Array:
+    def _sum(self, rows: npt.ArrayLike) -> Array:
         """Add up vectors.
 
         Parameters
@@ -235,7 +235,7 @@ class PrimeField:
         count = _arguments.integer("parties", parties, least=2, most=_LARGEST)
         return self._core.share(self._vector("vector", vector), count, _arguments.seed(seed))
 
-    def share_compressed(
+    def _share_compressed(
         self, vector: npt.ArrayLike, parties: int = 3, seed: int | None = None
     ) -> tuple[list[bytes], bytes]:
         """Split a vector into shares of which all but one are seeds of 32 bytes.
@@ -248,9 +248,9 @@ class PrimeField:
         Returns
         -------
         seeds : list of bytes
-            m - 1 seeds; :meth:`expand` makes shares of them.
+            m - 1 seeds; :meth:`_expand` makes shares of them.
         packed : bytes
-            The last share, as :meth:`pack` writes it.
+            The last share, as :meth:`_pack` writes it.
 
         Raises
         ------
@@ -260,10 +260,10 @@ class PrimeField:
         Examples
         --------
         >>> field = PrimeField.larger_than(1000)
-        >>> seeds, packed = field.share_compressed([0] * 999 + [1], parties=2)
+        >>> seeds, packed = field._share_compressed([0] * 999 + [1], parties=2)
         >>> len(seeds[0]) + len(packed)
         1282
-        >>> shares = [field.expand(seeds[0], 1000), field.unpack(packed, 1000)]
+        >>> shares = [field._expand(seeds[0], 1000), field._unpack(packed, 1000)]
         >>> int(field.reconstruct(shares)[-1])
         1
         """
@@ -271,7 +271,7 @@ class PrimeField:
         elements = self._vector("vector", vector)
         return self._core.share_compressed(elements, count, _arguments.seed(seed))
 
-    def expand(self, seed: bytes, length: int) -> Array:
+    def _expand(self, seed: bytes, length: int) -> Array:
         """Make the share that a seed stands for.
 
         Parameters
@@ -318,7 +318,7 @@ class PrimeField:
             raise InvalidValueError(f"shares must be at least two, got {len(rows)}")
         return self._core.sum(rows)
 
-    def pack(self, values: npt.ArrayLike) -> bytes:
+    def _pack(self, values: npt.ArrayLike) -> bytes:
         """Write elements with :attr:`bits` bits each.
 
         Parameters
@@ -338,13 +338,13 @@ class PrimeField:
 
         Examples
         --------
-        >>> PrimeField(7).pack([1, 6, 3]).hex()
+        >>> PrimeField(7)._pack([1, 6, 3]).hex()
         'f100'
         """
         return self._core.pack(self._vector("values", values))
 
-    def unpack(self, data: bytes, length: int) -> Array:
-        """Read what :meth:`pack` wrote.
+    def _unpack(self, data: bytes, length: int) -> Array:
+        """Read what :meth:`_pack` wrote.
 
         Parameters
         ----------
@@ -367,12 +367,12 @@ class PrimeField:
         _arguments.instance("data", data, kinds, "bytes", private=True)
         return self._core.unpack(bytes(data), _length(length))
 
-    def packed_size(self, length: int) -> int:
+    def _packed_size(self, length: int) -> int:
         """How many bytes some packed elements take.
 
         Examples
         --------
-        >>> PrimeField.larger_than(1000).packed_size(1000)
+        >>> PrimeField.larger_than(1000)._packed_size(1000)
         1250
         """
         return (_length(length) * self.bits + 7) // 8

@@ -24,7 +24,7 @@ after another, lowest bit first, and padded with zero bits to whole bytes):
 share
     The report (8 bytes, random, not all zero, the same in all shares of one report), and one byte:
     0 and a seed of 32 bytes, which the recipient expands (AES-256 in counter mode, see
-    ``PrimeField.expand``), or 1 and N packed elements. If shares are compressed, the last party
+    ``PrimeField._expand``), or 1 and N packed elements. If shares are compressed, the last party
     gets elements and the others seeds; otherwise all get elements.
 roster
     One bit for each user, set if its share is there, padded to whole bytes; then the reports (8

@@ -106,7 +106,7 @@ class NoisyAggregation(Deployed):
         if kind.pure and self.epsilon is not None and self.delta is None:
             settle(self, delta=0.0)
         super().__post_init__()
-        accounting = kind(1.0, self.required_pieces, 0).accounting
+        accounting = kind(1.0, self._required_pieces, 0).accounting
         parameter = self._calibrated("parameter", accounting, kind.accounted)
         if self.parameter is None and parameter < kind.least:
             # A target so lax that less noise would do than can be drawn.
@@ -127,7 +127,7 @@ class NoisyAggregation(Deployed):
         return NOISES[self.noise].pure
 
     @property
-    def required_pieces(self) -> int:
+    def _required_pieces(self) -> int:
         """How many honest pieces are enough; the noise of so many is what protects."""
         if self.source == "users":
             return self.users - self.max_colluding_users - self.max_missing_users
@@ -172,7 +172,7 @@ class NoisyAggregation(Deployed):
         if self.source == "parties":
             pieces = self._contributors
         assert self.parameter is not None
-        return NOISES[self.noise](self.parameter, self.required_pieces, pieces)
+        return NOISES[self.noise](self.parameter, self._required_pieces, pieces)
 
     @functools.cached_property
     def _largest_noise(self) -> int:
@@ -251,7 +251,7 @@ class NoisyAggregation(Deployed):
     def decode(self, sums: Array) -> Integers:
         """Read field elements as counts with noise, which may be negative or above n."""
         middle = self.users // 2
-        shifted = self.field.add(sums, self.field._reduce(np.full(sums.shape, -middle)))
+        shifted = self.field._add(sums, self.field._reduce(np.full(sums.shape, -middle)))
         return self.field._lift(shifted) + middle
 
     def _estimate_sums(self, sums: Integers, received: int) -> Estimation:

@@ -37,7 +37,7 @@ def pack_share(report: int, share: bytes, seeded: bool) -> bytes:
 
 def share_size(field: PrimeField, length: int, seeded: bool) -> int:
     """Count the bytes of a share: a seed, or packed elements."""
-    return SHARE_OVERHEAD + (SEED_BYTES if seeded else field.packed_size(length))
+    return SHARE_OVERHEAD + (SEED_BYTES if seeded else field._packed_size(length))
 
 
 def unpack_share(payload: bytes, field: PrimeField, length: int) -> tuple[int, Array | bytes]:
@@ -59,7 +59,7 @@ def unpack_share(payload: bytes, field: PrimeField, length: int) -> tuple[int, A
 
 def _elements(field: PrimeField, data: bytes, length: int) -> Array:
     try:
-        return field.unpack(data, length)
+        return field._unpack(data, length)
     except InvalidValueError as error:
         raise MalformedMessageError(f"elements that are none: {error}") from error
 
@@ -136,13 +136,13 @@ def roster_digest(reports: Unsigned) -> bytes:
 
 def party_sum_size(field: PrimeField, length: int) -> int:
     """Count the bytes of the sum of an aggregator's shares."""
-    return NUMBER.size + ROSTER_DIGEST + field.packed_size(length)
+    return NUMBER.size + ROSTER_DIGEST + field._packed_size(length)
 
 
 def pack_party_sum(reports: Unsigned, field: PrimeField, sums: Array) -> bytes:
     """Write the sum of an aggregator's shares."""
     received = int((reports != 0).sum())
-    return NUMBER.pack(received) + roster_digest(reports) + field.pack(sums)
+    return NUMBER.pack(received) + roster_digest(reports) + field._pack(sums)
 
 
 def unpack_party_sum(payload: bytes, field: PrimeField, length: int) -> tuple[int, bytes, Array]:
@@ -157,13 +157,13 @@ def unpack_party_sum(payload: bytes, field: PrimeField, length: int) -> tuple[in
 
 def item_shares_size(field: PrimeField, count: int) -> int:
     """Count the bytes of an element for each of some items."""
-    return NUMBER.size * (1 + count) + field.packed_size(count)
+    return NUMBER.size * (1 + count) + field._packed_size(count)
 
 
 def pack_item_shares(items: Integers, field: PrimeField, elements: Array) -> bytes:
     """Write an element for each of some items."""
     listed = np.ascontiguousarray(items, "<u4").tobytes()
-    return NUMBER.pack(len(items)) + listed + field.pack(elements)
+    return NUMBER.pack(len(items)) + listed + field._pack(elements)
 
 
 def unpack_item_shares(payload: bytes, field: PrimeField, size: int) -> tuple[Integers, Array]:

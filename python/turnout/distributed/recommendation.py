@@ -114,11 +114,11 @@ class Recommendation(Listing):
                 f"{record.title:<{width}}{record.rmse:>10.3g}{record.delta:>10.2g}{size:>14}  "
                 f"{holds}"
             )
-        for line in self.not_compared():
+        for line in self._not_compared():
             lines += ["", *textwrap.wrap(line, width=_WIDTH)]
         return "\n".join(lines)
 
-    def not_compared(self) -> list[str]:
+    def _not_compared(self) -> list[str]:
         """Say which mechanisms do not reach the target, one line for each reason.
 
         Returns
@@ -129,7 +129,7 @@ class Recommendation(Listing):
         Examples
         --------
         >>> pure = recommend(1000, 30, epsilon=1.0)
-        >>> [line.partition(":")[0] for line in pure.not_compared()]
+        >>> [line.partition(":")[0] for line in pure._not_compared()]
         ['not compared (needs a delta above 0)']
         """
         titles: dict[str, list[str]] = {}

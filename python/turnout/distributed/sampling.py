@@ -160,7 +160,7 @@ class SamplingAggregation(Deployed, Sampled):
         return not self.central
 
     @property
-    def hidden_floor(self) -> int:
+    def _hidden_floor(self) -> int:
         """How many coins the adversary does not know, for each item, at least."""
         return self._honest_floor + self._hidden_dummies
 
@@ -175,7 +175,7 @@ class SamplingAggregation(Deployed, Sampled):
 
     def _accounting(self, rate: float) -> Mechanism:
         if self.threshold is None:
-            return CountSampling(rate, self.hidden_floor)
+            return CountSampling(rate, self._hidden_floor)
         # Who knows the coins of some knows how many others are missing to the threshold.
         return SampleAndThreshold(rate, self.threshold - self.max_colluding_users)
 

@@ -251,10 +251,10 @@ class TwoStageSampling(Sampled):
         """
         bad = _arguments.integer("colluding", colluding, least=0, most=self.users)
         count = _arguments.integer("reporters", reporters, least=0, most=self.users)
-        committee = self.committee_size(count)
+        committee = self._committee_size(count)
         return math.comb(bad, committee) / math.comb(self.users, committee)
 
-    def committee_size(self, reporters: int) -> int:
+    def _committee_size(self, reporters: int) -> int:
         """How many users are elected for an item that so many report."""
         return self.elected if self.elected is not None else max(reporters, self._least_elected)
 
@@ -318,7 +318,7 @@ class TwoStageSampling(Sampled):
             )
         coins, sets = self._draw_sets(codes, step_seed(seed, "sets"))
         reporters = np.bincount(sets.ravel(), minlength=size)
-        sizes = [min(self.committee_size(count), n) for count in reporters.tolist()]
+        sizes = [min(self._committee_size(count), n) for count in reporters.tolist()]
         shares = sum(int(one) * two for one, two in zip(reporters, sizes, strict=True))
         if shares > _MOST_SHARES:
             raise InvalidValueError(
@@ -333,12 +333,12 @@ class TwoStageSampling(Sampled):
         elected_sums = sums.astype(field._dtype)
         for index, own in self._contributions(seed):
             places = offsets[:-1].astype(np.int64) + index
-            elected_sums[places] = field.add(elected_sums[places], own)
+            elected_sums[places] = field._add(elected_sums[places], own)
         total = np.zeros(size, field._dtype)
         starts = offsets.astype(np.int64)
         for item in range(size):
             part = elected_sums[starts[item] : starts[item + 1]]
-            total[item] = field.sum(part[:, None])[0]
+            total[item] = field._sum(part[:, None])[0]
         users = Costs(coins=n, sets=n, draws=draws, additions=additions)
         users += self._contributions_costs()
         self._count_messages(users, sets, chosen, reporters)

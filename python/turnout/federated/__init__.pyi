@@ -1,6 +1,3 @@
-from turnout.federated.checkpoint import TrainingState as TrainingState
-from turnout.federated.checkpoint import load_checkpoint as load_checkpoint
-from turnout.federated.checkpoint import save_checkpoint as save_checkpoint
 from turnout.federated.client import Client as Client
 from turnout.federated.client import Update as Update
 from turnout.federated.engine import InProcessEngine as InProcessEngine

@@ -132,7 +132,7 @@ class InProcessEngine:
         self._common = 0
         self._own: Integers | None = None
 
-    def client_ledger(self, index: int) -> PrivacyLedger:
+    def _client_ledger(self, index: int) -> PrivacyLedger:
         """Give the ledger of one client: what it spent in this training.
 
         A checkpoint does not hold who was available: what came before :meth:`resume` counts as if

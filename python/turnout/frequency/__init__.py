@@ -9,7 +9,3 @@ Beyond the path: :mod:`~turnout.frequency.ordered` answers, with sums, ranges an
 domains; two rounds (:mod:`~turnout.frequency.adaptive`) and many
 (:mod:`~turnout.frequency.longitudinal`).
 """
-
-from turnout._public import named_in_stub
-
-__all__, __getattr__, __dir__ = named_in_stub(__name__, __file__)

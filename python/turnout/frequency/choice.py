@@ -12,7 +12,7 @@ from turnout import _arguments, _kinds
 from turnout.accounting.values import positive
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 
 Factory = Callable[[float, Domain], FrequencyOracle]
@@ -340,7 +340,7 @@ def make_oracle(
         if oracle != "auto":
             return known[oracle](epsilon, domain)
         return compared(epsilon, domain, oracles=candidates).oracle
-    made = oracle_from_dict(oracle) if isinstance(oracle, dict) else oracle
+    made = FrequencyOracle.from_dict(oracle) if isinstance(oracle, dict) else oracle
     if isinstance(made, FrequencyOracle):
         return checked_oracle(argument, made, epsilon, domain)
     if not callable(made):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from turnout import _arguments, _kinds
+from turnout import _arguments
 from turnout._types import Array, Floats, Unsigned
 from turnout.accounting.variation import ToldApart, VariationRatio, difference_up
 from turnout.collecting.kind import KernelKind
@@ -293,32 +293,3 @@ class FrequencyOracle(KernelKind[Tally]):
         """Show the constructor."""
         others = "".join(f", {name}={value!r}" for name, value in self.parameters().items())
         return f"{type(self).__name__}(epsilon={self._epsilon!r}, domain={self._domain!r}{others})"
-
-
-def oracle_from_dict(description: Any) -> FrequencyOracle:
-    """Rebuild an oracle from its description in a plan.
-
-    Parameters
-    ----------
-    description
-        What :meth:`FrequencyOracle.to_dict` gave, perhaps through JSON.
-
-    Returns
-    -------
-    FrequencyOracle
-        An equal oracle.
-
-    Raises
-    ------
-    CorruptDataError
-        If the description is not one of an oracle that this release knows.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> oracle = tn.DirectEncoding(1.0, 3)
-    >>> tn.frequency.oracle_from_dict(oracle.to_dict()) == oracle
-    True
-    """
-    oracle: FrequencyOracle = _kinds.from_dict(description)
-    return oracle

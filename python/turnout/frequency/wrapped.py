@@ -10,7 +10,7 @@ from turnout._types import Array, Integers, Truths, Unsigned
 from turnout.accounting.values import positive
 from turnout.domain import Domain
 from turnout.frequency.choice import make_oracle
-from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.oracle import FrequencyOracle
 
 #: What randomizes codes: ``"auto"``, the name of an oracle, a class, or one made or described.
 OfCodes = FrequencyOracle | dict[str, Any] | Callable[[float, Domain], FrequencyOracle] | str
@@ -30,12 +30,12 @@ class WrappedOracle(FrequencyOracle):
         domain: Domain | Sequence[Hashable] | int,
         oracle: FrequencyOracle | dict[str, Any],
     ) -> None:
-        inner = oracle_from_dict(oracle) if isinstance(oracle, dict) else oracle
+        inner = FrequencyOracle.from_dict(oracle) if isinstance(oracle, dict) else oracle
         oracle = _arguments.instance("oracle", inner, FrequencyOracle, "an oracle")
         super().__init__(positive("epsilon", epsilon), domain)
         if oracle.silent:
             raise _arguments.invalid("oracle must report of every node", oracle)
-        self._inner = oracle
+        self._inner: FrequencyOracle = oracle
 
     @property
     def oracle(self) -> FrequencyOracle:

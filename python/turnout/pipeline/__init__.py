@@ -4,9 +4,9 @@
 >>> from turnout.pipeline import scan
 >>> import pyarrow as pa
 >>> answers = scan(pa.table({"answer": ["yes", "no", "yes"]}), "answer")
->>> domain = tn.Domain(["no", "yes"])
->>> [answers.encoded(block, domain).codes.tolist() for block in answers.blocks()]
-[[1, 0, 1]]
+>>> tally = tn.pipeline.collect(answers, tn.DirectEncoding(1.0, ["no", "yes"]), seed=1)
+>>> tally.received
+3
 """
 
 from turnout._public import named_in_stub

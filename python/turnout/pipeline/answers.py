@@ -242,7 +242,7 @@ class Answers(AskedColumns):
         Yields
         ------
         Block
-            What :meth:`encoded` takes, in this process or another.
+            What :meth:`_encoded` takes, in this process or another.
 
         Raises
         ------
@@ -323,7 +323,7 @@ class Answers(AskedColumns):
         keep[block.left_out] = False
         return rows.kept(keep)
 
-    def encoded(self, block: Block, domain: Asked) -> EncodedBlock:
+    def _encoded(self, block: Block, domain: Asked) -> EncodedBlock:
         """Read a block and encode it.
 
         Parameters
@@ -351,7 +351,7 @@ class Answers(AskedColumns):
         """
         rows = self._rows_of(block)
         found = [
-            encoding.encoded(rows.table.column(name), rows)
+            encoding._encoded(rows.table.column(name), rows)
             for name, encoding in zip(self.asked, self._encodings(domain), strict=True)
         ]
         codes = [one for one, _ in found]

@@ -109,7 +109,7 @@ class _Collecting:
         done = Totals()
         tallies: list[AnyTally] = []
         for block in part.blocks or ():
-            encoded = answers.encoded(block, plan.domain)
+            encoded = answers._encoded(block, plan.domain)
             done += Totals.of_block(encoded)
             tallies.append(collect_block(plan, encoded, secrets.noise, names))
         return done, functools.reduce(operator.add, tallies)

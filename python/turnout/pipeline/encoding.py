@@ -187,7 +187,7 @@ class Labels:
             return MISSING
         return self._find_text(value)
 
-    def encoded(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
+    def _encoded(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
         """Give the codes of a column.
 
         Parameters

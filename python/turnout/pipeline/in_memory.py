@@ -57,7 +57,7 @@ def read_columns(answers: Answers, domains: Mapping[str, Domain | Bounds]) -> Co
     Raises
     ------
     InvalidValueError
-        If there are probabilities; as :meth:`Answers.encoded`.
+        If there are probabilities; as :meth:`Answers._encoded`.
     UnknownLabelError, CodeOutsideDomainError
         If an answer is not in its domain.
     """
@@ -69,7 +69,7 @@ def read_columns(answers: Answers, domains: Mapping[str, Domain | Bounds]) -> Co
     rows: list[Integers] = [np.empty(0, np.int64)]
     left_out, unanswered = NOTHING, [0] * len(keys)
     for block in answers.blocks(domains):
-        encoded = answers.encoded(block, domains)
+        encoded = answers._encoded(block, domains)
         left_out += encoded.left_out
         for piece, codes in zip(pieces, encoded.codes, strict=True):
             piece.append(codes)

@@ -94,7 +94,7 @@ class Job:
         return self.parts is not None
 
     @property
-    def begun(self) -> bool:
+    def _begun(self) -> bool:
         """Whether a part is there, or was there and may have been seen."""
         return begun_path(self.folder).exists() or any(self.folder.glob("part-*"))
 
@@ -256,7 +256,7 @@ class Job:
             Whether that was done. A job that has a part, or had one that was taken away, stays.
         """
         state = self.folder / STATE_FOLDER
-        if self.begun:
+        if self._begun:
             return False
         # No part appears without the state's folder: what is not noted by now never will be.
         aside = self.folder / f".{STATE_FOLDER}.{secrets.token_hex(8)}"

@@ -66,8 +66,8 @@ class Numbers:
                 )
             self.missing = number
 
-    def encoded(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
-        """Give the numbers of a column, as :meth:`turnout.pipeline.encoding.Labels.encoded` codes.
+    def _encoded(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
+        """Give the numbers of a column, as :meth:`turnout.pipeline.encoding.Labels._encoded` codes.
 
         Raises
         ------

@@ -36,7 +36,7 @@ from turnout.collecting.report_files.writing import ReportWriter
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.participation import Participation, Personalized, from_dict, taking_part_in
+from turnout.participation import Participation, Personalized, taking_part_in
 from turnout.pipeline.answers import Answers
 from turnout.pipeline.columns import GroupIndex
 from turnout.pipeline.encoding import EncodedBlock
@@ -177,7 +177,7 @@ def plan_of(answers: Answers, oracle: Kind, participation: Any) -> Plan:
                 "participation must be left out where probability_column gives each person's own",
                 participation,
             )
-        return Plan(oracle, from_dict({"kind": "personalized"}))
+        return Plan(oracle, Participation.from_dict({"kind": "personalized"}))
     taking_part = taking_part_in(participation)
     if taking_part.uniform_rate is None:
         raise InvalidValueError(

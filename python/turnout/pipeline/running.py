@@ -219,7 +219,7 @@ class _Writing:
                 raise CorruptDataError(f"{path}: was there and is gone")
         else:
             domain = task.plan.domain
-            blocks = (answers.encoded(block, domain) for block in part.blocks)
+            blocks = (answers._encoded(block, domain) for block in part.blocks)
             header = task.write(part.number, blocks, hidden.noise)
         return Totals.of_header(header)
 
@@ -249,7 +249,7 @@ def number_of_parts(answers: Answers, together: int) -> int | None:
 
 def _encoded(answers: Answers, plan: Plan) -> Iterator[EncodedBlock]:
     for block in answers.blocks(plan.domain):
-        encoded = answers.encoded(block, plan.domain)
+        encoded = answers._encoded(block, plan.domain)
         observe_rows(Totals.of_block(encoded))
         yield encoded
 
@@ -354,7 +354,7 @@ def open_job(
         job._begin()
     elif not resume:
         state = "is complete" if job.complete else "is unfinished: resume goes on with it"
-        empty = not (job.complete or job.begun)
+        empty = not (job.complete or job._begun)
         raise InvalidValueError(
             f"output: {str(folder)!r} holds a job, which {state}. To randomize the same persons "
             "again would cost each of them epsilon once more, unless all files of the first time "

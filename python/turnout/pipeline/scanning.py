@@ -144,8 +144,8 @@ def scan(
     >>> import turnout as tn
     >>> table = pa.table({"who": [7, 8, 7], "answer": ["yes", None, "no"]})
     >>> answers = scan(table, "answer", missing="drop", id_column="who", duplicates="first")
-    >>> [block] = answers.blocks()
-    >>> print(answers.encoded(block, tn.Domain(["no", "yes"])).left_out)
+    >>> tally = tn.pipeline.collect(answers, tn.DirectEncoding(1.0, ["no", "yes"]), seed=1)
+    >>> print(tally.left_out)
     1 without an answer, 1 further row of a person
     """
     asked = asked_columns(column)

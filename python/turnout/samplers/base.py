@@ -38,7 +38,7 @@ class PrivateSampler(abc.ABC):
 
     epsilon: float
     #: What a draw of this fit costs, whatever the parameter is now.
-    epsilon_: float
+    _epsilon_: float
     #: What is left for draws of this fit where no other budget is given: one draw.
     budget_: PrivacyBudget
     #: The budget that was given for draws of this fit, behind the fit's own.
@@ -236,7 +236,7 @@ class PrivateSampler(abc.ABC):
         data = self._read(X)
         # A failed fit leaves no half-fitted sampler behind.
         vars(self).pop("budget_", None)
-        self.epsilon_ = epsilon
+        self._epsilon_ = epsilon
         self._learn(data)
         self.budget_ = self._grant()
         return self
@@ -260,9 +260,9 @@ class PrivateSampler(abc.ABC):
         """
         self._check_fitted()
         return (
-            f"One draw is {self.epsilon_!r}-locally differentially private for the person's whole "
+            f"One draw is {self._epsilon_!r}-locally differentially private for the person's whole "
             "data set: no draw is more than e^epsilon times as likely under one data set as under "
-            f"another. m draws cost m times {self.epsilon_!r}."
+            f"another. m draws cost m times {self._epsilon_!r}."
         )
 
     @abc.abstractmethod
@@ -278,10 +278,10 @@ class PrivateSampler(abc.ABC):
         """Draw what was paid for."""
 
     def _grant(self) -> PrivacyBudget:
-        return PrivacyBudget(self.epsilon_)
+        return PrivacyBudget(self._epsilon_)
 
     def _pay(self, purse: PrivacyBudget, count: int) -> None:
-        purse.spend(self.epsilon_, times=count)
+        purse.spend(self._epsilon_, times=count)
 
     @property
     def _of_points(self) -> bool:

@@ -153,15 +153,15 @@ class MollifiedBoosting(PointSampler):
     progress: bool = False
 
     rounds_: tuple[BoostingRound, ...] = field(init=False)
-    score_: BoostedScore = field(init=False)
+    _score_: BoostedScore = field(init=False)
     trials_: int = field(init=False)
-    reference_: Reference = field(init=False)
+    _reference_: Reference = field(init=False)
 
     @property
     def certificate_(self) -> float:
         """A proven bound of ``|log Q/Q0|`` for the law Q of a draw."""
         self._check_fitted()
-        return 2.0 * self.score_.most
+        return 2.0 * self._score_.most
 
     @property
     def fallback_weight_(self) -> float:
@@ -176,8 +176,8 @@ class MollifiedBoosting(PointSampler):
         seed = random_state_of(self.random_state)
         if self.weak_learner is not None:
             check_learner(self.weak_learner)
-        self.reference_ = as_reference(self.reference, records.shape[1])
-        check_support("X", records, self.reference_)
+        self._reference_ = as_reference(self.reference, records.shape[1])
+        check_support("X", records, self._reference_)
         weights = boosting_weights(epsilon, n_rounds)
         most = score_bound(epsilon, weights)
         self._public_most = most
@@ -217,7 +217,7 @@ class MollifiedBoosting(PointSampler):
             )
         # The time of a draw must not tell how many rounds were kept: the others weigh nothing.
         idle = n_rounds - len(learners)
-        self.score_ = BoostedScore(
+        self._score_ = BoostedScore(
             [*learners, *[learner] * idle], [*score.weights, *[0.0] * idle], score.most
         )
         self.rounds_ = tuple(rounds)
@@ -235,7 +235,7 @@ class MollifiedBoosting(PointSampler):
 
     def _current(self, score: BoostedScore, size: int, seed: int | None) -> Floats:
         """Draw about from the current density to train on: nothing of it is released."""
-        drawn = self.reference_.draw(_PROPOSALS * size, seed=derived(seed, 8))
+        drawn = self._reference_.draw(_PROPOSALS * size, seed=derived(seed, 8))
         # Importance resampling takes the same time however far the density is from the reference.
         total = np.cumsum(np.exp(score(drawn) - score.most))
         spread = (np.arange(size) + _core.uniforms(1, derived(seed, 9))) / size
@@ -243,10 +243,10 @@ class MollifiedBoosting(PointSampler):
         return result
 
     def _draw(self, count: int, seed: int | None) -> Floats:
-        most = self.score_.most
+        most = self._score_.most
         return rejection(
-            self.reference_,
-            lambda points: most - self.score_(points),
+            self._reference_,
+            lambda points: most - self._score_(points),
             most=2.0 * most,
             trials=self.trials_,
             count=count,
@@ -255,16 +255,16 @@ class MollifiedBoosting(PointSampler):
 
     def _log_density(self, records: Floats) -> Floats:
         with np.errstate(invalid="ignore"):
-            base = self.reference_.log_density(records)
-        normalizer = self.log_normalizer().value
+            base = self._reference_.log_density(records)
+        normalizer = self._log_normalizer().value
         # The chance that one trial is accepted is exp(normalizer - most).
-        refused = -math.expm1(min(0.0, normalizer - self.score_.most))
+        refused = -math.expm1(min(0.0, normalizer - self._score_.most))
         fallback = refused**self.trials_
-        tilted = self.score_(records) - normalizer
+        tilted = self._score_(records) - normalizer
         result: Floats = base + np.log((1.0 - fallback) * np.exp(tilted) + fallback)
         return result
 
-    def log_normalizer(
+    def _log_normalizer(
         self,
         *,
         points: int = 2**17,
@@ -287,10 +287,10 @@ class MollifiedBoosting(PointSampler):
         default = points == 2**17 and confidence == 1.0 - 1e-9 and seed is None
         if default and self._normalizer is not None:
             return self._normalizer
-        most = self.score_.most
+        most = self._score_.most
         found = log_normalizer(
-            self.score_,
-            self.reference_,
+            self._score_,
+            self._reference_,
             least=-most,
             most=most,
             points=points,

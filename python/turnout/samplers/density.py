@@ -41,31 +41,31 @@ class ProjectedSampler(PointSampler):
     proposals: int | None = None
     random_state: int | None = None
 
-    projection_: Projection = field(init=False)
-    reference_: Reference = field(init=False)
-    estimator_: Any = field(init=False)
+    _projection_: Projection = field(init=False)
+    _reference_: Reference = field(init=False)
+    _estimator_: Any = field(init=False)
 
     def _base(self) -> float | None:
         """Give the least density of a draw, relative to the reference; None: e^(-epsilon/2)."""
         return None
 
     def _fit(self, records: Floats) -> None:
-        self._seen = usable_proposals(self.proposals, self.epsilon_)
-        self.reference_ = as_reference(self.reference, records.shape[1])
-        check_support("X", records, self.reference_)
+        self._seen = usable_proposals(self.proposals, self._epsilon_)
+        self._reference_ = as_reference(self.reference, records.shape[1])
+        check_support("X", records, self._reference_)
         # The mixture that is chosen takes small steps; how others compute is their own matter.
         with one_thread() if self.estimator is None else contextlib.nullcontext():
-            self.estimator_ = _fitted(
-                self.estimator, records, self.reference_, random_state_of(self.random_state)
+            self._estimator_ = _fitted(
+                self.estimator, records, self._reference_, random_state_of(self.random_state)
             )
-        found = log_density_of("density", self.estimator_)
-        self.projection_ = Projection(self.reference_, found, self.epsilon_, base=self._base())
+        found = log_density_of("density", self._estimator_)
+        self._projection_ = Projection(self._reference_, found, self._epsilon_, base=self._base())
 
     def _draw(self, count: int, seed: int | None) -> Array:
-        return self.projection_.sample(count, proposals=self._seen, seed=seed)
+        return self._projection_.sample(count, proposals=self._seen, seed=seed)
 
     def _log_density(self, records: Floats) -> Floats:
-        return self.projection_.log_density(records)
+        return self._projection_.log_density(records)
 
 
 class MollifiedDensity(ProjectedSampler):
@@ -118,10 +118,10 @@ class MollifiedDensity(ProjectedSampler):
 
     Notes
     -----
-    ``score_samples`` gives the projection of the estimate; :meth:`log_normalizer` says how well it
-    is normalised (to about 1e-4 in one or two dimensions, 1e-2 in more). The law of a draw differs
-    from it by the error of the constant C on as many points as there are proposals: it is in the
-    mollifier exactly, and close to the projection.
+    ``score_samples`` gives the projection of the estimate, which is normalised (to about 1e-4 in
+    one or two dimensions, 1e-2 in more). The law of a draw differs from it by the error of the
+    constant C on as many points as there are proposals: it is in the mollifier exactly, and close
+    to the projection.
 
     The number of proposals is fixed; the time of ``fit`` and of a draw depends on the number of
     records and on the estimate. Where somebody can time it, release draws at a fixed hour.
@@ -148,9 +148,9 @@ class MollifiedDensity(ProjectedSampler):
     def certificate_(self) -> float:
         """A proven bound of ``|log Q/Q0|`` for the law Q of a draw."""
         self._check_fitted()
-        return self.epsilon_ / 2.0
+        return self._epsilon_ / 2.0
 
-    def log_normalizer(
+    def _log_normalizer(
         self, *, points: int = 2**17, confidence: float = 1.0 - 1e-9, seed: int | None = None
     ) -> LogNormalizer:
         """Integrate the stated density: zero up to a small error, with proven bounds.
@@ -166,7 +166,7 @@ class MollifiedDensity(ProjectedSampler):
             The logarithm of the integral of ``exp(score_samples)``.
         """
         self._check_fitted()
-        return self.projection_.log_normalizer(points=points, confidence=confidence, seed=seed)
+        return self._projection_._log_normalizer(points=points, confidence=confidence, seed=seed)
 
 
 def _fitted(estimator: Any, records: Floats, reference: Reference, seed: int | None) -> Any:

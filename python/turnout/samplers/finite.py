@@ -46,7 +46,7 @@ class FiniteSampler(RatioSampler):
     _: KW_ONLY
     domain: Any = None
 
-    domain_: Domain = field(init=False)
+    _domain_: Domain = field(init=False)
     probabilities_: Floats = field(init=False)
 
     def _read(self, X: Any) -> tuple[Domain, Integers]:
@@ -54,7 +54,7 @@ class FiniteSampler(RatioSampler):
         return domain, np.bincount(codes_of(domain, X), minlength=domain.size)
 
     def _learn(self, data: tuple[Domain, Integers]) -> None:
-        self.domain_, counts = data
+        self._domain_, counts = data
         self._fit_counts(counts)
 
     def score_samples(self, X: Any) -> Floats:
@@ -80,7 +80,7 @@ class FiniteSampler(RatioSampler):
             If there is no value.
         """
         self._check_fitted()
-        result: Floats = np.log(self.probabilities_)[codes_of(self.domain_, X)]
+        result: Floats = np.log(self.probabilities_)[codes_of(self._domain_, X)]
         return result
 
     @abc.abstractmethod
@@ -105,7 +105,7 @@ class FiniteSampler(RatioSampler):
 class LawSampler(FiniteSampler):
     """A sampler whose law is the projection of a person's distribution into a band."""
 
-    weights_: Unsigned
+    _weights_: Unsigned
 
     @abc.abstractmethod
     def _band(self) -> tuple[Floats, Floats]:
@@ -150,11 +150,11 @@ class LawSampler(FiniteSampler):
     def _fit_counts(self, counts: Integers) -> None:
         self._fitted_law = self._law()
         self._fitted_ratio = self._fitted_law.realized_ratio
-        self.weights_ = self._fitted_law.weights(counts)
-        self.probabilities_ = self.weights_ / float(self._fitted_law.total)
+        self._weights_ = self._fitted_law.weights(counts)
+        self.probabilities_ = self._weights_ / float(self._fitted_law.total)
 
     def _draw(self, count: int, seed: int | None) -> Array:
-        return values_of(self.domain_, _core.choose_weighted(self.weights_, count, seed))
+        return values_of(self._domain_, _core.choose_weighted(self._weights_, count, seed))
 
 
 def band_of(sampler: LawSampler) -> tuple[Floats, Floats]:
@@ -368,6 +368,6 @@ class RandomizedResponseSampler(FiniteSampler):
 
     def _draw(self, count: int, seed: int | None) -> Array:
         own = _core.choose_weighted(self._counts, count, derived(seed, 1))
-        kernel = _core.DirectEncoding(self.epsilon_, self.domain_.size)
+        kernel = _core.DirectEncoding(self._epsilon_, self._domain_.size)
         reports, _ = kernel.randomize(own, 1.0, derived(seed, 2))
-        return values_of(self.domain_, reports.astype(np.int64))
+        return values_of(self._domain_, reports.astype(np.int64))

@@ -141,7 +141,7 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
                 "log_limits are those of a sampler of points, got one of values"
             )
         if fitted:
-            return self.projection_._log_limits
+            return self._projection_._log_limits
         low, high = self._proposal_limits()
         return math.log(low / _PROPOSAL), math.log(high / _PROPOSAL)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -16,11 +15,11 @@ from turnout._rounding import rounded_up
 from turnout._types import Floats
 from turnout.errors import InvalidValueError
 from turnout.samplers.adapters import LogDensity, as_reference, log_density_of
-from turnout.samplers.base import points, usable_epsilon
+from turnout.samplers.base import usable_epsilon
 from turnout.samplers.drawing import log_ratios, resampling, usable_proposals
 from turnout.samplers.finite_law import clipped, positive_probabilities, probabilities_of
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
-from turnout.samplers.reference import Reference, shares_of
+from turnout.samplers.reference import Reference
 
 #: Points on which the constant of a projection is solved for.
 _POINTS = 2**16
@@ -81,7 +80,7 @@ class RelativeMollifier:
         self.reference = as_reference(reference, size)
 
     @property
-    def half_width(self) -> float:
+    def _half_width(self) -> float:
         """The largest ``|log Q/Q0|`` of a member: ``epsilon / 2``."""
         return self.epsilon / 2.0
 
@@ -116,81 +115,7 @@ class RelativeMollifier:
 
     def _admits(self, least: float, most: float) -> bool:
         """Whether a score of that range gives a member, proven by :meth:`certificate`."""
-        return self.certificate(least, most) <= self.half_width
-
-    def distance_to_boundary(self, density: Any, at: Any = None) -> float:
-        """Give the room that a density leaves at some points: ``epsilon/2 - max |log Q/Q0|``.
-
-        Negative if the density is outside the band at one of them. A check on finitely many points
-        can refute membership and cannot prove it; :meth:`certificate` can.
-
-        Parameters
-        ----------
-        density
-            A normalised density: a function that gives log-densities at points, an object with
-            ``log_density``, ``score_samples`` or ``logpdf``; on a finite domain probabilities.
-        at
-            Points of shape (n, d); None on a finite domain.
-
-        Returns
-        -------
-        float
-            The room, in nats.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If the arguments cannot be used.
-        """
-        if not isinstance(self.reference, Reference):
-            given = probabilities_of("density", density, self.reference.size)
-            with np.errstate(divide="ignore"):
-                return self.half_width - float(np.abs(np.log(given / self.reference)).max())
-        where = points("at", at, columns=self.reference.dimensions)
-        found = log_density_of("density", density)(where)
-        base = self.reference.log_density(where)
-        # Where neither has a density there is nothing to compare.
-        there = ~(np.isneginf(found) & np.isneginf(base))
-        if not there.any():
-            return self.half_width
-        return self.half_width - float(np.abs(found[there] - base[there]).max())
-
-    def mix(self, densities: Sequence[Any], weights: Any = None) -> LogDensity:
-        """Mix members: the result is a member too, since the set is convex.
-
-        Parameters
-        ----------
-        densities
-            Densities as for :meth:`distance_to_boundary`.
-        weights
-            Their probabilities; equal if None.
-
-        Returns
-        -------
-        callable
-            Gives the log-density of the mixture at points of shape (n, d).
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If there are none, or the weights are not as many non-negative numbers with a positive
-            sum.
-        """
-        parts = [
-            log_density_of("density", density)
-            for density in _arguments.items("densities", densities, "a sequence of densities")
-        ]
-        given = np.ones(len(parts)) if weights is None else weights
-        shares = shares_of(given, len(parts))
-
-        def mixture(at: Floats) -> Floats:
-            total = np.full(len(at), -np.inf)
-            for part, share in zip(parts, shares, strict=True):
-                if share > 0.0:
-                    total = np.logaddexp(total, math.log(share) + part(at))
-            return total
-
-        return mixture
+        return self.certificate(least, most) <= self._half_width
 
     def project(self, density: Any, *, seed: int | None = 0) -> Projection | Floats:
         """Find the member that is closest to a density: equation (8).
@@ -202,7 +127,9 @@ class RelativeMollifier:
         Parameters
         ----------
         density
-            As for :meth:`distance_to_boundary`; it may lack a constant factor.
+            A function that gives log-densities at points, or an object with ``log_density``,
+            ``score_samples`` or ``logpdf``; on a finite domain probabilities. It may lack a
+            constant factor.
         seed
             Of the points on which C is solved for; they do not matter for privacy.
 
@@ -218,7 +145,7 @@ class RelativeMollifier:
         """
         if not isinstance(self.reference, Reference):
             given = probabilities_of("density", density, self.reference.size)
-            half = math.exp(self.half_width)
+            half = math.exp(self._half_width)
             return clipped(given, self.reference / half, self.reference * half)
         found, checked = log_density_of("density", density), _arguments.seed(seed)
         return Projection(self.reference, found, self.epsilon, seed=checked)
@@ -277,14 +204,14 @@ class Projection:
         return log_constant, least, most
 
     @property
-    def log_constant(self) -> float:
+    def _log_constant(self) -> float:
         """The logarithm of C, solved for on 65,536 points spread evenly under the reference."""
         return self._solved[0]
 
     def _band(self) -> _core.SamplerBand:
         return _core.SamplerBand(self.epsilon, self.base)
 
-    def log_ratio(self, at: Floats) -> Floats:
+    def _log_ratio(self, at: Floats) -> Floats:
         """Give log Q/Q0 at points of shape (n, d): always within ``log_limits``."""
         log_constant, empty, infinite = self._solved
         ratios = log_ratios(self.reference, self.target, at)
@@ -295,13 +222,13 @@ class Projection:
 
     def log_density(self, at: Floats) -> Floats:
         """Give log Q at points of shape (n, d), in nats."""
-        result: Floats = self.reference.log_density(at) + self.log_ratio(at)
+        result: Floats = self.reference.log_density(at) + self._log_ratio(at)
         return result
 
-    def log_normalizer(
+    def _log_normalizer(
         self, *, points: int = 2**17, confidence: float = 1.0 - 1e-9, seed: int | None = None
     ) -> LogNormalizer:
-        """Integrate the density: zero up to the error of ``log_constant``, with proven bounds.
+        """Integrate the density: zero up to the error of ``_log_constant``, with proven bounds.
 
         Parameters
         ----------
@@ -315,7 +242,7 @@ class Projection:
         """
         low, high = self._log_limits
         return log_normalizer(
-            self.log_ratio,
+            self._log_ratio,
             self.reference,
             least=low,
             most=high,

@@ -236,17 +236,17 @@ def _band_of(
     fitted = isinstance(density, PrivateSampler)
     own = fitted and reference is None
     if own:
-        reference = getattr(density, "reference_", None)
+        reference = getattr(density, "_reference_", None)
     base = None if reference is None else as_reference(reference, 1)
     bounded = fitted and hasattr(density, "certificate_")
     if epsilon is None and bounded:
-        epsilon = density.epsilon_
+        epsilon = density._epsilon_
     if epsilon is None or base is None:
         return base, None
     width = positive("epsilon", epsilon)
-    if isinstance(density, MinimaxSampler) and own and width == density.epsilon_:
+    if isinstance(density, MinimaxSampler) and own and width == density._epsilon_:
         # Those of the fit, whatever the parameters are now.
-        low, high = density.projection_._log_limits
+        low, high = density._projection_._log_limits
         label = rf"band $b\,Q_0$ to $b\,e^\varepsilon Q_0$, b = {math.exp(low):.3g}, ε = {width:g}"
         return base, Band(low, high, label)
     label = rf"band $Q_0\,e^{{\pm\varepsilon/2}}$, ε = {width:g}"

@@ -18,19 +18,12 @@ True
 
 from turnout._public import listing
 from turnout.weighting.combination import WeightedPlan, combine
-from turnout.weighting.weights import (
-    combined_variance,
-    consistent_privacy,
-    sampling_variance,
-    weights,
-)
+from turnout.weighting.weights import combined_variance, weights
 
 __all__ = [
     "WeightedPlan",
     "combine",
     "combined_variance",
-    "consistent_privacy",
-    "sampling_variance",
     "weights",
 ]
 

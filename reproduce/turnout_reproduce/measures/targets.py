@@ -30,12 +30,12 @@ class PublicReference:
 
     def fit(self, X: Any, y: None = None) -> PublicReference:
         """Take the number of features, and nothing else, from the records."""
-        self.reference_ = as_reference(self.reference, np.shape(X)[1])
+        self._reference_ = as_reference(self.reference, np.shape(X)[1])
         return self
 
     def score_samples(self, X: Any) -> Floats:
         """Give the reference's log-density."""
-        return self.reference_.log_density(np.asarray(X, dtype=np.float64))
+        return self._reference_.log_density(np.asarray(X, dtype=np.float64))
 
 
 class FloorOfMollifier:
@@ -58,12 +58,12 @@ class FloorOfMollifier:
     def fit_target(self, target: Any) -> FloorOfMollifier:
         """Project the truth, which no sampler knows."""
         reference = as_reference(self.reference, target.dimensions)
-        self.projection_ = Projection(reference, log_density_of("target", target), self.epsilon)
+        self._projection_ = Projection(reference, log_density_of("target", target), self.epsilon)
         return self
 
     def score_samples(self, X: Any) -> Floats:
         """Give the projection's log-density."""
-        result: Floats = self.projection_.log_density(np.asarray(X, dtype=np.float64))
+        result: Floats = self._projection_.log_density(np.asarray(X, dtype=np.float64))
         return result
 
 

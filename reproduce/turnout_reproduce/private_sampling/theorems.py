@@ -60,7 +60,7 @@ class Line:
     """
 
     points: Floats
-    log_ratio: Floats
+    _log_ratio: Floats
     p: Floats
     q: Floats
 
@@ -123,7 +123,7 @@ def boosted(epsilon: float, rounds: int, on: Line | None = None) -> ExactBoostin
     edges, gains, reach = [], [], []
     weights = boosting_weights(epsilon, rounds)
     for weight in weights:
-        learner = clipped(on.log_ratio - score + normalizer)
+        learner = clipped(on._log_ratio - score + normalizer)
         before = on.q * np.exp(score - normalizer)
         edges.append((float(on.p @ learner) / LOG_TWO, -float(before @ learner) / LOG_TWO))
         score = score + weight * learner
@@ -142,7 +142,7 @@ def boosted(epsilon: float, rounds: int, on: Line | None = None) -> ExactBoostin
 def floor_gain(epsilon: float) -> float:
     """Compute Delta of the projection of P: no member of the mollifier has a larger one."""
     on = line()
-    ratio = Projection(StandardNormal(1), seed_mixture().log_density, epsilon).log_ratio(on.points)
+    ratio = Projection(StandardNormal(1), seed_mixture().log_density, epsilon)._log_ratio(on.points)
     # The constant of the projection is solved for on fewer points: what it misses is taken out.
     return float(on.p @ ratio - np.log(on.q @ np.exp(ratio)))
 
@@ -157,7 +157,7 @@ def logits(records: int, seed: int | None) -> Floats:
     """
     sampler = MollifiedBoosting(1.0, n_rounds=1, random_state=seed)
     sampler.fit(seed_mixture().sample(records, seed=derived(seed, 1)))
-    network = sampler.score_.learners[0]
+    network = sampler._score_.learners[0]
     assert isinstance(network, DenseNetwork)
     return network.logits(line().points)
 
@@ -317,9 +317,9 @@ def promised(epsilon: float, found: ExactBoosting, on: Line | None = None) -> tu
         The promise, and the mass that B has under Q_T; minus infinity if no set meets (14).
     """
     on = line() if on is None else on
-    order = np.argsort(on.log_ratio, kind="stable")
+    order = np.argsort(on._log_ratio, kind="stable")
     mass = np.cumsum(on.p[order])
-    divergence = np.cumsum((on.p * on.log_ratio)[order])
+    divergence = np.cumsum((on.p * on._log_ratio)[order])
     kept = np.cumsum(found.masses[order])
     rounds, edges = found.weights.size, float(found.edges.min(axis=0).sum())
 
@@ -374,7 +374,7 @@ def _findings(
     begin: str, epsilon: float, found: ExactBoosting, limit: float, stated: Floats
 ) -> list[Finding]:
     own = line()
-    start = float(own.p @ own.log_ratio)
+    start = float(own.p @ own._log_ratio)
     drops = np.diff(found.gains, prepend=0.0)
     many = float(boosted(epsilon, _MANY).gains[-1])
     promise, kept = promised(epsilon, found)

@@ -289,7 +289,7 @@ def test_sizes_of_messages() -> None:
 def test_a_padded_oracle_is_read_back_and_refuses_other_parameters() -> None:
     inner = tn.DirectEncoding(1.0, SEX)
     padded = PaddedOracle(1.0, SEX, oracle=inner, share=0.25)
-    assert tn.frequency.oracle_from_dict(json.loads(json.dumps(padded.to_dict()))) == padded
+    assert tn.FrequencyOracle.from_dict(json.loads(json.dumps(padded.to_dict()))) == padded
     assert pickle.loads(pickle.dumps(padded)) == padded
     assert padded.realized_ratio == inner.realized_ratio
     assert padded.variation_ratio.ratio == inner.realized_ratio

@@ -15,7 +15,11 @@ from scipy import optimize
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import registered
-from turnout.frequency.estimation.likelihood import _spectral, maximum_likelihood
+from turnout.frequency.estimation.likelihood import (
+    LikelihoodEstimate,
+    _spectral,
+    maximum_likelihood,
+)
 from turnout.frequency.estimation.likelihoods import (
     DenseLikelihood,
     Likelihood,
@@ -262,7 +266,7 @@ def test_standard_errors_for_unary_reports_are_those_of_repeated_experiments(
         found, _ = reach(likelihood, 4, 1e-9)
         estimates.append(found)
         if len(variances) < 50:
-            estimate = tn.frequency.estimation.likelihood.LikelihoodEstimate(
+            estimate = LikelihoodEstimate(
                 None, "", 2000, 2000, found, 0.0, 0.0, 1, True, likelihood
             )
             variances.append(information_variances(estimate, 4))

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pytest
 
 import turnout as tn
+from turnout import FrequencyOracle
 from turnout.errors import (
     BudgetExceededError,
     CodeOutsideDomainError,
@@ -27,7 +28,6 @@ from turnout.errors import (
     InvalidValueError,
     PlanMismatchError,
 )
-from turnout.frequency import oracle_from_dict
 from turnout.frequency.longitudinal import (
     Memoized,
     MemoizedClient,
@@ -301,11 +301,11 @@ def reports_of(client: MemoizedClient, rounds: int = 40) -> list[Any]:
 FORK = """
 import json, multiprocessing, sys
 import numpy as np
-from turnout.frequency import oracle_from_dict
+from turnout import FrequencyOracle
 from turnout.frequency.longitudinal import MemoizedClient
 
 given = json.load(sys.stdin)
-oracle = oracle_from_dict(given["oracle"])
+oracle = FrequencyOracle.from_dict(given["oracle"])
 client = MemoizedClient.from_bytes(oracle, bytes.fromhex(given["state"]))
 
 def report(queue):
@@ -357,11 +357,11 @@ def test_permanent_answers_depend_on_secret_answer_and_question(memoized: Memoiz
     assert not np.array_equal(
         answers, memoized.permanent_answers(np.full(nodes, 1), secrets(nodes, 9))
     )
-    other = oracle_from_dict(memoized.to_dict() | {"question": "another"})
+    other = FrequencyOracle.from_dict(memoized.to_dict() | {"question": "another"})
     assert isinstance(other, Memoized)
     assert not np.array_equal(answers, other.permanent_answers(np.full(nodes, 1), keys))
     # But not on what the reports are made with.
-    looser = oracle_from_dict(memoized.to_dict() | {"first_epsilon": 1.5})
+    looser = FrequencyOracle.from_dict(memoized.to_dict() | {"first_epsilon": 1.5})
     assert isinstance(looser, Memoized)
     assert np.array_equal(answers, looser.permanent_answers(np.full(nodes, 1), keys))
 
@@ -388,7 +388,7 @@ def test_a_client_by_phase_draws_a_permanent_answer_for_each_change() -> None:
     memoized = Memoized(1.0, 6, first_epsilon=0.5, permanent_per="phase")
     answered = Memoized(1.0, 6, first_epsilon=0.5)
     assert (memoized.permanent_per, answered.permanent_per) == ("phase", "answer")
-    assert oracle_from_dict(memoized.to_dict()) == memoized != answered
+    assert FrequencyOracle.from_dict(memoized.to_dict()) == memoized != answered
     assert memoized.context != answered.context
     key = secrets(1)
     client = memoized.client(key[0].tobytes(), max_values=3)

@@ -122,9 +122,9 @@ def test_reports_and_tallies_travel(name: str, kind: str, tmp_path: Path) -> Non
 def test_what_was_altered_is_refused(name: str) -> None:
     oracle = make(name)
     description = oracle.to_dict()
-    assert tn.frequency.oracle_from_dict(description) == oracle
+    assert tn.FrequencyOracle.from_dict(description) == oracle
     with pytest.raises(CorruptDataError):
-        tn.frequency.oracle_from_dict({**description, "colour": 1})
+        tn.FrequencyOracle.from_dict({**description, "colour": 1})
     other = make(name, 0.5)
     with pytest.raises(PlanMismatchError, match="epsilon"):
         other.tally(oracle.randomize(VALUES))

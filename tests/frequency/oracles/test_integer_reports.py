@@ -19,13 +19,13 @@ import numpy.typing as npt
 import pytest
 
 import turnout as tn
+from turnout import FrequencyOracle
 from turnout.errors import (
     CodeOutsideDomainError,
     CorruptDataError,
     InvalidTypeError,
     InvalidValueError,
 )
-from turnout.frequency import oracle_from_dict
 from turnout.frequency.oracles.hadamard_response import HadamardResponse
 from turnout.frequency.oracles.projective_geometry import ProjectiveGeometryResponse
 
@@ -213,14 +213,14 @@ def test_a_simulation_of_a_trillion_nodes_estimates_to_nine_digits(make: Maker) 
 def test_an_oracle_survives_pickles_and_plans(make: Maker) -> None:
     oracle = make(1.0, 20)
     description = json.loads(json.dumps(oracle.to_dict()))
-    for copy in (pickle.loads(pickle.dumps(oracle)), oracle_from_dict(description)):
+    for copy in (pickle.loads(pickle.dumps(oracle)), FrequencyOracle.from_dict(description)):
         assert copy == oracle
         assert hash(copy) == hash(oracle)
         assert repr(copy) == repr(oracle)
     assert make(1.0, 21) != oracle
     assert make(1.1, 20) != oracle
     with pytest.raises(CorruptDataError):
-        oracle_from_dict({**description, "other": 1})
+        FrequencyOracle.from_dict({**description, "other": 1})
 
 
 @makers

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pytest
 
 import turnout as tn
+from turnout import FrequencyOracle
 from turnout.collecting import report_files
 from turnout.errors import InvalidTypeError, InvalidValueError, PlanMismatchError
-from turnout.frequency import oracle_from_dict
 
 EPSILONS = [1e-4, 0.1, 0.5, math.log(2), 1.0, 2.0, math.log(20), 5.0, 10.0, 20.0, 42.0]
 
@@ -192,7 +192,7 @@ def test_tallies_add_up_and_everything_survives_a_copy(kind: str, tmp_path: Path
     assert (one + other).support.tolist() == (one.support + other.support).tolist()
     assert tn.Tally.from_bytes(one.to_bytes()) == one
     assert pickle.loads(pickle.dumps(oracle)) == oracle
-    assert oracle_from_dict(json.loads(json.dumps(oracle.to_dict()))) == oracle
+    assert FrequencyOracle.from_dict(json.loads(json.dumps(oracle.to_dict()))) == oracle
     assert oracle == KINDS[kind](1.0, 30)
     assert oracle != KINDS[kind](1.1, 30)
     reports = oracle.randomize(values, seed=4)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from turnout import FrequencyOracle
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency import oracle_from_dict
 from turnout.frequency.oracles.hadamard_response import HadamardResponse
 from turnout.frequency.oracles.projective_geometry import ProjectiveGeometryResponse
 
@@ -102,7 +102,7 @@ def test_the_field_is_part_of_the_plan() -> None:
     assert oracle.to_dict()["field_size"] == oracle.field_size
     without = {key: value for key, value in oracle.to_dict().items() if key != "field_size"}
     with pytest.raises(Exception, match="not the description of an oracle"):
-        oracle_from_dict(without)
+        FrequencyOracle.from_dict(without)
 
 
 @pytest.mark.parametrize("field", [4, 9, 91, 2**31 - 1])

@@ -18,7 +18,7 @@ import pytest
 import turnout as tn
 from turnout.collecting.report_files import read_reports, write_reports
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout.frequency.oracle import oracle_from_dict
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.subset_selection import SubsetSelection
 
 CHUNK = 2**16
@@ -180,7 +180,7 @@ def test_the_size_of_a_report_is_that_of_the_number_of_a_set() -> None:
 
 def test_an_oracle_describes_itself_and_files_hold_its_reports(tmp_path: Path) -> None:
     oracle = SubsetSelection(1.25, tn.Domain(["a", "b", "c", "d", "e"]), subset_size=3)
-    for copy in (pickle.loads(pickle.dumps(oracle)), oracle_from_dict(oracle.to_dict())):
+    for copy in (pickle.loads(pickle.dumps(oracle)), FrequencyOracle.from_dict(oracle.to_dict())):
         assert copy == oracle
         assert isinstance(copy, SubsetSelection)
         assert copy.subset_size == 3
@@ -198,7 +198,7 @@ def test_an_oracle_describes_itself_and_files_hold_its_reports(tmp_path: Path) -
     description = oracle.to_dict()
     for wrong in ({"subset_size": 5}, {"subset_size": None}, {"subset_size": "3"}, {"size": 3}):
         with pytest.raises(CorruptDataError):
-            oracle_from_dict({**description, **wrong})
+            FrequencyOracle.from_dict({**description, **wrong})
     variation = oracle.variation_ratio
     p = own_probability(oracle)
     # The distance of the reports of two answers, over all sets.

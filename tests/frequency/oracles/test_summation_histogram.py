@@ -16,7 +16,7 @@ import pytest
 import turnout as tn
 from turnout.collecting.report_files import read_reports, write_reports
 from turnout.errors import InvalidValueError
-from turnout.frequency.oracle import oracle_from_dict
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.summation_histogram import SummationHistogramEncoding
 
 
@@ -122,7 +122,7 @@ def test_a_simulation_of_many_nodes_takes_no_longer() -> None:
 
 def test_an_oracle_describes_itself_and_files_hold_its_reports(tmp_path: Path) -> None:
     oracle = SummationHistogramEncoding(1.25, tn.Domain(["a", "b", "c"]))
-    for copy in (pickle.loads(pickle.dumps(oracle)), oracle_from_dict(oracle.to_dict())):
+    for copy in (pickle.loads(pickle.dumps(oracle)), FrequencyOracle.from_dict(oracle.to_dict())):
         assert copy == oracle
     assert oracle.report_bits == 96
     reports = oracle.randomize(["a", "c"] * 50, participation=tn.Bernoulli(0.5), seed=1)

@@ -21,7 +21,7 @@ from scipy import optimize, stats
 import turnout as tn
 from turnout.collecting.report_files import read_reports, write_reports
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.oracle import FrequencyOracle, oracle_from_dict
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.unary_encoding import (
     OptimizedUnaryEncoding,
     SymmetricUnaryEncoding,
@@ -245,7 +245,7 @@ def test_an_oracle_describes_itself_and_files_hold_its_reports(
     kind: type[_UnaryEncoding], tmp_path: Path
 ) -> None:
     oracle = kind(1.25, tn.Domain(["a", "b", "c"]))
-    for copy in (pickle.loads(pickle.dumps(oracle)), oracle_from_dict(oracle.to_dict())):
+    for copy in (pickle.loads(pickle.dumps(oracle)), FrequencyOracle.from_dict(oracle.to_dict())):
         assert copy == oracle
         assert hash(copy) == hash(oracle)
     others: list[FrequencyOracle] = [other(1.25, oracle.domain) for other in ORACLES]

@@ -165,7 +165,7 @@ class Renamed(tn.DirectEncoding):
 
     @property
     def variation_ratio(self) -> VariationRatio:
-        return VariationRatio.of_any(self.realized_ratio)
+        return VariationRatio._of_any(self.realized_ratio)
 
 
 # A subclass makes itself known for good: other tests must not meet this one.
@@ -308,7 +308,7 @@ def test_masses_follow_from_the_three_numbers(
 
 
 def test_any_randomizer_is_a_coin_at_worst() -> None:
-    worst = VariationRatio.of_any(math.exp(1.5))
+    worst = VariationRatio._of_any(math.exp(1.5))
     exact = Fraction(math.exp(1.5))
     assert worst == VariationRatio(exact, (exact - 1) / (exact + 1), exact)
     assert worst.own + worst.other == 1
@@ -356,6 +356,6 @@ def test_what_is_no_number_is_refused_by_name(wrong: Any) -> None:
         with pytest.raises(InvalidTypeError, match=f"{name} must be a real number"):
             VariationRatio(**{**given, name: wrong})
     with pytest.raises(InvalidTypeError, match="ratio must be a real number"):
-        VariationRatio.of_any(wrong)
+        VariationRatio._of_any(wrong)
     with pytest.raises(InvalidValueError, match="ratio must be above 1"):
-        VariationRatio.of_any(1)
+        VariationRatio._of_any(1)

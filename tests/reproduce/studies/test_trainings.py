@@ -17,7 +17,7 @@ import pytest
 
 from turnout.accounting import paper
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, PlanMismatchError
-from turnout.federated import load_checkpoint
+from turnout.federated.checkpoint import load_checkpoint
 from turnout_reproduce.datasets import ImageSplit
 from turnout_reproduce.studies.study import Study
 from turnout_reproduce.studies.trainings import TrainingRecord
@@ -31,7 +31,7 @@ PROGRAM = """
 import sys, time
 import numpy as np
 from turnout_reproduce.datasets import Images, ImageSplit
-from turnout.federated import load_checkpoint
+from turnout.federated.checkpoint import load_checkpoint
 from turnout_reproduce.training.scenarios import Arm, Scenario
 from turnout_reproduce.studies.trainings import compare_trainings
 

@@ -99,7 +99,7 @@ def test_the_realised_epsilon_is_at_most_the_one_asked_for_as_a_rational(
         [[0.1], [0.9]]
     )
     realized = sampler.sensitivity_ / sampler.scale_
-    assert realized <= Fraction(sampler.realized_epsilon_) <= Fraction(epsilon)
+    assert realized <= Fraction(sampler._realized_epsilon_) <= Fraction(epsilon)
     assert realized > Fraction(epsilon) * (1 - Fraction(1, 10**12))
 
 
@@ -140,11 +140,11 @@ def test_the_noise_of_a_whole_data_set_has_its_scale_whatever_its_size(
 
 def reference_density(sampler: BernsteinSampler, points: Floats) -> Floats:
     """Give the density of a mixture of products of Beta distributions, written down directly."""
-    size = sampler.degree_ + 1
+    size = sampler._degree_ + 1
     result = np.zeros(len(points))
     dimensions = points.shape[1]
     for weight, index in zip(
-        sampler.weights_, product(range(size), repeat=dimensions), strict=True
+        sampler._weights_, product(range(size), repeat=dimensions), strict=True
     ):
         factors = [
             stats.beta.pdf(column, j + 1, size - j)
@@ -162,7 +162,7 @@ def test_the_log_density_is_that_of_the_mixture_in_one_dimension(epsilon: float)
     points = np.linspace(-1.0, 4.0, 101)[:, None]
     found = np.exp(sampler.score_samples(points))
     np.testing.assert_allclose(found, reference_density(sampler, (points + 1.0) / 5.0) / 5.0)
-    polynomial = interpolate.BPoly(sampler.weights_[:, None] * 10.0 / 5.0, [-1.0, 4.0])
+    polynomial = interpolate.BPoly(sampler._weights_[:, None] * 10.0 / 5.0, [-1.0, 4.0])
     np.testing.assert_allclose(found, polynomial(points[:, 0]), rtol=1e-10, atol=1e-13)
     total, _ = integrate.quad(lambda x: math.exp(sampler.score(np.array([[x]]))), -1.0, 4.0)
     assert math.isclose(total, 1.0, rel_tol=1e-9)
@@ -192,7 +192,7 @@ def test_faint_densities_are_those_of_fifty_digits() -> None:
     sampler = BernsteinSampler(
         epsilon=42.0, bounds=(0.0, 1.0), degree=900, unit="record", uniform_weight=0.0
     ).fit(np.full((10_000, 1), 0.05))
-    sampler.weights_ = np.where(np.arange(901) == 45, 1.0, 0.0)
+    sampler._weights_ = np.where(np.arange(901) == 45, 1.0, 0.0)
     for position in (0.3, 0.9, 0.999):
         with mp.workdps(50):
             x = mpf(position)
@@ -210,7 +210,7 @@ def test_draws_follow_the_density_in_one_dimension(statistical: ModuleType) -> N
     index = np.arange(18)
 
     def distribution(x: Floats) -> Floats:
-        return stats.beta.cdf(x[:, None] / 2.0, index + 1, 18 - index) @ sampler.weights_
+        return stats.beta.cdf(x[:, None] / 2.0, index + 1, 18 - index) @ sampler._weights_
 
     draws = sampler.sample(200_000, seed=8)[:, 0]
     assert stats.kstest(draws, distribution).pvalue > statistical.ALPHA
@@ -224,7 +224,7 @@ def test_draws_follow_the_density_in_two_dimensions(statistical: ModuleType) -> 
     edges = np.linspace(0.0, 1.0, 9)
     index = np.arange(6)
     masses = np.diff(stats.beta.cdf(edges[:, None], index + 1, 6 - index), axis=0)
-    expected = masses @ sampler.weights_.reshape(6, 6) @ masses.T
+    expected = masses @ sampler._weights_.reshape(6, 6) @ masses.T
     draws = sampler.sample(200_000, seed=8)
     observed, _, _ = np.histogram2d(*draws.T, bins=[2.0 * edges, 2.0 * edges])
     statistical.check_law(observed.ravel(), expected.ravel())
@@ -242,7 +242,7 @@ def test_the_estimate_is_vitales_where_the_noise_is_small() -> None:
             uniform_weight=0.0,
             noise_seed=1,
         ).fit(data)
-        np.testing.assert_allclose(sampler.weights_, counts / 100_000, atol=tolerance)
+        np.testing.assert_allclose(sampler._weights_, counts / 100_000, atol=tolerance)
     noisy, _ = sampler._release(data, 1)
     exact = statistics(sampler, data) / (sampler.sensitivity_ / 2)
     np.testing.assert_allclose(exact, counts / 100_000, atol=1e-6)
@@ -264,7 +264,7 @@ def test_the_default_degree_is_the_documented_one(
     epsilon: float, unit: str, count: int, dimensions: int, degree: int
 ) -> None:
     sampler = BernsteinSampler(epsilon=epsilon, bounds=(0.0, 1.0), unit=unit)
-    assert sampler.fit(np.full((count, dimensions), 0.5)).degree_ == degree
+    assert sampler.fit(np.full((count, dimensions), 0.5))._degree_ == degree
 
 
 @pytest.mark.parametrize(
@@ -285,4 +285,4 @@ def test_bad_parameters_are_named(
 def test_too_many_features_are_refused_by_name() -> None:
     with pytest.raises(InvalidValueError, match=r"\(degree \+ 1\)\^12"):
         BernsteinSampler(bounds=(0.0, 1.0)).fit(np.full((3, 12), 0.5))
-    assert BernsteinSampler(bounds=(0.0, 1.0)).fit(np.full((3, 10), 0.5)).degree_ == 2
+    assert BernsteinSampler(bounds=(0.0, 1.0)).fit(np.full((3, 10), 0.5))._degree_ == 2

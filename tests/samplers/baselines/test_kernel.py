@@ -67,9 +67,9 @@ def test_no_two_data_sets_differ_by_more_than_the_sensitivity(
     ]
     found = [exact(sampler, data) for data in [*drawn, *corners(dimensions)]]
     distances = [int(((one - other) ** 2).sum()) for one in found for other in found]
-    assert max(distances) <= sampler.squared_sensitivity_
+    assert max(distances) <= sampler._squared_sensitivity_
     # What rounding adds counts where the noise is large in units of the statistics.
-    assert max(distances) > (0.95 if epsilon == 1.0 else 0.6) * sampler.squared_sensitivity_
+    assert max(distances) > (0.95 if epsilon == 1.0 else 0.6) * sampler._squared_sensitivity_
 
 
 @pytest.mark.parametrize(("dimensions", "grid"), [(1, 64), (2, 12)])
@@ -90,7 +90,7 @@ def test_no_two_records_differ_by_more_than_the_sensitivity(
         if len(found) > 25:
             break
     distances = [int(((one - other) ** 2).sum()) for one in found for other in found]
-    assert 0.99 * sampler.squared_sensitivity_ < max(distances) <= sampler.squared_sensitivity_
+    assert 0.99 * sampler._squared_sensitivity_ < max(distances) <= sampler._squared_sensitivity_
 
 
 def test_the_sensitivity_of_a_table_is_that_of_all_pairs_of_its_rows() -> None:
@@ -119,7 +119,7 @@ def test_rounded_means_may_be_farther_apart_than_two_rows_and_the_sensitivity_ho
         max(int(((one - points) ** 2).sum(axis=1).max()) for one in points)
         for points in (rows, found)
     )
-    assert between_rows < between_means <= sampler.squared_sensitivity_
+    assert between_rows < between_means <= sampler._squared_sensitivity_
 
 
 def test_the_sensitivity_is_that_of_the_space_of_the_kernel() -> None:
@@ -127,9 +127,9 @@ def test_the_sensitivity_is_that_of_the_space_of_the_kernel() -> None:
     sampler = PrivateKernelDensity(42.0, bounds=(0.0, 1.0), bandwidth=0.4, unit="record", grid=100)
     ends = [exact(sampler, np.array([[end]])) for end in (0.0, 1.0)]
     between = math.exp(-0.5 * (0.99 / 0.4) ** 2)
-    unit_squared = sampler.squared_sensitivity_ / (2.0 * (1.0 - between))
+    unit_squared = sampler._squared_sensitivity_ / (2.0 * (1.0 - between))
     distance = int(((ends[0] - ends[1]) ** 2).sum())
-    assert math.isclose(distance, sampler.squared_sensitivity_, rel_tol=1e-4)
+    assert math.isclose(distance, sampler._squared_sensitivity_, rel_tol=1e-4)
     # A row of the table has the length of the unit.
     assert math.isclose((ends[0].astype(float) ** 2).sum(), unit_squared, rel_tol=1e-4)
 
@@ -161,8 +161,8 @@ def test_the_noise_asked_for_gives_epsilon_and_delta(
     sampler = PrivateKernelDensity(
         epsilon, delta=delta, bounds=(0.0, 1.0), grid=50, unit=unit, noise_seed=7
     ).fit(np.full((100, 1), 0.5))
-    assert recorder.calls == [(sampler.variance_, sampler.rank_, 7)]
-    rho = Fraction(sampler.squared_sensitivity_) / (2 * Fraction(sampler.variance_))
+    assert recorder.calls == [(sampler._variance_, sampler._rank_, 7)]
+    rho = Fraction(sampler._squared_sensitivity_) / (2 * Fraction(sampler._variance_))
     # Corollary 13 of Canonne, Kamath, Steinke (2020) at some order above one.
     with mp.workdps(50):
         exact_rho = mpf(rho.numerator) / rho.denominator
@@ -193,8 +193,8 @@ def test_the_noise_is_a_gaussian_process_with_the_kernel_as_its_covariance(
     statistical.check_mean(drawn[:, cells] / to_mass, estimate.mean(axis=1), slack=1e-3)
     # The squared distance of the two ends of the box is two units and a little less, and rounding
     # adds a little.
-    unit_squared = sampler.squared_sensitivity_ / 2.0
-    noise = sampler.variance_ / unit_squared
+    unit_squared = sampler._squared_sensitivity_ / 2.0
+    noise = sampler._variance_ / unit_squared
     statistical.check_covariance(drawn[:, cells] / to_mass, noise * kernels)
 
 
@@ -202,7 +202,7 @@ def test_the_noise_of_a_whole_data_set_does_not_fall_with_its_size() -> None:
     variances = {
         count: PrivateKernelDensity(bounds=(0.0, 1.0), grid=30, bandwidth=0.1)
         .fit(np.full((count, 1), 0.5))
-        .variance_
+        ._variance_
         for count in (1, 5000)
     }
     assert variances[1] == variances[5000]

@@ -132,12 +132,12 @@ def test_another_fit_is_another_release_and_must_be_paid_for(kind: Any) -> None:
 def test_a_seed_fixes_the_noise_and_another_one_the_draws(kind: Any) -> None:
     sampler = kind(bounds=(0.0, 1.0), noise_seed=5).fit(records())
     same = kind(bounds=(0.0, 1.0), noise_seed=5).fit(records())
-    np.testing.assert_array_equal(sampler.weights_, same.weights_)
+    np.testing.assert_array_equal(sampler._weights_, same._weights_)
     np.testing.assert_array_equal(sampler.sample(9, seed=1), same.sample(9, seed=1))
     assert (sampler.sample(9, seed=2) != same.sample(9, seed=1)).all()
     assert (sampler.sample(9) != same.sample(9)).all()
     fresh = [kind(epsilon=20.0, bounds=(0.0, 1.0)).fit(records()) for _ in range(2)]
-    assert (fresh[0].weights_ != fresh[1].weights_).any()
+    assert (fresh[0]._weights_ != fresh[1]._weights_).any()
 
 
 def test_weights_are_a_distribution_with_the_share_of_the_uniform_one(kind: Any) -> None:
@@ -149,8 +149,8 @@ def test_weights_are_a_distribution_with_the_share_of_the_uniform_one(kind: Any)
                 uniform_weight=share,
                 noise_seed=2,
             ).fit(records())
-            assert math.isclose(sampler.weights_.sum(), 1.0, rel_tol=1e-12)
-            assert sampler.weights_.min() >= share / sampler.weights_.size * (1 - 1e-12)
+            assert math.isclose(sampler._weights_.sum(), 1.0, rel_tol=1e-12)
+            assert sampler._weights_.min() >= share / sampler._weights_.size * (1 - 1e-12)
     np.testing.assert_allclose(sampler.score_samples(np.array([[0.1], [0.9]])), 0.0, atol=1e-12)
 
 
@@ -165,7 +165,7 @@ def test_what_is_chosen_for_a_whole_data_set_does_not_depend_on_its_size(kind: A
     for count in (1, 3, 5000):
         sampler = kind(epsilon=2.0, bounds=(0.0, 1.0), noise_seed=2).fit(records(count))
         fitted = {name: value for name, value in vars(sampler).items() if np.isscalar(value)}
-        parameters.append((sampler.weights_.size, fitted))
+        parameters.append((sampler._weights_.size, fitted))
     assert parameters[0] == parameters[1] == parameters[2]
 
 
@@ -227,7 +227,7 @@ def test_parameters_are_those_of_scikit_learn(kind: Any) -> None:
     sampler = kind(epsilon=2.5, bounds=[(0.0, 1.0)], unit="record", uniform_weight=0.1)
     copy = base.clone(sampler.fit(records()))
     assert copy.get_params() == sampler.get_params()
-    assert not hasattr(copy, "weights_")
+    assert not hasattr(copy, "_weights_")
     assert copy.set_params(unit="dataset").unit == "dataset"
 
 

@@ -133,7 +133,7 @@ def show_comparison(
         "Mechanisms of aggregation",
         setting,
         table(["mechanism", "rms error", "delta", "bytes", "holds for"], cells, right=(1, 2, 3)),
-        *(Text(line, style="dim") for line in comparison.not_compared()),
+        *(Text(line, style="dim") for line in comparison._not_compared()),
         Text(
             "The error is that of one frequency; bytes are those of a user's shares alone, "
             "without headers."

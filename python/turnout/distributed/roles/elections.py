@@ -24,7 +24,7 @@ def largest_election(mechanism: TwoStageSampling, with_duties: bool) -> int:
     unequal they are, the more users are elected.
     """
     users, size, reported = mechanism.users, mechanism.domain.size, mechanism.reported
-    most, least = mechanism.committee_size(users), mechanism.committee_size(0)
+    most, least = mechanism._committee_size(users), mechanism._committee_size(0)
     elected = reported * most + (size - reported) * least
     duties = size + reported * users if with_duties else 0
     return NUMBER.size * (1 + 2 * size + elected + duties)
@@ -142,7 +142,7 @@ class Election:
                 f"{self.reporters.sum()} reports in all"
             )
         for item, (count, members) in enumerate(zip(self.reporters, self.elected, strict=True)):
-            expected = min(mechanism.committee_size(int(count)), self.received)
+            expected = min(mechanism._committee_size(int(count)), self.received)
             if len(members) != expected:
                 raise MalformedMessageError(
                     f"{expected} users must be elected for item {item}, got {len(members)}"
@@ -220,6 +220,6 @@ class Adding(Participant):
         mechanism = self._mechanism
         totals = np.zeros(mechanism.domain.size, mechanism.field._dtype)
         for items, elements in self._found.values():
-            totals[items] = mechanism.field.add(totals[items], elements)
+            totals[items] = mechanism.field._add(totals[items], elements)
             self.costs.additions += len(items)
         return totals

@@ -197,7 +197,7 @@ class Aggregator(Participant):
         self.costs.additions += size * max(len(present) - 1, 0)
         sums = total.finish()
         if self.party.index < mechanism._contributors:
-            sums = field.add(sums, field._reduce(mechanism._contribution()))
+            sums = field._add(sums, field._reduce(mechanism._contribution()))
             self.costs.additions += size
             self.costs += mechanism._contribution_costs(size)
         self._forget()
@@ -286,7 +286,7 @@ class ReportingServer(Participant):
         drawn = secrets.SystemRandom()
         elected = tuple(
             np.array(drawn.sample(present.tolist(), min(size, len(present))), np.int64)
-            for size in map(mechanism.committee_size, reporters.tolist())
+            for size in map(mechanism._committee_size, reporters.tolist())
         )
         election = Election(len(present), reporters, elected, {})
         public = election.public_part()
@@ -378,7 +378,7 @@ class AggregatingServer(Adding):
         mechanism = self._mechanism
         if isinstance(mechanism, Deployed):
             received = next(iter(self._found.values()))[0]
-            total = mechanism.field.sum([elements for _, _, elements in self._found.values()])
+            total = mechanism.field._sum([elements for _, _, elements in self._found.values()])
             self.costs.additions += mechanism.domain.size * (len(self._found) - 1)
         else:
             assert self._election is not None

@@ -106,10 +106,10 @@ class User(Adding):
         self.costs += mechanism._vector_costs()
         elements, report = field._reduce(vector), payloads.new_report()
         if mechanism.compressed:
-            seeds, packed = field.share_compressed(elements, parties)
+            seeds, packed = field._share_compressed(elements, parties)
             shares = [*seeds, packed]
         else:
-            shares = [field.pack(share) for share in field.share(elements, parties)]
+            shares = [field._pack(share) for share in field.share(elements, parties)]
         self.costs.draws += (parties - 1) * len(vector)
         self.costs.additions += (parties - 1) * len(vector)
         self.state = State.DONE
@@ -205,7 +205,7 @@ class User(Adding):
         count = int(contributes.sum())
         if count:
             own = field._reduce(mechanism._contribution(count))
-            sums[contributes] = field.add(sums[contributes], own)
+            sums[contributes] = field._add(sums[contributes], own)
             self.costs.additions += count
             self.costs += mechanism._contribution_costs(count)
         self._forget()

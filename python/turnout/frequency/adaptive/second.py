@@ -291,7 +291,7 @@ class SecondRound(WrappedOracle):
     @property
     def variation_ratio(self) -> VariationRatio:
         """That of the worst randomizer with the same ratio."""
-        return VariationRatio.of_any(self.realized_ratio)
+        return VariationRatio._of_any(self.realized_ratio)
 
     @property
     def _told_apart(self) -> ToldApart | None:

@@ -116,7 +116,7 @@ class PaddedOracle(WrappedOracle):
     @property
     def variation_ratio(self) -> VariationRatio:
         """That of the worst randomizer with the same ratio: a report comes with its siblings."""
-        return VariationRatio.of_any(self.realized_ratio)
+        return VariationRatio._of_any(self.realized_ratio)
 
     @property
     def _told_apart(self) -> ToldApart | None:

@@ -104,7 +104,7 @@ class SummationHistogramEncoding(FrequencyOracle):
     @property
     def variation_ratio(self) -> VariationRatio:
         """How much a report hides among other people's: that of the worst oracle of its ratio."""
-        return VariationRatio.of_any(self.realized_ratio)
+        return VariationRatio._of_any(self.realized_ratio)
 
     @property
     def _told_apart(self) -> ToldApart | None:

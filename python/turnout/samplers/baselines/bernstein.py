@@ -114,7 +114,7 @@ class BernsteinSampler(ReleasedSampler):
     _: KW_ONLY
     degree: int | None = None
 
-    degree_: int = field(init=False)
+    _degree_: int = field(init=False)
     sensitivity_: int = field(init=False)
     scale_: Fraction = field(init=False)
 
@@ -139,7 +139,7 @@ class BernsteinSampler(ReleasedSampler):
         epsilon = float(self.epsilon)
         whole = self.unit == "dataset"
         strength = 0.5 * epsilon * (1 if whole else count)
-        self.degree_ = self._degree(strength, dimensions)
+        self._degree_ = self._degree(strength, dimensions)
         # Units that the data set (or one record) is worth: the sum of its statistics.
         units = max(1, int(epsilon * _FINENESS)) if whole else 1
         statistics = self._statistics(records, units)
@@ -147,7 +147,7 @@ class BernsteinSampler(ReleasedSampler):
         asked = rounded_up(Fraction(self.sensitivity_) / Fraction(epsilon))
         rate = Fraction(*_core.discrete_laplace_realized(asked))
         self.scale_ = 1 / rate
-        self.realized_epsilon_ = rounded_up(self.sensitivity_ * rate)
+        self._realized_epsilon_ = rounded_up(self.sensitivity_ * rate)
         noisy = statistics + _core.discrete_laplace(asked, statistics.size, seed)
         return noisy / float(units if whole else count), strength
 
@@ -169,7 +169,7 @@ class BernsteinSampler(ReleasedSampler):
     def _statistics(self, records: Floats, units: int) -> Integers:
         """Give integers of at least zero: the sum is ``units``, or the number of records."""
         count, dimensions = records.shape
-        counts = self._box.counts(records, (self.degree_ + 1,) * dimensions)
+        counts = self._box.counts(records, (self._degree_ + 1,) * dimensions)
         return spread(counts / count, units) if self.unit == "dataset" else counts
 
     def _default_share(self, strength: float) -> float:
@@ -178,16 +178,16 @@ class BernsteinSampler(ReleasedSampler):
     def _place(self, components: Integers, words: Floats) -> Floats:
         from scipy import special  # noqa: PLC0415
 
-        shape = (self.degree_ + 1,) * words.shape[1]
+        shape = (self._degree_ + 1,) * words.shape[1]
         indices = np.stack(np.unravel_index(components, shape), axis=1)
-        places = special.betaincinv(indices + 1.0, self.degree_ - indices + 1.0, words)
+        places = special.betaincinv(indices + 1.0, self._degree_ - indices + 1.0, words)
         return np.asarray(places, dtype=np.float64)
 
     def _unit_log_density(self, positions: Floats) -> Floats:
-        size = self.degree_ + 1
-        bases = [_log_basis(column, self.degree_) + math.log(size) for column in positions.T]
+        size = self._degree_ + 1
+        bases = [_log_basis(column, self._degree_) + math.log(size) for column in positions.T]
         # One feature after the other, from the last one.
-        values = np.exp(bases[-1]) @ self.weights_.reshape(-1, size).T
+        values = np.exp(bases[-1]) @ self._weights_.reshape(-1, size).T
         for basis in bases[-2::-1]:
             values = values.reshape(len(positions), -1, size)
             values = np.einsum("nij,nj->ni", values, np.exp(basis))
@@ -207,7 +207,7 @@ class BernsteinSampler(ReleasedSampler):
         for basis in bases:
             logs = (logs[:, :, None] + basis[:, None, :]).reshape(len(basis), -1)
         with np.errstate(divide="ignore"):
-            logs += np.log(self.weights_)
+            logs += np.log(self._weights_)
         # On a face all coefficients that count may be zero, and so is the density.
         return np.asarray(special.logsumexp(logs, axis=1))
 

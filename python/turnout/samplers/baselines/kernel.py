@@ -138,14 +138,14 @@ class PrivateKernelDensity(ReleasedSampler):
     bandwidth: Any = None
     grid: int | None = None
 
-    grid_: tuple[int, ...] = field(init=False)
-    rank_: int = field(init=False)
-    squared_sensitivity_: int = field(init=False)
-    variance_: float = field(init=False)
+    _grid_: tuple[int, ...] = field(init=False)
+    _rank_: int = field(init=False)
+    _squared_sensitivity_: int = field(init=False)
+    _variance_: float = field(init=False)
 
     def _release(self, records: Floats, seed: int | None) -> tuple[Floats, float]:
         count, dimensions = records.shape
-        self.grid_ = self._cells(dimensions)
+        self._grid_ = self._cells(dimensions)
         rho = self._rho()
         whole = self.unit == "dataset"
         # The largest value of the kernel over the noise on it, whose variance is that of a
@@ -159,26 +159,26 @@ class PrivateKernelDensity(ReleasedSampler):
         )
         if unit < _COARSEST:
             raise too_small
-        features, table, squared_distance = _tables(self.grid_, tuple(widths.tolist()), unit)
-        self.rank_ = table.shape[1]
-        self.squared_sensitivity_ = (
-            _after_rounding(squared_distance, self.rank_) if whole else squared_distance
+        features, table, squared_distance = _tables(self._grid_, tuple(widths.tolist()), unit)
+        self._rank_ = table.shape[1]
+        self._squared_sensitivity_ = (
+            _after_rounding(squared_distance, self._rank_) if whole else squared_distance
         )
-        self.variance_ = rounded_up(Fraction(self.squared_sensitivity_) / (2 * Fraction(rho)))
-        if self.variance_ > _LARGEST_VARIANCE:
+        self._variance_ = rounded_up(Fraction(self._squared_sensitivity_) / (2 * Fraction(rho)))
+        if self._variance_ > _LARGEST_VARIANCE:
             raise too_small
-        self.realized_epsilon_ = float(self.epsilon)
+        self._realized_epsilon_ = float(self.epsilon)
         noisy = self._statistics(records, table) + _core.discrete_gaussian(
-            self.variance_, self.rank_, seed
+            self._variance_, self._rank_, seed
         )
         values = features @ (noisy / float(unit if whole else unit * count))
         # Values of the kernel with maximum one become masses of cells.
-        spacing = np.prod(1.0 / np.array(self.grid_) / (widths * math.sqrt(2.0 * math.pi)))
+        spacing = np.prod(1.0 / np.array(self._grid_) / (widths * math.sqrt(2.0 * math.pi)))
         return values * float(spacing), strength
 
     def _statistics(self, records: Floats, table: Integers) -> Integers:
         """Give the sums of the rows of the records, or their means rounded to integers."""
-        sums = self._box.counts(records, self.grid_) @ table
+        sums = self._box.counts(records, self._grid_) @ table
         if self.unit == "record":
             return sums
         # The nearest integers, exactly.
@@ -207,22 +207,22 @@ class PrivateKernelDensity(ReleasedSampler):
         if self.bandwidth is not None:
             return relative_bandwidth(self.bandwidth, self._box)
         width = 0.12 * strength ** (-1.0 / (1 + dimensions))
-        narrowest = 1.0 / np.array(self.grid_)
+        narrowest = 1.0 / np.array(self._grid_)
         return np.asarray(np.clip(np.full(dimensions, width), narrowest, _WIDEST))
 
     def _default_share(self, strength: float) -> float:
         return 1.0 / (1.0 + strength)
 
     def _place(self, components: Integers, words: Floats) -> Floats:
-        indices = np.stack(np.unravel_index(components, self.grid_), axis=1)
-        return np.asarray((indices + words) / np.array(self.grid_))
+        indices = np.stack(np.unravel_index(components, self._grid_), axis=1)
+        return np.asarray((indices + words) / np.array(self._grid_))
 
     def _unit_log_density(self, positions: Floats) -> Floats:
-        sizes = np.array(self.grid_)
+        sizes = np.array(self._grid_)
         indices = np.minimum((positions * sizes).astype(np.int64), sizes - 1)
-        flat = np.ravel_multi_index(tuple(indices.T), self.grid_)
+        flat = np.ravel_multi_index(tuple(indices.T), self._grid_)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.weights_[flat]) + np.log(sizes).sum())
+            return np.asarray(np.log(self._weights_[flat]) + np.log(sizes).sum())
 
 
 @functools.lru_cache(maxsize=4)

@@ -101,10 +101,10 @@ class ReleasedSampler(PointSampler):
     uniform_weight: float | None = None
     noise_seed: int | None = None
 
-    weights_: Floats = field(init=False)
-    realized_epsilon_: float = field(init=False)
-    delta_: float = field(init=False)
-    unit_: str = field(init=False)
+    _weights_: Floats = field(init=False)
+    _realized_epsilon_: float = field(init=False)
+    _delta_: float = field(init=False)
+    _unit_: str = field(init=False)
 
     #: What one release costs beside epsilon.
     delta = 0.0
@@ -126,12 +126,12 @@ class ReleasedSampler(PointSampler):
             If the sampler was not fitted.
         """
         self._check_fitted()
-        level = f"{self.realized_epsilon_!r}"
-        if self.delta_:
-            level = f"({level}, {self.delta_!r})"
+        level = f"{self._realized_epsilon_!r}"
+        if self._delta_:
+            level = f"({level}, {self._delta_!r})"
         who = (
             "whatever all records of the person and their number are"
-            if self.unit_ == "dataset"
+            if self._unit_ == "dataset"
             else "for one record replaced by another; the number of records is taken as public"
         )
         return (
@@ -147,10 +147,10 @@ class ReleasedSampler(PointSampler):
         self._box = public
         seed = random_state_of(self.noise_seed, "noise_seed")
         noisy, strength = self._release(records, seed)
-        self.delta_, self.unit_ = float(self.delta), self.unit
+        self._delta_, self._unit_ = float(self.delta), self.unit
         share = self._share(strength)
         nearest = simplex(noisy)
-        self.weights_ = (1.0 - share) * (nearest / nearest.sum()) + share / noisy.size
+        self._weights_ = (1.0 - share) * (nearest / nearest.sum()) + share / noisy.size
 
     @abc.abstractmethod
     def _release(self, records: Floats, seed: int | None) -> tuple[Floats, float]:
@@ -175,26 +175,26 @@ class ReleasedSampler(PointSampler):
         return share
 
     def _grant(self) -> PrivacyBudget:
-        return PrivacyBudget(self.epsilon_, self.delta_, unit=self.unit_)
+        return PrivacyBudget(self._epsilon_, self._delta_, unit=self._unit_)
 
     def _pay(self, purse: PrivacyBudget, count: int) -> None:
         del count
         if not self._paid:
-            purse.spend(self.epsilon_, self.delta_)
+            purse.spend(self._epsilon_, self._delta_)
             self._paid = True
 
     def _draw(self, count: int, seed: int | None) -> Floats:
         words = _core.uniforms(count * (1 + self.n_features_in_), seed).reshape(count, -1)
         words = np.clip(words, 2.0**-54, 1.0 - 2.0**-53)
-        total = np.cumsum(self.weights_)
+        total = np.cumsum(self._weights_)
         found = np.searchsorted(total, words[:, 0] * total[-1], side="right")
-        components = np.minimum(found, self.weights_.size - 1).astype(np.int64)
+        components = np.minimum(found, self._weights_.size - 1).astype(np.int64)
         return self._box.transform(self._place(components, words[:, 1:]))
 
     def _log_density(self, records: Floats) -> Floats:
         result = self._box.log_density(records)
         inside = np.flatnonzero(np.isfinite(result))
-        step = max(1, _AT_ONCE // self.weights_.size)
+        step = max(1, _AT_ONCE // self._weights_.size)
         for start in range(0, inside.size, step):
             rows = inside[start : start + step]
             result[rows] += self._unit_log_density(self._box.to_unit(records[rows]))
