@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -97,3 +98,20 @@ def tally_file(people: Path, tmp_path: Path, turnout: Callable[..., Any]) -> Pat
     turnout("randomize", people, "-c", "answer", "-e", 2, *labels, "-o", reports)
     turnout("tally", reports, "-o", tally)
     return tally
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    """Rows of three users in turn: far apart, so that draws tell them."""
+    generator = np.random.default_rng(1)
+    path = tmp_path / "visits.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["who", "x", "y", "kind", "size"])
+        for row in range(45):
+            user = row % 3
+            x, y = generator.normal((0.1 + 0.4 * user, 0.9 - 0.4 * user), 0.01)
+            # The first user's kinds are all "a", the second's "b", the third's "c, d".
+            kind = ("a", "b", "c, d")[user]
+            writer.writerow([("zoe", "bob", "ann")[user], x, y, kind, user])
+    return path

@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from math import comb, fsum
+from math import fsum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy import stats
 
 import turnout as tn
-from turnout.collecting.intervals import mean_inverse
 from turnout.collecting.sums import DesignSums
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.models import ScoreMoments, excess_model, ratio_model
@@ -376,217 +374,12 @@ def test_the_standard_error_of_estimator_t_counts_the_random_assignment_of_answe
     np.testing.assert_allclose(modelled, within + between, rtol=1e-9)
 
 
-GRID = [
-    (size, epsilon, rate, share)
-    for size in (2, 3, 10, 1000)
-    for epsilon in (0.01, 1.0, 3.0, 10.0)
-    for rate in (0.001, 0.3, 0.9, 1.0)
-    for share in (0.0, 0.1, 0.5, 1.0)
-]
-
-
-def test_c_hat_never_has_a_larger_variance_than_g_the_reverse_of_theorem_3_5() -> None:
-    nodes = 1000
-    for size, epsilon, rate, share in GRID:
-        oracle = tn.DirectEncoding(epsilon, size)
-        counts = [0] * size
-        counts[0], counts[1] = int(nodes * share), nodes - int(nodes * share)
-        g, c_hat = (
-            tn.estimator_variance(oracle, tn.Bernoulli(rate), method=method, true_counts=counts)[0]
-            for method in ("g", "c_hat")
-        )
-        p, q = oracle.support_probabilities
-        mean_support = share * p + (1 - share) * q
-        gap = nodes * rate * q * (1 - rate) * (2 * mean_support - q) / (rate * (p - q)) ** 2
-        assert g - c_hat == pytest.approx(gap, rel=1e-6, abs=1e-6 * g)
-        assert c_hat < g or (rate == 1.0 and c_hat == pytest.approx(g, rel=1e-12))
-
-
-def test_hajek_is_better_than_c_hat_for_all_but_the_rarest_answers() -> None:
-    """To first order the gain is n f^2 (1 - pi) / pi; E[1/S] > 1 / (n pi) costs the second."""
-    for size, epsilon, rate, share in GRID:
-        nodes = 10_000_000
-        counts = [0] * size
-        counts[0], counts[1] = int(nodes * share), nodes - int(nodes * share)
-        hajek, c_hat = (
-            tn.estimator_variance(
-                tn.DirectEncoding(epsilon, size),
-                tn.Bernoulli(rate),
-                method=method,
-                true_counts=counts,
-            )[0]
-            for method in ("hajek", "c_hat")
-        )
-        gain = nodes * share**2 * (1 - rate) / rate
-        assert c_hat - hajek == pytest.approx(gain, rel=1e-2, abs=2e-4 * c_hat)
-
-
-def test_the_exact_variances_at_5000_nodes_are_those_that_disprove_theorem_3_5() -> None:
-    """n = 5000, k = 10, eps = 1, pi = .3 and f = .1, that is 500 nodes hold the answer."""
-    oracle, nodes, rate, holders = tn.DirectEncoding(1.0, 10), 5000, 0.3, 500
-    counts = [holders] * 10
-    g, c_hat = (
-        tn.estimator_variance(oracle, tn.Bernoulli(rate), method=method, true_counts=counts)[0]
-        for method in ("g", "c_hat")
-    )
-    assert round(g) == 74_740
-    assert round(c_hat) == 69_431  # 69,430.5 at the realised probabilities
-    p, q = oracle.support_probabilities
-    f, scale = holders / nodes, (rate * (p - q)) ** 2
-    # As printed: a random sum with the variance of an average node, and no covariance with S.
-    spread = f * p * (1 - p) + (1 - f) * q * (1 - q)
-    printed_g = nodes * rate * (spread + (1 - rate) * (f * p + (1 - f) * q) ** 2) / scale
-    printed_c_hat = printed_g + nodes * rate * (1 - rate) * q**2 / scale
-    assert round(printed_c_hat) == 77_641
-    assert c_hat < g < printed_c_hat
-
-
-def test_the_mean_inverse_number_of_reports_equals_its_exact_sum() -> None:
-    for trials, rate in ((1, HALF), (4, THIRD), (30, Fraction(1, 8)), (60, Fraction(127, 128))):
-        masses = {
-            s: Fraction(comb(trials, s)) * rate**s * (1 - rate) ** (trials - s)
-            for s in range(1, trials + 1)
-        }
-        exact = sum(mass / s for s, mass in masses.items()) / sum(masses.values())
-        assert mean_inverse(trials, float(rate)) == pytest.approx(float(exact), rel=1e-12)
-
-
-def test_the_mean_inverse_is_continuous_where_the_series_takes_over() -> None:
-    below, above = mean_inverse(10_000_000, 0.0999999), mean_inverse(10_000_000, 0.1000001)
-    assert below / above == pytest.approx(0.1000001 / 0.0999999, rel=1e-11)
-
-
-@pytest.mark.parametrize("trials", [10**12, 10**15, 10**18])
-def test_the_mean_inverse_has_its_poisson_limit_for_many_nodes_and_a_small_rate(
-    trials: int,
-) -> None:
-    counts = np.arange(1, 200)
-    mass = stats.poisson.pmf(counts, 3.0)
-    limit = (mass / counts).sum() / mass.sum()
-    assert mean_inverse(trials, 3.0 / trials) == pytest.approx(limit, rel=1e-9)
-
-
 def uniform_tally(
     support: Sequence[int], nodes: int, *, epsilon: float = 1.0, rate: float = 0.5
 ) -> tn.Tally:
     participation = tn.Everyone() if rate == 1.0 else tn.Bernoulli(rate)
     plan = tn.Plan(tn.DirectEncoding(epsilon, len(support)), participation)
     return tn.Tally(plan, support, sum(support), nodes)
-
-
-@pytest.mark.parametrize("method", ["g", "c_hat", "T", "horvitz_thompson", "hajek"])
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.9999])
-@pytest.mark.parametrize("support", [(60, 30, 10), (98, 1, 1)])
-def test_a_score_limit_lies_exactly_z_standard_errors_of_itself_from_the_estimate(
-    method: str, level: float, support: tuple[int, ...]
-) -> None:
-    estimate = uniform_tally(support, 205).estimate(method)
-    interval = estimate.interval(level, method="score")
-    model = estimate.estimation.model
-    assert model is not None
-    z = stats.norm.isf((1 - level) / 2)
-    for limit, sign in ((interval.low, 1), (interval.high, -1)):
-        distance = sign * (estimate.frequencies - limit)
-        np.testing.assert_allclose(distance, z * np.sqrt(model.variance(limit)), rtol=1e-9)
-
-
-@pytest.mark.parametrize("level", [0.9, 0.99])
-def test_the_score_interval_is_wilsons_without_noise_in_a_huge_population(level: float) -> None:
-    support = [0, 3, 47, 150]
-    tally = uniform_tally(support, 10**12, epsilon=40.0, rate=2e-10)
-    interval = tally.estimate().interval(level, method="score")
-    wilson = [
-        stats.binomtest(successes, 200).proportion_ci(level, method="wilson")
-        for successes in support
-    ]
-    np.testing.assert_allclose(interval.low, [each.low for each in wilson], atol=1e-8)
-    np.testing.assert_allclose(interval.high, [each.high for each in wilson], atol=1e-8)
-
-
-@pytest.mark.parametrize("level", [0.9, 0.99])
-def test_the_exact_interval_is_clopper_and_pearsons_without_noise(level: float) -> None:
-    support = [0, 3, 47, 150]
-    tally = uniform_tally(support, 10**12, epsilon=40.0, rate=2e-10)
-    interval = tally.estimate().interval(level, method="exact")
-    exact = [
-        stats.binomtest(successes, 200).proportion_ci(level, method="exact")
-        for successes in support
-    ]
-    np.testing.assert_allclose(interval.low, [each.low for each in exact], atol=1e-8)
-    np.testing.assert_allclose(interval.high, [each.high for each in exact], atol=1e-8)
-
-
-@pytest.mark.parametrize("method", ["g", "T", "hajek"])
-def test_the_default_interval_is_exact_for_small_counts_and_score_for_large_ones(
-    method: str,
-) -> None:
-    support = [60_000, 30_000, 10]
-    estimate = uniform_tally(support, 10**7, epsilon=10.0, rate=0.009).estimate(method)
-    default, score, exact = (estimate.interval(method=kind) for kind in ("auto", "score", "exact"))
-    for found, of_score, of_exact in (
-        (default.low, score.low, exact.low),
-        (default.high, score.high, exact.high),
-    ):
-        np.testing.assert_array_equal(found, [*of_score[:2], of_exact[2]])
-        assert of_exact[2] != of_score[2]
-
-
-@pytest.mark.parametrize("method", ["c_hat", "horvitz_thompson"])
-def test_an_estimator_that_is_no_count_has_no_exact_interval(method: str) -> None:
-    estimate = uniform_tally([60, 30, 10], 205).estimate(method)
-    assert estimate.interval().method == "score"
-    with pytest.raises(EstimatorError, match="no exact interval"):
-        estimate.interval(method="exact")
-
-
-def test_a_normal_interval_is_the_estimate_with_z_standard_errors_on_both_sides() -> None:
-    estimate = uniform_tally([60, 30, 10], 205).estimate()
-    interval = estimate.interval(0.95, method="normal")
-    half = stats.norm.isf(0.025) * estimate.standard_errors
-    np.testing.assert_allclose(interval.low, estimate.frequencies - half, rtol=1e-12)
-    np.testing.assert_allclose(interval.high, estimate.frequencies + half, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("simultaneous", "tail"), [("bonferroni", 0.05 / 4), ("sidak", 1 - 0.95 ** (1 / 4))]
-)
-def test_a_simultaneous_interval_is_a_single_one_at_the_level_of_its_correction(
-    simultaneous: str, tail: float
-) -> None:
-    estimate = uniform_tally([50, 30, 10, 10], 205).estimate()
-    joint = estimate.interval(0.95, method="score", simultaneous=simultaneous)
-    single = estimate.interval(1 - tail, method="score")
-    np.testing.assert_allclose(joint.low, single.low, rtol=1e-9)
-    np.testing.assert_allclose(joint.high, single.high, rtol=1e-9)
-
-
-@pytest.mark.parametrize("nodes", [10**12, 10**15])
-def test_score_and_normal_intervals_agree_for_very_many_nodes(nodes: int) -> None:
-    oracle = tn.DirectEncoding(10.0, 3)
-    estimate = oracle.simulate([nodes, nodes, nodes], seed=1).estimate()
-    score = estimate.interval(method="score").width
-    np.testing.assert_allclose(score, estimate.interval(method="normal").width, rtol=1e-4)
-
-
-@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1.0, 10.0, 42.0])
-@pytest.mark.parametrize("size", [2, 3, 100])
-@pytest.mark.parametrize("rate", [0.05, 1.0])
-def test_all_nodes_with_the_same_answer_give_finite_ordered_intervals_around_the_estimate(
-    epsilon: float, size: int, rate: float
-) -> None:
-    participation = tn.Bernoulli(rate)
-    tally = tn.DirectEncoding(epsilon, size).collect(
-        np.zeros(1000, dtype=np.int64), participation=participation, seed=3
-    )
-    for method in ("g", "c_hat", "T", "horvitz_thompson", "hajek"):
-        estimate = tally.estimate(method)
-        for kind in ("normal", "score"):
-            interval = estimate.interval(method=kind)
-            slack = 1e-9 * np.abs(estimate.frequencies) + 1e-9
-            assert np.isfinite(interval.low).all()
-            assert np.isfinite(interval.high).all()
-            assert (interval.low <= estimate.frequencies + slack).all()
-            assert (estimate.frequencies <= interval.high + slack).all()
 
 
 def test_a_single_node_has_a_proper_standard_error() -> None:
@@ -636,16 +429,6 @@ def test_an_estimator_for_a_common_rate_refuses_personal_probabilities(method: s
 def test_hajek_refuses_a_tally_without_reports_and_names_the_alternatives() -> None:
     with pytest.raises(EstimatorError, match="none were received"):
         uniform_tally([0, 0], 10).estimate("hajek")
-
-
-def test_an_interval_around_the_biased_c_is_refused_unless_everyone_takes_part() -> None:
-    with pytest.raises(EstimatorError, match="no interval around 'c' covers"):
-        uniform_tally([30, 20], 100).estimate("c").interval()
-    full = uniform_tally([30, 20], 50, rate=1.0)
-    np.testing.assert_array_equal(
-        full.estimate("c").interval(method="score").low,
-        full.estimate("c_hat").interval(method="score").low,
-    )
 
 
 def test_all_unbiased_estimators_are_one_when_everyone_takes_part() -> None:
