@@ -29,6 +29,12 @@ def references() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def shuffling() -> ModuleType:
+    """Shuffled reports in rationals."""
+    return load("shuffling")
+
+
+@pytest.fixture(scope="session")
 def configurations() -> ModuleType:
     """The true divergence of a round with given gradients."""
     return load("configurations")

@@ -119,49 +119,53 @@ def test_binomial_sums_agree_in_rationals_and_in_fifty_digits(references: Module
         assert abs(found * exact.denominator / exact.numerator - 1) < mpf(10) ** -40
 
 
-def test_the_published_reduction_of_shuffling_is_no_bound(references: ModuleType) -> None:
+def test_the_published_reduction_of_shuffling_is_no_bound(
+    references: ModuleType, shuffling: ModuleType
+) -> None:
     # Two nodes, three values: where the other node holds a third value it is the exact law.
     local, epsilon = 0.5, 0.3
     change = Fraction(1 / (math.exp(local) + 2))
-    response = references.Response(3, 1 - 2 * change, change)
-    pair = references.shuffled_pair(2, response.keep, change, 2 * change)
+    response = shuffling.Response(3, 1 - 2 * change, change)
+    pair = shuffling.shuffled_pair(2, response.keep, change, 2 * change)
     alpha = references.alpha_of(epsilon)
-    third = [references.histogram_law((value, 2), response) for value in (0, 1)]
+    third = [shuffling.histogram_law((value, 2), response) for value in (0, 1)]
     assert references.hockey_stick(*pair, alpha) == references.hockey_stick(*third, alpha)
     keep, other = float(response.keep), float(change)
-    plain = references.shuffled_delta(epsilon, 2, keep, other, 2 * other)
+    plain = shuffling.shuffled_delta(epsilon, 2, keep, other, 2 * other)
     assert plain == pytest.approx(float(references.hockey_stick(*pair, alpha)), rel=1e-12)
     # Where it holds the first value, two reports of that value are likelier than the pair knows.
     keep = response.keep
     by_hand = keep * (keep - alpha * change)
-    assert references.worst_shuffled_delta(epsilon, 2, response) == by_hand
+    assert shuffling.worst_shuffled_delta(epsilon, 2, response) == by_hand
     assert by_hand > Fraction(11, 10) * references.hockey_stick(*pair, alpha)
 
 
 @pytest.mark.parametrize(("size", "nodes"), [(2, 4), (3, 2), (3, 5), (4, 4), (5, 3)])
 def test_two_bounds_of_shuffling_hold_for_all_data(
-    size: int, nodes: int, references: ModuleType
+    size: int, nodes: int, shuffling: ModuleType
 ) -> None:
     for local, rate in ((0.5, 1), (2.0, 1), (2.0, 0.5)):
         change = Fraction(1 / (math.exp(local) + size - 1))
-        response = references.Response(size, 1 - (size - 1) * change, change, Fraction(rate))
+        response = shuffling.Response(size, 1 - (size - 1) * change, change, Fraction(rate))
         own, other = response.keep * response.rate, change * response.rate
         for epsilon in (0.0, 0.1, 0.4, 1.5):
-            worst = references.worst_shuffled_delta(epsilon, nodes, response)
-            assert worst <= references.shuffled_bound(epsilon, nodes, own, other, 2 * other)
-            blanket = references.blanket_bound(
+            worst = shuffling.worst_shuffled_delta(epsilon, nodes, response)
+            assert worst <= shuffling.shuffled_bound(epsilon, nodes, own, other, 2 * other)
+            blanket = shuffling.blanket_bound(
                 epsilon, nodes, (float(own), float(other)), float(2 * other), float(1 - own - other)
             )
             assert float(worst) <= blanket * (1 + 1e-12) + 1e-15
 
 
-def test_moderate_data_sets_agree_with_their_enumeration(references: ModuleType) -> None:
-    response = references.Response(3, Fraction(6, 10), Fraction(2, 10))
+def test_moderate_data_sets_agree_with_their_enumeration(
+    references: ModuleType, shuffling: ModuleType
+) -> None:
+    response = shuffling.Response(3, Fraction(6, 10), Fraction(2, 10))
     for counts in ((0, 0, 3), (2, 0, 1), (1, 1, 1)):
         others = [value for value, many in enumerate(counts) for _ in range(many)]
-        laws = [references.histogram_law((value, *others), response) for value in (0, 1)]
+        laws = [shuffling.histogram_law((value, *others), response) for value in (0, 1)]
         exact = references.hockey_stick(*laws, references.alpha_of(0.2))
-        found = references.data_set_delta(0.2, counts, 0.6, 0.2)
+        found = shuffling.data_set_delta(0.2, counts, 0.6, 0.2)
         assert found == pytest.approx(float(exact), rel=1e-12)
 
 

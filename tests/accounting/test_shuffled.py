@@ -19,24 +19,24 @@ from turnout.errors import InvalidTypeError
 EPSILONS = (0.05, 0.3, 0.8)
 
 
-def response(oracle: tn.DirectEncoding, references: ModuleType, rate: float = 1.0) -> Any:
+def response(oracle: tn.DirectEncoding, shuffling: ModuleType, rate: float = 1.0) -> Any:
     """Return the oracle's law in rationals; its probabilities add up to one exactly."""
     size = oracle.domain.size
     change = Fraction(oracle.support_probabilities[1])
-    return references.Response(size, 1 - (size - 1) * change, change, Fraction(rate))
+    return shuffling.Response(size, 1 - (size - 1) * change, change, Fraction(rate))
 
 
 @pytest.mark.parametrize(
     ("size", "nodes"), [(2, 1), (2, 3), (2, 6), (3, 1), (3, 2), (3, 4), (3, 5), (4, 3), (5, 3)]
 )
 def test_delta_is_above_that_of_all_data_and_not_above_known_bounds(
-    size: int, nodes: int, references: ModuleType
+    size: int, nodes: int, shuffling: ModuleType
 ) -> None:
     for local in (0.5, 1.5, 4.0):
         oracle = tn.DirectEncoding(local, size)
-        law = response(oracle, references)
+        law = response(oracle, shuffling)
         for epsilon in EPSILONS:
-            worst = references.worst_shuffled_delta(epsilon, nodes, law)
+            worst = shuffling.worst_shuffled_delta(epsilon, nodes, law)
             found = ta.Shuffled(oracle, nodes).delta(epsilon)
             assert Fraction(found) >= worst * (1 - Fraction(1, 10**12))
             assert found <= law.known_bound(epsilon, nodes) * (1 + 1e-9) + 1e-15
@@ -44,15 +44,15 @@ def test_delta_is_above_that_of_all_data_and_not_above_known_bounds(
 
 @pytest.mark.parametrize(("size", "nodes"), [(2, 2), (2, 4), (3, 2), (3, 4), (4, 3)])
 def test_hidden_participation_is_counted_and_stays_above_all_data(
-    size: int, nodes: int, references: ModuleType
+    size: int, nodes: int, shuffling: ModuleType
 ) -> None:
     for local in (0.5, 1.5, 4.0):
         oracle = tn.DirectEncoding(local, size)
         for rate in (0.25, 0.9):
             shuffled = ta.Shuffled(oracle, nodes, participation=tn.Bernoulli(rate))
-            law = response(oracle, references, rate)
+            law = response(oracle, shuffling, rate)
             for epsilon in EPSILONS:
-                worst = references.worst_shuffled_delta(epsilon, nodes, law)
+                worst = shuffling.worst_shuffled_delta(epsilon, nodes, law)
                 found = shuffled.delta(epsilon)
                 assert Fraction(found) >= worst * (1 - Fraction(1, 10**12))
                 assert found <= law.known_bound(epsilon, nodes) * (1 + 1e-9) + 1e-15
@@ -60,12 +60,12 @@ def test_hidden_participation_is_counted_and_stays_above_all_data(
 
 @pytest.mark.parametrize(("size", "nodes"), [(2, 3), (2, 6), (3, 4), (4, 4)])
 def test_the_lower_delta_is_below_that_of_the_worst_data(
-    size: int, nodes: int, references: ModuleType
+    size: int, nodes: int, shuffling: ModuleType
 ) -> None:
     oracle = tn.DirectEncoding(1.0, size)
     shuffled = ta.Shuffled(oracle, nodes)
     for epsilon in EPSILONS:
-        worst = references.worst_shuffled_delta(epsilon, nodes, response(oracle, references))
+        worst = shuffling.worst_shuffled_delta(epsilon, nodes, response(oracle, shuffling))
         lower = shuffled.lower_delta(epsilon)
         assert 0 <= lower <= float(worst) * (1 + 1e-9)
         assert lower <= shuffled.delta(epsilon)
@@ -74,7 +74,7 @@ def test_the_lower_delta_is_below_that_of_the_worst_data(
 @pytest.mark.parametrize("nodes", [8, 25, 60])
 @pytest.mark.parametrize(("local", "size"), [(0.5, 3), (2.0, 3), (2.0, 10), (4.0, 10), (4.0, 50)])
 def test_moderate_numbers_of_nodes_stay_above_many_data_sets(
-    local: float, size: int, nodes: int, references: ModuleType
+    local: float, size: int, nodes: int, shuffling: ModuleType
 ) -> None:
     oracle = tn.DirectEncoding(local, size)
     keep, change = oracle.support_probabilities
@@ -90,15 +90,15 @@ def test_moderate_numbers_of_nodes_stay_above_many_data_sets(
         epsilon = share * local
         found = shuffled.delta(epsilon)
         for counts in data_sets:
-            real = references.data_set_delta(epsilon, counts, keep, change)
+            real = shuffling.data_set_delta(epsilon, counts, keep, change)
             assert real <= found * (1 + 1e-9) + 1e-15
-        bound = response(oracle, references).known_bound(epsilon, nodes)
+        bound = response(oracle, shuffling).known_bound(epsilon, nodes)
         assert found <= bound * (1 + 1e-8) + 1e-14
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 9])
 def test_any_variation_ratio_is_at_most_what_holds_for_all_randomizers(
-    nodes: int, references: ModuleType
+    nodes: int, shuffling: ModuleType
 ) -> None:
     # Wang et al. (2023): alpha = beta / (ratio - 1), own = ratio alpha, common = 2 own / blanket.
     for ratio, variation, blanket in ((2.0, 0.25, 2.0), (3.0, 0.4, 2.5), (10.0, 0.8, 10.0)):
@@ -107,21 +107,21 @@ def test_any_variation_ratio_is_at_most_what_holds_for_all_randomizers(
         shuffled = ta.Shuffled(ta.VariationRatio(ratio, variation, blanket), nodes)
         for epsilon in EPSILONS:
             common = min(Fraction(1), 2 * own / Fraction(blanket))
-            bound = references.shuffled_bound(epsilon, nodes, own, other, common)
+            bound = shuffling.shuffled_bound(epsilon, nodes, own, other, common)
             assert shuffled.delta(epsilon) <= float(bound) * (1 + 1e-9) + 1e-16
 
 
 @pytest.mark.parametrize(("size", "nodes"), [(2, 3), (3, 2), (3, 4), (4, 3)])
 def test_the_variation_ratio_of_direct_encoding_is_a_bound_for_it(
-    size: int, nodes: int, references: ModuleType
+    size: int, nodes: int, shuffling: ModuleType
 ) -> None:
     for local in (0.5, 2.0):
         oracle = tn.DirectEncoding(local, size)
-        law = response(oracle, references)
+        law = response(oracle, shuffling)
         ratio = float(law.keep / law.change)
         described = ta.VariationRatio(ratio, float(law.keep - law.change), ratio)
         for epsilon in EPSILONS:
-            worst = references.worst_shuffled_delta(epsilon, nodes, law)
+            worst = shuffling.worst_shuffled_delta(epsilon, nodes, law)
             found = ta.Shuffled(described, nodes).delta(epsilon)
             assert Fraction(found) >= worst * (1 - Fraction(1, 10**9))
 
@@ -145,12 +145,12 @@ def test_more_nodes_are_never_worse() -> None:
 
 
 def test_collected_reports_fall_into_the_worst_event_as_often_as_computed(
-    references: ModuleType, statistical: ModuleType
+    references: ModuleType, shuffling: ModuleType, statistical: ModuleType
 ) -> None:
     # The library's own randomizer, run: node one holds 0 or 1, the others 2.
     oracle, nodes, runs, epsilon = tn.DirectEncoding(1.0, 3), 12, 20_000, 0.2
-    law = response(oracle, references)
-    first, second = references.shuffled_pair(nodes, law.keep, law.change, 2 * law.change)
+    law = response(oracle, shuffling)
+    first, second = shuffling.shuffled_pair(nodes, law.keep, law.change, 2 * law.change)
     alpha = references.alpha_of(epsilon)
     event = {seen for seen, mass in first.items() if mass > alpha * second.get(seen, Fraction(0))}
     gap = Fraction(0)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.frequency.oracles.test_exact_laws import MAKE, array_of, laws_of, supported
+from tests.frequency.oracles.laws import MAKE, array_of, laws_of, supported
 
 import turnout as tn
 
