@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -258,15 +259,34 @@ def test_one_day_has_as_many_people_as_were_asked(made: Callable[..., Page]) -> 
     assert "times" not in text.replace("times as likely", "").replace("times in 100", "")
 
 
-def test_permanent_answers_cost_what_their_lifetime_costs() -> None:
+def test_permanent_answers_cost_what_all_reports_say() -> None:
     memoized = Memoized(tn.DirectEncoding(4.0, 2), first_epsilon=1.0)
     plan = tn.Plan(memoized, tn.Everyone())
-    # Two answers can be given, on however many days.
-    assert (
-        epsilon_together(plan, 2)
-        == epsilon_together(plan, 99)
-        == 2 * Fraction(memoized.lifetime_epsilon)
-    )
+    for times in (1, 2, 99):
+        assert epsilon_together(plan, times) == Fraction(memoized.spent_by_reports(times))
+    # That the answer returns shows, too: no number of different answers bounds what they spend.
+    assert epsilon_together(plan, 99) > 2 * Fraction(memoized.lifetime_epsilon)
+
+
+@pytest.mark.parametrize("how", ["one day", "days", "sum of days"])
+def test_permanent_answers_have_their_three_epsilons_by_name(
+    made: Callable[..., Page], how: str
+) -> None:
+    memoized = Memoized(tn.DirectEncoding(2.0, 2), first_epsilon=1.5)
+    grouped = days(memoized, 1 if how == "one day" else 20)
+    text = " ".join(made(grouped.total if how == "sum of days" else grouped).words)
+    # Each sentence with a ratio has the epsilon of that ratio.
+    assert "4.482 times as likely as under another answer (ε = 1.5)" in text
+    both = "ε = 1.5 for one report, ε = 2 for all reports of an answer that stays the same"
+    assert text.count(both) == 3
+    assert "ε = 1.5 privacy of one report" in text
+    together = rounded_up(memoized.spent_by_reports(20), 4)
+    whole = f"{both}, ε = {together} for 20 reports whose answers may change at any time"
+    assert text.count(whole) == (0 if how == "one day" else 2)
+    # No other epsilon is there.
+    named = {"1.5", "2"} | (set() if how == "one day" else {together})
+    assert set(re.findall(r"ε = ([0-9.]*[0-9])", text)) == named
+    assert "sum of the ε of both" in text
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 20.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,7 @@ from turnout import Collector, GroupedTally, Plan
 from turnout._files import open_regular
 from turnout.cli import options
 from turnout.cli.tallies import Counts
+from turnout.collecting.groups.tally import in_several_rounds
 from turnout.collecting.keys import Key, shown_key
 from turnout.collecting.left_out import NOTHING
 from turnout.collecting.message_reading import ERRORS, REFUSALS, Seen
@@ -125,6 +127,8 @@ def count_messages(
     plan: Plan,
     names: Sequence[str],
     how: Messages,
+    *,
+    same_people: bool = True,
 ) -> tuple[Counts, dict[str, Any]]:
     """Count the messages of files: one that is there twice, in any of them, counts once.
 
@@ -138,6 +142,8 @@ def count_messages(
         The columns of groups: names that the files have, or groups that messages carry.
     how
         What the options say of them.
+    same_people
+        Whether people of one file may be in another too, with the permanent answers that they keep.
 
     Returns
     -------
@@ -163,11 +169,13 @@ def count_messages(
     carried = _carried(files, plan, names)
     outer = [name for name in names if name not in carried]
     collectors: dict[Key, tuple[PlacedFile, Collector]] = {}
+    sizes: Counter[Key] = Counter()
     read, seen = 0, Seen()
     for file in files:
         values = dict(file.partitions)
         key = tuple(values[name] for name in outer)
         _, collector = collectors.setdefault(key, (file, Collector(plan, seen=seen)))
+        sizes[key] += 1
         read += _take_in(file.path, collector, how.on_bad, how.received)
     asked.check(collectors)
     tallies: dict[Key, Any] = {}
@@ -178,7 +186,9 @@ def count_messages(
         if plan.groups:
             inner = tally.over(*carried) if carried else {(): tally.total}
             of_no_group += tally.of_no_group if carried else NOTHING
-        for within, one in inner.items():
+        rounds = sizes[key] if same_people else 1
+        for within, counted_here in inner.items():
+            one = in_several_rounds(counted_here, rounds)
             found = dict(zip(outer, key, strict=True)) | dict(zip(carried, within, strict=True))
             tallies[tuple(found[name] for name in names)] = one
     each = [collector for _, collector in collectors.values()]
@@ -191,7 +201,8 @@ def count_messages(
     }
     if not names:
         return tallies[()], counted
-    return GroupedTally(list(names), tallies, plan=plan, of_no_group=of_no_group), counted
+    more: dict[str, Any] = {"plan": plan, "of_no_group": of_no_group, "same_people": same_people}
+    return GroupedTally(list(names), tallies, **more), counted
 
 
 def _carried(files: Sequence[PlacedFile], plan: Plan, names: Sequence[str]) -> list[str]:

@@ -215,6 +215,13 @@ PictureFile = Annotated[
         help="Save a picture: .png, .svg or .pdf.",
     ),
 ]
+DifferentPeople = Annotated[
+    bool,
+    typer.Option(
+        "--different-people",
+        help="Nobody is in two of the inputs. By default people who keep permanent answers may be.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Level = Annotated[
     float,

@@ -39,6 +39,7 @@ def report(
     together: Together,
     time: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
     listing: Listing,
+    different_people: options.DifferentPeople = False,
 ) -> None:
     """Write a report of a collection that people can read.
 
@@ -71,7 +72,7 @@ def report(
         raise typer.BadParameter("say where to write: --output, --pictures or both")
     if target is not None:
         options.refuse_overwriting_inputs(target, sources)
-    tally = merged(read_tallies(sources))
+    tally = merged(read_tallies(sources), same_people=not different_people)
     view = View(method, over=over, time=time, **vars(intervals), **vars(listing), **together.view)
     rows = [("nodes", f"{tally.nodes:,}"), *left_out(tally.left_out)]
     rows.append(("reports", f"{tally.received:,}"))

@@ -67,8 +67,12 @@ def read_tallies(sources: Sequence[Path]) -> list[tuple[Path, Counts]]:
     return [(source, read_tally(source)) for source in sources]
 
 
-def merged(parts: Sequence[tuple[object, Counts]], plan: Plan | None = None) -> Counts:
+def merged(
+    parts: Sequence[tuple[object, Counts]], plan: Plan | None = None, *, same_people: bool = True
+) -> Counts:
     """Add up tallies, each with the name that messages call it by, of a plan if one is given.
+
+    People of one may be in another too unless ``same_people`` is False.
 
     Raises
     ------
@@ -90,7 +94,7 @@ def merged(parts: Sequence[tuple[object, Counts]], plan: Plan | None = None) -> 
             )
     refuse_shared_reports((str(name), part) for name, part in parts)
     for _, part in parts[1:]:
-        result = result.merge(part)  # type: ignore[arg-type]
+        result = result.merge(part, same_people=same_people)  # type: ignore[arg-type]
     return result
 
 

@@ -80,7 +80,9 @@ class _Reading:
         MAX_MEMORY / 10**9
     )
 
-    def count(self, reports: ReportSet, names: Sequence[str]) -> tuple[Counts, int]:
+    def count(
+        self, reports: ReportSet, names: Sequence[str], same_people: bool
+    ) -> tuple[Counts, int]:
         """Count files of reports, and how many of these are improbable."""
         improbable = 0.0
 
@@ -97,6 +99,7 @@ class _Reading:
                 workers=self.workers,
                 max_memory=round(self.max_memory * 10**9),
                 progress=True,
+                same_people=same_people,
             )
         finally:
             stop()
@@ -122,6 +125,7 @@ def tally(
     reading: _Reading,
     planned: PlanFile,
     messages: Messages,
+    different_people: options.DifferentPeople = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Count the reports of many files into one small tally.
@@ -135,6 +139,9 @@ def tally(
     With --by-file each file is a group: --by-file day makes a series of files that are called by
     their day, such as 2026-03-02.jsonl, be they messages, reports or tallies. The reports of a job
     are called by its folder.
+
+    People who keep permanent answers may be the same in all inputs: intervals hold for days of the
+    same people. --different-people says that nobody is in two of them, as in regions of a country.
 
     A file of messages (.jsonl) has one a line, as devices send them. --plan says under which plan;
     where not everyone takes part, --nodes says how many people were asked: in all, or with
@@ -175,8 +182,9 @@ def tally(
     inputs = [*given.paths, *([] if planned.plan_file is None else [planned.plan_file])]
     options.refuse_overwriting_inputs(target, inputs)
     plan = planned.read()
-    counted = _counted(given, plan, groups, reading, messages)
-    result = merged(counted.parts, plan)
+    how = _How(groups, reading, messages, same_people=not different_people)
+    counted = _counted(given, plan, how)
+    result = merged(counted.parts, plan, same_people=how.same_people)
     with atomic_write(target) as temporary:
         temporary.write_bytes(result.to_bytes())
     files = len(given.paths)
@@ -193,10 +201,27 @@ def tally(
     tell(f"Tally in {target}", rows)
 
 
-def _counted(
-    given: _Given, plan: Plan | None, groups: _Groups, reading: _Reading, messages: Messages
-) -> _Counted:
+@dataclass(frozen=True)
+class _How:
+    """How what is given is counted.
+
+    Attributes
+    ----------
+    groups, reading, messages
+        What the options say of groups, of files of reports, and of messages.
+    same_people
+        Whether people of one input may be in another too.
+    """
+
+    groups: _Groups
+    reading: _Reading
+    messages: Messages
+    same_people: bool
+
+
+def _counted(given: _Given, plan: Plan | None, how: _How) -> _Counted:
     """Count what is given: reports, then messages; tallies are counted already."""
+    groups, same_people = how.groups, how.same_people
     files = [file.path for file in given.tallies]
     tallies = [
         (str(file.path), _regrouped(file, one, groups))
@@ -204,10 +229,12 @@ def _counted(
     ]
     counted = _Counted()
     if given.reports is not None:
-        one, counted.improbable = reading.count(given.reports, groups.names)
+        one, counted.improbable = how.reading.count(given.reports, groups.names, same_people)
         counted.parts.append((given.reports_name, one))
     if plan is not None and given.messages:
-        one, counted.messages = count_messages(given.messages, plan, groups.names, messages)
+        one, counted.messages = count_messages(
+            given.messages, plan, groups.names, how.messages, same_people=same_people
+        )
         counted.parts.append((str(given.messages[0].path), one))
         if tallies:
             note(

@@ -18,7 +18,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._progress import track
 from turnout._types import Integers
-from turnout.collecting.groups.tally import GroupedTally
+from turnout.collecting.groups.tally import GroupedTally, in_one_round
 from turnout.collecting.kind import Kind, ReportsElsewhere
 from turnout.collecting.left_out import LeftOut
 from turnout.collecting.plan import Plan
@@ -153,6 +153,7 @@ class ReportSet(ReportsElsewhere):
         workers: int | None = None,
         progress: bool = False,
         max_memory: int = MAX_MEMORY,
+        same_people: bool = True,
     ) -> Any:
         """Tally the reports, several files at once, with memory for a batch of each.
 
@@ -171,6 +172,9 @@ class ReportSet(ReportsElsewhere):
         max_memory
             Bytes of memory that the counts of a file may take up: a file of a few bytes can name
             very many answers and groups. Eight times the size of the file is allowed in any case.
+        same_people
+            Whether people of one file may be in another too, with the permanent answers that they
+            keep: as for :meth:`turnout.Tally.merge`. Each file is one round of them.
 
         Returns
         -------
@@ -192,7 +196,12 @@ class ReportSet(ReportsElsewhere):
             If a file cannot be read, or is no regular file.
         """
         return tally_files(
-            Executor(workers, progress), self, group_by, duplicates, max_memory=max_memory
+            Executor(workers, progress),
+            self,
+            group_by,
+            duplicates,
+            max_memory=max_memory,
+            same_people=same_people,
         )
 
     def _tallied_by(self, oracle: Kind) -> BaseTally:
@@ -218,11 +227,13 @@ def tally_files(
     duplicates: Duplicates | None,
     *,
     max_memory: int,
+    same_people: bool = True,
 ) -> Any:
     """Do what :meth:`ReportSet.tally` does, wherever the work is done."""
     names, files = group_names(group_by), reports.files
     max_memory = _arguments.integer("max_memory", max_memory, least=1)
     _arguments.choice("duplicates", duplicates, ("refuse", "first", None))
+    _arguments.instance("same_people", same_people, bool, "True or False")
     left_out: Iterator[Integers | None] = itertools.repeat(None, len(files))
     if duplicates is not None:
         left_out = _left_out(reports, duplicates, max_memory)
@@ -250,6 +261,8 @@ def tally_files(
             rows[facts.job] += facts.rows
     found = total.result()
     found = of_nobody(reports.plan, names) if found is None else found
+    if not same_people:
+        found = in_one_round(found)
     return _with_absent(found, sum(_absent(job, rows[job.name]) for job in reports.jobs))
 
 
@@ -374,6 +387,7 @@ def tally(
     progress: bool = False,
     partial: bool = False,
     max_memory: int = MAX_MEMORY,
+    same_people: bool = True,
 ) -> Any:
     """Tally files of reports.
 
@@ -381,7 +395,7 @@ def tally(
     ----------
     paths, partial
         As for :func:`open_reports`; also a :class:`ReportSet`.
-    group_by, duplicates, workers, progress, max_memory
+    group_by, duplicates, workers, progress, max_memory, same_people
         As for :meth:`ReportSet.tally`.
 
     Returns
@@ -412,6 +426,7 @@ def tally(
         workers=workers,
         progress=progress,
         max_memory=max_memory,
+        same_people=same_people,
     )
 
 

@@ -218,6 +218,7 @@ def tally(
     workers: int | None = None,
     progress: bool = False,
     max_memory: int = MAX_MEMORY,
+    same_people: bool = True,
 ) -> Any:
     """Tally reports on a Ray cluster.
 
@@ -246,8 +247,8 @@ def tally(
         Whether a folder whose job is not complete is taken with the parts that are there.
     address, workers, progress
         As for :func:`turnout.ray.randomize`.
-    max_memory
-        As for :func:`turnout.pipeline.tally`.
+    max_memory, same_people
+        As for :func:`turnout.pipeline.tally`. A data set is one round: nobody is in it twice.
 
     Returns
     -------
@@ -299,7 +300,9 @@ def tally(
         if oracle is not None:
             plan = found.plan
             Plan(oracle, plan.participation)._check_same(plan, "reports")
-        return tally_files(cluster, found, group_by, duplicates, max_memory=max_memory)
+        return tally_files(
+            cluster, found, group_by, duplicates, max_memory=max_memory, same_people=same_people
+        )
 
 
 def _plan_of(oracle: Kind | None, participation: Participation | float | None) -> Plan:

@@ -21,9 +21,11 @@ from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidTypeError
 from turnout.reporting.telling import PEOPLE, Telling
 from turnout.reporting.words import (
+    epsilon_of_one,
     epsilon_together,
     file_size,
     guarantee,
+    kept_answers,
     number,
     participation,
     percent,
@@ -152,7 +154,8 @@ class OfReports(Collected):
         Who was asked at two times is in both numbers, and nobody knows how many those are.
         """
         if self.series is None:
-            return [self.tally.nodes]
+            # Rounds of permanent answers that were added up.
+            return [size for _, size in self.tally.origin.rounds.sizes] or [self.tally.nodes]
         numbers = [tally.nodes for tally in self.series.estimate.tally.values() if tally.nodes]
         return numbers or [0]
 
@@ -165,7 +168,7 @@ class OfReports(Collected):
         """Say how many people, reports, answers and which epsilon."""
         tally, plan = self.tally, self.plan
         ratio = tally.received / tally.nodes if tally.nodes else 0.0
-        epsilon = f"ε = {rounded_up(plan.oracle.epsilon, 4)}"
+        epsilon = f"ε = {rounded_up(epsilon_of_one(plan), 4)}"
         asked, times = asked_card(self.kind, self.domain), len(self.asked)
         if times == 1:
             return [
@@ -175,12 +178,18 @@ class OfReports(Collected):
                 (epsilon, "privacy of one report"),
             ]
         together = f"ε = {rounded_up(epsilon_together(plan, times), 4)}"
+        card = (together, f"privacy of who reports at all times; {epsilon} of one report")
+        kept = kept_answers(plan, times)
+        if kept is not None:
+            first, rest = kept.split(", ", 1)
+            value, what = first.split(" for ", 1)
+            card = (value, f"privacy of {what}; {rest}")
         return [
             (f"{max(self.asked):,}", f"people at most at one of the {times:,} times"),
             (f"{tally.nodes:,}", "questions to people, at all times together"),
             (f"{tally.received:,}", f"reports, for {percent(ratio, 1)} of the questions"),
             asked,
-            (together, f"privacy of who reports at all times; {epsilon} of one report"),
+            card,
         ]
 
     def lead(self) -> str:
@@ -241,7 +250,8 @@ class OfReports(Collected):
             ("oracle", oracle.name.replace("_", " ")),
             (
                 "epsilon",
-                f"{number(oracle.epsilon)} stated, {number(oracle.realized_epsilon)} realised",
+                kept_answers(self.plan, 1)
+                or f"{number(oracle.epsilon)} stated, {number(oracle.realized_epsilon)} realised",
             ),
             *self.kind.making(self.plan),
             ("estimator", self.method.replace("_", " ")),
@@ -254,12 +264,13 @@ class OfReports(Collected):
     def basis(self) -> str:
         """Say how many were asked and reported, and the epsilon."""
         nodes, received, times = self.tally.nodes, self.tally.received, len(self.asked)
-        epsilon = f"ε = {rounded_up(self.plan.oracle.epsilon, 4)} for each report"
+        epsilon = f"ε = {rounded_up(epsilon_of_one(self.plan), 4)} for each report"
         who = f"{nodes:,} people"
         if times > 1:
             who = f"{nodes:,} questions to people at {times:,} times"
             together = rounded_up(epsilon_together(self.plan, times), 4)
             epsilon = f"{epsilon}, ε = {together} for who reports at all times"
+        epsilon = kept_answers(self.plan, times) or epsilon
         reported = "all of which were answered" if times > 1 else "all of whom reported"
         if received != nodes:
             reported = (

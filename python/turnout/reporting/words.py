@@ -113,8 +113,27 @@ def left_out(numbers: LeftOut, *, always: bool = False) -> list[tuple[str, str]]
     return [("left out", str(numbers))] if numbers or always else []
 
 
+def epsilon_of_one(plan: Plan) -> float:
+    """Give the epsilon of one report by itself.
+
+    That is what was asked for; of permanent answers, whose epsilon is that of all reports of an
+    unchanged answer, what one report has.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> kept = tn.Memoized(tn.DirectEncoding(2.0, 3), first_epsilon=1.5)
+    >>> round(epsilon_of_one(tn.Plan(kept, tn.Everyone())), 4)
+    1.5
+    """
+    epsilon: float = plan.oracle.epsilon if plan.oracle.fresh else plan.oracle.realized_epsilon
+    return epsilon
+
+
 def epsilon_together(plan: Plan, times: int) -> Fraction:
     """Bound the epsilon of all reports of a person who reports at so many times.
+
+    Whatever the answers are, and whenever they change.
 
     Examples
     --------
@@ -122,11 +141,33 @@ def epsilon_together(plan: Plan, times: int) -> Fraction:
     >>> float(epsilon_together(tn.Plan(tn.DirectEncoding(0.5, 3), tn.Everyone()), 4))
     2.0
     """
-    if isinstance(plan.oracle, Memoized) and times > 1:
-        # All reports of one answer share what is permanent, however many there are.
-        most = min(times, int(plan.domain.size))
-        return most * Fraction(plan.oracle.lifetime_epsilon)
+    if isinstance(plan.oracle, Memoized):
+        return Fraction(plan.oracle.spent_by_reports(times))
     return times * _written(plan.oracle.epsilon)
+
+
+def kept_answers(plan: Plan, times: int) -> str | None:
+    """Say what reports of a permanent answer spend: one, all of an unchanged answer, and all.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> kept = tn.Memoized(tn.DirectEncoding(2.0, 3), first_epsilon=1.5)
+    >>> kept_answers(tn.Plan(kept, tn.Everyone()), 1)
+    'ε = 1.5 for one report, ε = 2 for all reports of an answer that stays the same'
+    """
+    oracle = plan.oracle
+    if not isinstance(oracle, Memoized):
+        return None
+    parts = [
+        f"ε = {rounded_up(epsilon_of_one(plan), 4)} for one report",
+        f"ε = {rounded_up(oracle.lifetime_epsilon, 4)} for all reports of an answer that stays the "
+        "same",
+    ]
+    if times > 1:
+        together = rounded_up(epsilon_together(plan, times), 4)
+        parts.append(f"ε = {together} for {times:,} reports whose answers may change at any time")
+    return ", ".join(parts)
 
 
 def _written(value: float) -> Fraction:
@@ -152,7 +193,7 @@ def guarantee(plan: Plan, groups: tuple[str, ...] = (), times: int = 1) -> list[
     statements = [
         "Every answer was randomized before it became a report. Whatever a person answered, no "
         f"report is more than {odds} times as likely as under another answer "
-        f"(ε = {rounded_up(plan.oracle.epsilon, 4)}).",
+        f"(ε = {rounded_up(epsilon_of_one(plan), 4)}).",
         "As a bet: take two answers that a person may have given, and somebody who thinks both "
         f"equally likely. Once they see the person's report, their odds are at most {odds} to 1. "
         f"A bet that was won 50 times in 100 is then won at most {wins} times in 100, with any "
@@ -178,16 +219,26 @@ def guarantee(plan: Plan, groups: tuple[str, ...] = (), times: int = 1) -> list[
             "files sees the group of each report. Small groups have wide intervals; the answers in "
             "them are protected as all others."
         )
-    if times > 1:
+    kept = kept_answers(plan, times)
+    if kept is not None:
+        statements.append(
+            "Each person keeps a permanent answer, of which all their reports are made. What the "
+            f"reports of a person say together is bounded by {kept}. That an answer changes, and "
+            "when, shows in enough reports."
+        )
+    elif times > 1:
         together = rounded_up(epsilon_together(plan, times), 4)
         statements.append(
             f"The same people may have been asked at each of the {times:,} times. Who reports at "
             f"all of them is protected by ε = {together} in all, and everybody who reports less "
             "often by no more than that."
         )
+    again = "The guarantee is that of one report. A person who answers again, in this collection"
+    if kept is not None:
+        again = "The guarantee is that of this question. A person who answers another one"
     statements.append(
-        "The guarantee is that of one report. A person who answers again, in this collection or in "
-        "another, is protected by the sum of the ε of their reports."
+        f"{again} {'or in another, ' if kept is None else ''}is protected by the sum of the ε of "
+        f"{'their reports' if kept is None else 'both'}."
     )
     return statements
 

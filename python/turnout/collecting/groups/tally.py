@@ -213,11 +213,8 @@ class GroupedTally(Mapping[Key, T]):
 
     def _of_new_origin(self) -> GroupedTally[T]:
         """Give the same counts as those of a new collection: pieces of it have been added up."""
-        whole = Rounds.named(secrets.token_hex(SIZE), self.nodes)
-        tallies = {
-            key: replace(tally, origin=Origin.new().with_rounds(whole))
-            for key, tally in self._tallies.items()
-        }
+        new = {key: replace(tally, origin=Origin.new()) for key, tally in self._tallies.items()}
+        tallies = _in_one_round(new)
         origin = Origin.settled(None, self.nodes)
         return self._made(self._names, self._plan, tallies, origin, self._of_no_group)
 
@@ -488,6 +485,25 @@ def _of_different_people(sets: list[dict[Key, T]]) -> list[dict[Key, T]]:
         {key: _in_rounds(tally, tally.origin.rounds.renamed(names)) for key, tally in one.items()}
         for one, names in zip(sets, of_different_people(rounds), strict=True)
     ]
+
+
+def in_one_round(counted: Any) -> Any:
+    """Take all nodes of a tally, or of all groups, for different people."""
+    if isinstance(counted, GroupedTally):
+        names, plan, origin = counted.names, counted.plan, counted.origin
+        tallies = _in_one_round(dict(counted.items()))
+        return GroupedTally._made(names, plan, tallies, origin, counted.of_no_group)
+    return _in_one_round({(): counted})[()]
+
+
+def in_several_rounds(tally: T, number: int) -> T:
+    """Take a round for so many rounds of the same people, whose sizes are not known."""
+    return _in_rounds(tally, tally.origin.rounds.split(number)) if number > 1 else tally
+
+
+def _in_one_round(tallies: dict[Key, T]) -> dict[Key, T]:
+    one = Rounds.named(secrets.token_hex(SIZE), 0)
+    return {key: _in_rounds(tally, one) for key, tally in tallies.items()}
 
 
 def _in_rounds(tally: T, rounds: Rounds) -> T:
