@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,9 +147,8 @@ def missing_rules(given: Sequence[str] | None, columns: Sequence[str]) -> Any:
     return rules
 
 
-def listed_files(answers: Answers) -> dict[str, list[dict[str, Any]]]:
+def listed_files(files: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:
     """List the files that were read, and how many rows each has, in terms of JSON."""
-    files = answers.source.file_rows
     return {"files": [{"path": path, "rows": rows} for path, rows in files.items()]}
 
 

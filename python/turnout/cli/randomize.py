@@ -13,11 +13,11 @@ from turnout import Bounds, Plan, _arguments
 from turnout.cli import options
 from turnout.cli.answers import in_domain, settled, tell_of_labels
 from turnout.cli.commands import command
-from turnout.cli.input import Input, NamedPeople, People
+from turnout.cli.input import Input, NamedPeople, People, listed_files
 from turnout.cli.numbers import Numbers, mechanism_name, mechanism_of, option_of
 from turnout.cli.question import Labels, PlanFile, oracle_names
 from turnout.cli.running import note
-from turnout.cli.tables import Whole, tell
+from turnout.cli.tables import Whole, print_json, tell
 from turnout.collecting.report_files import ReportFile, file_format
 from turnout.errors import InvalidValueError
 from turnout.frequency.choice import registered
@@ -157,6 +157,7 @@ class _Output:
     resume: Annotated[bool, typer.Option("--resume")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite")] = False
     workers: Annotated[int | None, typer.Option(min=1)] = None
+    as_json: options.AsJson = False
 
     def __post_init__(self) -> None:
         """Refuse what is for a file or for a folder alone."""
@@ -229,6 +230,15 @@ class _Written:
         """How many bytes the files have."""
         return sum(path.stat().st_size for path in self.paths)
 
+    def json(self, plan: Plan) -> dict[str, Any]:
+        """Give the numbers, and the plan, in terms of JSON."""
+        return {
+            "nodes": self.totals.nodes,
+            "reports": self.totals.reports,
+            "left_out": self.totals.left_out.to_dict(),
+            "plan": plan.to_dict(),
+        }
+
 
 @command
 def randomize(
@@ -279,6 +289,9 @@ def randomize(
     out (--duplicates first). --group-by writes columns beside the reports as they are: these are
     not protected.
 
+    --json prints output, files (each with its path and how many rows it has), nodes (people who
+    count), reports, left_out (rows that do not count, by reason), and plan.
+
     [bold]Examples:[/]
 
         turnout randomize adult.csv --column occupation --epsilon 1 \
@@ -318,6 +331,10 @@ def randomize(
         note("made with --seed: fit for tests only, the noise can be computed again")
     chosen = (question.oracle_name, planned.plan_file, numbers.distribution) == (None, None, None)
     how = ", of least error" if chosen else ""
+    if output.as_json:
+        found = {**listed_files(written.rows), **written.json(plan)}
+        print_json({"output": str(output.target), **found})
+        return
     read = [("read", Whole(rows_of_files(written.rows)))] if written.rows else []
     rows = [*read, *_summary(plan, written, answers, how)]
     tell(f"Reports in {output.target}", rows)

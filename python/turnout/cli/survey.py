@@ -285,7 +285,7 @@ def survey(
     output.write(result, level=view.level, simultaneous=view.simultaneous, top=view.top)
     wish = Wish("hajek", **{**vars(view), "top": None if output.as_json else view.top})
     if output.as_json:
-        print_survey(result, wish, listed_files(answers))
+        print_survey(result, wish, listed_files(answers.source.file_rows))
         return
     show_survey(result, wish, answers.source.file_rows)
     for file in files.values():

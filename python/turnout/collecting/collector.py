@@ -360,12 +360,12 @@ class Collector:
         if not number:
             return
         oracle, groups = self.plan.oracle, tuple(self.plan.groups or ())
-        for key, codes in self._reader.by_group(together):
+        for key, codes, nonces in self._reader.by_group(together):
             self._improbable += int(np.count_nonzero(oracle.improbable(codes)))
             counts = oracle.count_reports(codes)
             # What is taken in between two calls of drain() is one round, whatever came in together.
             rounds = Rounds.named(self._round, len(codes)).within(times_in(groups, key))
-            origin = Origin.new().with_rounds(rounds)
+            origin = Origin.of_messages(nonces).with_rounds(rounds)
             counted = oracle.tally_type.of(self.plan, counts, len(codes), origin=origin)
             earlier = self._tallies.get(key)
             self._tallies[key] = counted if earlier is None else earlier.merge(counted)

@@ -211,16 +211,19 @@ class Reader:
         codes: Array = little.astype(self._dtype, copy=False).reshape(-1, *self._shape)
         return codes
 
-    def by_group(self, batches: Sequence[Batch]) -> Iterator[tuple[Key, Array]]:
-        """Give the reports of each group."""
+    def by_group(self, batches: Sequence[Batch]) -> Iterator[tuple[Key, Array, list[bytes]]]:
+        """Give the reports of each group, and the nonces of their messages."""
         codes = np.concatenate([batch.codes for batch in batches])
+        nonces = [nonce for batch in batches for nonce in batch.nonces]
         if not self.groups:
-            yield (), codes
+            yield (), codes, nonces
             return
         rows = np.concatenate([batch.groups for batch in batches])
         for row in np.unique(rows, axis=0):
             values = zip(self.groups.values(), row.tolist(), strict=True)
-            yield tuple(of[number] for of, number in values), codes[(rows == row).all(axis=1)]
+            inside = (rows == row).all(axis=1)
+            key = tuple(of[number] for of, number in values)
+            yield key, codes[inside], list(compress(nonces, inside))
 
 
 def layout_of(oracle: Any) -> tuple[int, bool, int | None]:

@@ -102,6 +102,17 @@ class Origin:
         return cls(frozenset([digest.digest()[:SIZE]]))
 
     @classmethod
+    def of_messages(cls, nonces: Iterable[bytes]) -> Origin:
+        """Make that of messages: put together again they are the same, whatever their order.
+
+        Examples
+        --------
+        >>> Origin.of_messages([b"1", b"2"]) == Origin.of_messages([b"2", b"1"])
+        True
+        """
+        return cls.named("turnout-report", *sorted(nonce.hex() for nonce in nonces))
+
+    @classmethod
     def settled(cls, origin: Any, nodes: int, *, fresh: bool = True) -> Origin:
         """Take over that of so many nodes, or make a new one if none is given.
 

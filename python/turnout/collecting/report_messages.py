@@ -206,8 +206,7 @@ def gather(
     codes = batch.codes
     refused, asked = sum(refusals.values()), nodes
     nodes = checked_nodes(plan, asked, len(codes), refused=refused)
-    # The same messages put together again are the same reports, whatever their order.
-    origin = Origin.named("turnout-report", *sorted(nonce.hex() for nonce in batch.nonces))
+    origin = Origin.of_messages(batch.nonces)
     reports = plan.oracle.reports(plan.participation, codes, nodes, origin=origin)
     left_out = LeftOut(unanswered=max((asked or 0) - nodes, 0), refused=refused)
     if left_out:
