@@ -66,6 +66,7 @@ _HEADERS: Final = {
 #: The files of the page, by their names in the address, and their types.
 _STATIC: Final = {
     "turnout.js": "text/javascript; charset=utf-8",
+    "tickets.js": "text/javascript; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
 }
@@ -165,6 +166,9 @@ class Server:
         words = {
             "title": html.escape(self.settings.title),
             "public_key": found.public_key if found is not None else "",
+            "invitations": "",
+            "ticket_key": "",
+            "results": "public" if self.settings.key is None else "key",
         }
         text = string.Template(_file("index.html").decode()).safe_substitute(words)
         return HTMLResponse(text)

@@ -1,0 +1,389 @@
+// The page on which a person answers. It asks, shows the message that will leave, and sends it once.
+import { Outbox, Plan, TurnoutError } from "./turnout.js";
+import { TicketRequest, TicketError } from "./tickets.js";
+
+const main = document.getElementById("page");
+const step = document.getElementById("step");
+/** What serials are remembered by: where the page is. */
+const COLLECTION = location.pathname;
+/** From so many labels on, a list that opens is shorter than buttons side by side. */
+const MANY = 12;
+const RETRY_SECONDS = [2, 5, 15, 60];
+
+// Elements. Text is always text: nothing of a plan is read as HTML.
+
+function element(name, attributes = {}, ...children) {
+  const it = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") it.addEventListener(key, value);
+    else if (value === true) it.setAttribute(key, "");
+    else if (value !== false && value !== null) it.setAttribute(key, value);
+  }
+  it.append(...children.filter((child) => child !== null));
+  return it;
+}
+
+const paragraph = (text, kind = null) => element("p", { class: kind }, text);
+
+function show(...children) {
+  step.replaceChildren(...children);
+  // The heading of a step is read out, and the keyboard goes on from there.
+  const heading = step.querySelector("h2, legend");
+  if (heading !== null && document.activeElement === document.body) heading.focus?.();
+}
+
+function heading(text) {
+  return element("h2", { tabindex: "-1" }, text);
+}
+
+function card(...children) {
+  return element("section", { class: "card" }, ...children);
+}
+
+const shown = (label) => (typeof label === "object" && label !== null ? JSON.stringify(label) : String(label));
+
+// One question: its elements, and how its answer is read. Labels are found by their number, so that texts and
+// numbers that look alike stay apart.
+
+function questionOf(question, number, several) {
+  const name = question.name ?? (several ? `Question ${number + 1}` : "Your answer");
+  const id = `question-${number}`;
+  if (question.kind === "choice") {
+    const labels = question.labels ?? Array.from({ length: question.size }, (_, code) => code);
+    return choiceOf(name, id, labels);
+  }
+  if (question.kind === "number") return numberOf(name, id, question);
+  if (question.kind === "numbers") {
+    const each = Array.from({ length: question.dimensions }, (_, at) =>
+      numberOf(`${name}, ${at + 1} of ${question.dimensions}`, `${id}-${at}`, question),
+    );
+    return {
+      element: element("div", {}, ...each.map((one) => one.element)),
+      read: () => each.map((one) => one.read()),
+    };
+  }
+  const input = element("input", { id, name: id, type: "text", required: true, autocomplete: "off" });
+  return {
+    element: element("div", { class: "field" }, element("label", { for: id }, name), input),
+    read: () => input.value,
+  };
+}
+
+function choiceOf(name, id, labels) {
+  if (labels.length > MANY) {
+    const select = element(
+      "select",
+      { id, name: id, required: true },
+      element("option", { value: "" }, "Choose …"),
+      ...labels.map((label, code) => element("option", { value: code }, shown(label))),
+    );
+    return {
+      element: element("div", { class: "field" }, element("label", { for: id }, name), select),
+      read: () => labels[Number(select.value)],
+    };
+  }
+  const buttons = labels.map((label, code) =>
+    element(
+      "label",
+      { class: "choice" },
+      element("input", { type: "radio", name: id, value: code, required: true }),
+      element("span", {}, shown(label)),
+    ),
+  );
+  const group = element("fieldset", {}, element("legend", {}, name), ...buttons);
+  return {
+    element: group,
+    read: () => labels[Number(group.querySelector("input:checked").value)],
+  };
+}
+
+function numberOf(name, id, { low, high }) {
+  const input = element("input", {
+    id,
+    name: id,
+    type: "number",
+    min: low,
+    max: high,
+    step: "any",
+    required: true,
+    inputmode: "decimal",
+    autocomplete: "off",
+  });
+  const label = element("label", { for: id }, `${name} (a number from ${low} to ${high})`);
+  return { element: element("div", { class: "field" }, label, input), read: () => input.valueAsNumber };
+}
+
+// Invitations: what comes with the message, so that each invited person has one.
+
+function fragment() {
+  return new URLSearchParams(location.hash.slice(1));
+}
+
+class Invitation {
+  static of(plan) {
+    const kind = main.dataset.invitations;
+    if (!kind) return new Invitation(null, null, plan);
+    const token = fragment().get("invitation");
+    return token === null ? null : new Invitation(kind, token, plan);
+  }
+
+  constructor(kind, token, plan) {
+    this.kind = kind;
+    this.token = token;
+    this.key = `turnout/ticket/${plan.fingerprint}`;
+    this.plan = plan;
+  }
+
+  /** Sends a request as `fetch` does, with what lets its message in. */
+  async fetch(url, request) {
+    if (this.kind === null) return fetch(url, request);
+    const headers = { ...request.headers };
+    if (this.kind === "blind") headers["turnout-ticket"] = await this.ticket();
+    else headers["turnout-invitation"] = this.token;
+    return fetch(url, { ...request, headers });
+  }
+
+  /** The ticket for which the invitation is exchanged, once: its state is kept until it is there. */
+  async ticket() {
+    const kept = JSON.parse(localStorage.getItem(this.key) ?? "null");
+    if (kept?.ticket) return kept.ticket;
+    const request = kept
+      ? await TicketRequest.fromJSON(kept)
+      : await TicketRequest.create(main.dataset.ticketKey);
+    localStorage.setItem(this.key, JSON.stringify(request));
+    const response = await fetch("tickets", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        plan: this.plan.fingerprint,
+        invitation: this.token,
+        blinded: request.blinded,
+      }),
+      cache: "no-store",
+      credentials: "omit",
+      referrerPolicy: "no-referrer",
+      redirect: "error",
+    });
+    if (!response.ok) {
+      if (response.status >= 500 || response.status === 429) throw new TypeError("no ticket yet");
+      throw new TicketError("invitation", (await response.text()).trim());
+    }
+    const ticket = await request.finish((await response.json()).signed);
+    localStorage.setItem(this.key, JSON.stringify({ ticket }));
+    return ticket;
+  }
+}
+
+// The steps.
+
+class Page {
+  constructor(plan, outbox) {
+    this.plan = plan;
+    this.outbox = outbox;
+    this.retries = 0;
+  }
+
+  static async open() {
+    const response = await fetch("plan.json", { cache: "no-cache", credentials: "omit" });
+    if (response.status === 404) throw new TurnoutError("expired", "This collection has ended.");
+    if (!response.ok) throw new TypeError(`the server answered ${response.status}`);
+    const text = await response.text();
+    const publicKey = fragment().get("key") ?? (main.dataset.publicKey || null);
+    let invitation = null;
+    const outbox = new Outbox({ fetch: (url, request) => invitation.fetch(url, request) });
+    const lastSerial = await outbox.lastSerial(COLLECTION);
+    const plan = await Plan.read(text, { publicKey, lastSerial });
+    await outbox.sawSerial(COLLECTION, plan);
+    invitation = Invitation.of(plan);
+    const page = new Page(plan, outbox);
+    const status = await outbox.status(plan);
+    if (invitation === null && status.state === "none") return page.uninvited();
+    return page.after(status);
+  }
+
+  uninvited() {
+    show(
+      card(
+        heading("Please use your invitation"),
+        paragraph("Only invited people take part. Open the link, or scan the code, that you were given."),
+      ),
+    );
+  }
+
+  after(status) {
+    if (status.state === "none") return this.ask();
+    if (status.state === "silent") return this.silent();
+    if (status.state === "waiting") return this.confirm(status.message);
+    if (status.state === "sent") return this.thank();
+    return this.refused();
+  }
+
+  ask() {
+    const questions = this.plan.questions;
+    const asked = questions.map((question, number) => questionOf(question, number, questions.length > 1));
+    const groups = this.plan.groups.map(({ column, values }, number) =>
+      choiceOf(column, `group-${number}`, values),
+    );
+    const trouble = element("p", { class: "wrong", role: "alert" });
+    const form = element(
+      "form",
+      {
+        submit: (event) => {
+          event.preventDefault();
+          this.draw(asked, groups, trouble, form.querySelector("button"));
+        },
+      },
+      ...asked.map((one) => one.element),
+      groups.length === 0
+        ? null
+        : element(
+            "section",
+            {},
+            paragraph("The following is sent as it is, and is not hidden:", "soft"),
+            ...groups.map((one) => one.element),
+          ),
+      trouble,
+      element(
+        "div",
+        { class: "buttons" },
+        element("button", { class: "main", type: "submit" }, "Make my answer private"),
+      ),
+      paragraph("Nothing is sent yet. You will see the message before it leaves.", "soft"),
+    );
+    show(card(form), this.meaning());
+  }
+
+  meaning() {
+    const [first, ...more] = this.plan.describe();
+    const expires = this.plan.expires;
+    const until = expires === null ? [] : [`You can answer until ${new Date(1000 * expires).toLocaleString()}.`];
+    return element(
+      "details",
+      { class: "card", open: true },
+      element("summary", {}, "What happens with your answer"),
+      element("ul", {}, ...[first, ...more, ...until].map((text) => element("li", {}, text))),
+    );
+  }
+
+  async draw(asked, groups, trouble, button) {
+    button.disabled = true;
+    trouble.textContent = "";
+    try {
+      const read = asked.map((one) => one.read());
+      const answer = read.length === 1 ? read[0] : read;
+      const group = groups.length === 0 ? undefined : groups.map((one) => one.read());
+      this.after(await this.outbox.answer(this.plan, answer, { group }));
+    } catch (error) {
+      trouble.textContent = wordsOf(error);
+      button.disabled = false;
+    }
+  }
+
+  silent() {
+    show(
+      card(
+        heading("You were not drawn this time"),
+        paragraph(
+          "Not everybody takes part: your browser drew by chance whether you do, and you do not. Nothing was " +
+            "sent, and nothing will be. Thank you for answering.",
+        ),
+      ),
+    );
+  }
+
+  confirm(message) {
+    const trouble = element("p", { class: "wrong", role: "alert" });
+    const send = element(
+      "button",
+      { class: "main", type: "button", click: () => this.send(send, trouble) },
+      "Send this message",
+    );
+    show(
+      card(
+        heading("This message will leave your browser"),
+        element("pre", { tabindex: "0", "aria-label": "The message" }, message),
+        paragraph(
+          "Your answer was randomized already. The message holds that, the name of the question, and a " +
+            "random number so that it counts once. It holds nothing about you.",
+        ),
+        trouble,
+        element("div", { class: "buttons" }, send),
+      ),
+      this.meaning(),
+    );
+  }
+
+  async send(button, trouble) {
+    button.disabled = true;
+    trouble.textContent = "";
+    try {
+      this.after(await this.outbox.send(this.plan));
+    } catch (error) {
+      if (error instanceof TicketError || error.code === "refused") return this.refused(error);
+      trouble.textContent = wordsOf(error);
+      button.disabled = false;
+      button.textContent = "Send again";
+      this.later(button, trouble);
+    }
+  }
+
+  /** Tries again by itself: after a while, and when the browser is on line again. */
+  later(button, trouble) {
+    const seconds = RETRY_SECONDS[Math.min(this.retries, RETRY_SECONDS.length - 1)];
+    this.retries += 1;
+    const again = () => {
+      clearTimeout(timer);
+      removeEventListener("online", again);
+      if (button.isConnected && !button.disabled) this.send(button, trouble);
+    };
+    const timer = setTimeout(again, 1000 * seconds);
+    addEventListener("online", again);
+  }
+
+  thank() {
+    show(
+      card(
+        heading("Your answer has arrived"),
+        paragraph("Thank you. It counts once, and this browser keeps no copy of what you said."),
+        main.dataset.results === "public"
+          ? element("p", {}, element("a", { href: "results" }, "See the results so far"))
+          : null,
+      ),
+    );
+  }
+
+  refused(error = null) {
+    const reason = error instanceof TicketError ? sentence(error.message) : null;
+    show(
+      card(
+        heading("The server did not take your answer"),
+        paragraph(reason ?? "The collection may have ended, or somebody has answered with this invitation."),
+      ),
+    );
+  }
+}
+
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".");
+
+function wordsOf(error) {
+  if (error instanceof TurnoutError) {
+    if (error.code === "sending") {
+      return (
+        "The message could not be sent. It is kept in this browser, and the same message is sent again when " +
+        "the connection is back. You can also come back to this page later."
+      );
+    }
+    return sentence(error.message);
+  }
+  if (error instanceof TicketError) return sentence(error.message);
+  return "The server cannot be reached. Check the connection, and reload the page.";
+}
+
+function fail(error) {
+  if (!(error instanceof TurnoutError) && !(error instanceof TypeError)) console.error(error);
+  show(card(heading("The question cannot be shown"), paragraph(wordsOf(error), "wrong")));
+}
+
+Page.open().catch(fail);
+// A link with another invitation is another page.
+addEventListener("hashchange", () => location.reload());

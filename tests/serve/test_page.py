@@ -1,0 +1,256 @@
+"""The page in a real browser: people answer, and what leaves is counted once."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.serve.conftest import Running
+
+import turnout as tn
+from turnout.signing import SigningKey
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+KEY = SigningKey.generate()
+LABELS = ["never", "every month", "every week", "every day"]
+WINDOWS = {"narrow": (340, 640), "wide": (1400, 900)}
+
+Serve = Callable[..., Running]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as found:
+        started = found.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def person(browser: Any) -> Iterator[Any]:
+    """A page of a person's own browser; nothing may go wrong in it unsaid."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "console",
+        lambda said: (
+            wrong.append(said.text)
+            if said.type == "error" and "net::ERR_" not in said.text
+            else None
+        ),
+    )
+    yield page
+    context.close()
+    assert not wrong
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    running: list[Running] = []
+
+    def start(oracle: Any, participation: Any = None, *options: object, **more: Any) -> Running:
+        plan = tn.Plan(oracle, participation or tn.Everyone(), **more)
+        path = tmp_path / "plan.json"
+        plan.write(path, signing_key=KEY)
+        options = ("--title", "How often do you travel?", "--least", 1, *options)
+        running.append(Running(path, tmp_path / "reports.db", options))
+        return running[-1]
+
+    yield start
+    for each in running:
+        with suppress(ProcessLookupError):
+            each.stop()
+
+
+def received(server: Running) -> int:
+    """How many messages the server counts."""
+    found = server.client.get("/metrics").text
+    counted = re.search(r'turnout_messages_total\{outcome="accepted"\} ([0-9]+)', found)
+    return int(counted[1]) if counted else 0
+
+
+def answered(page: Any, label: str = "every week") -> None:
+    page.get_by_label(label).check()
+    page.get_by_role("button", name="Make my answer private").click()
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_person_answers_and_counts_once(person: Any, serve: Serve, window: str) -> None:
+    width, height = WINDOWS[window]
+    person.set_viewport_size({"width": width, "height": height})
+    server = serve(tn.DirectEncoding(1.0, LABELS))
+    person.goto(server.address)
+    assert person.get_by_role("heading", level=1).inner_text() == "How often do you travel?"
+    assert "bet at most 2.8 to 1" in person.get_by_role("group").last.inner_text()
+    answered(person)
+    message = person.locator("pre").inner_text()
+    assert '"plan":' in message
+    assert person.evaluate("document.documentElement.scrollWidth") <= width
+    assert received(server) == 0
+    with person.expect_request("**/reports") as sent:
+        person.get_by_role("button", name="Send this message").click()
+    assert sent.value.post_data == message + "\n"
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert received(server) == 1
+    # Once more, in a page of the same browser.
+    person.reload()
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert received(server) == 1
+    person.get_by_role("link", name="See the results so far").click()
+    assert person.locator("main, body").first.inner_text()
+
+
+def test_a_message_waits_for_the_connection_and_stays_the_same(person: Any, serve: Serve) -> None:
+    server = serve(tn.DirectEncoding(1.0, LABELS))
+    person.goto(server.address)
+    answered(person)
+    message = person.locator("pre").inner_text()
+    person.route("**/reports", lambda route: route.abort())
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_text("It is kept in this browser").wait_for()
+    person.reload()
+    assert person.locator("pre").inner_text() == message
+    person.unroute("**/reports")
+    person.context.set_offline(True)
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_text("It is kept in this browser").wait_for()
+    with person.expect_request("**/reports") as sent:
+        person.context.set_offline(False)
+    assert sent.value.post_data == message + "\n"
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert received(server) == 1
+
+
+def test_an_answer_that_was_not_acknowledged_counts_once(person: Any, serve: Serve) -> None:
+    server = serve(tn.DirectEncoding(1.0, LABELS))
+    person.goto(server.address)
+    answered(person)
+    lost = []
+
+    def lose(route: Any) -> None:
+        lost.append(route.fetch().json())
+        route.abort()
+
+    person.route("**/reports", lose, times=1)
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert lost == [{"accepted": 1, "duplicates": 0, "refused": {}}]
+    assert received(server) == 1
+
+
+def test_who_is_not_drawn_sends_nothing(person: Any, serve: Serve) -> None:
+    server = serve(tn.DirectEncoding(1.0, LABELS), tn.Bernoulli(1e-6))
+    person.goto(server.address)
+    asked: list[str] = []
+    person.on("request", lambda request: asked.append(request.url))
+    answered(person)
+    person.get_by_role("heading", name="You were not drawn this time").wait_for()
+    person.reload()
+    person.get_by_role("heading", name="You were not drawn this time").wait_for()
+    assert not any(url.endswith("/reports") for url in asked)
+    assert received(server) == 0
+
+
+def test_the_keyboard_is_enough(person: Any, serve: Serve) -> None:
+    server = serve(tn.DirectEncoding(1.0, LABELS))
+    person.goto(server.address)
+    person.get_by_label("never").wait_for()
+    keys = person.keyboard
+    for key in ("Tab", "Space", "ArrowDown", "Tab", "Enter"):
+        keys.press(key)
+    person.locator("pre").wait_for()
+    for _ in range(3):
+        if person.evaluate("document.activeElement.textContent") == "Send this message":
+            break
+        keys.press("Tab")
+    keys.press("Enter")
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert received(server) == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_names_contrast_and_structure(person: Any, serve: Serve, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    person.emulate_media(color_scheme=scheme)
+    server = serve(tn.DirectEncoding(1.0, LABELS), groups={"region": ["north", "south"]})
+    person.goto(server.address)
+    person.get_by_label("never").wait_for()
+    assert axe.run(person).violations_count == 0, axe.run(person).generate_report()
+    person.get_by_label("south").check()
+    answered(person)
+    person.locator("pre").wait_for()
+    assert axe.run(person).violations_count == 0, axe.run(person).generate_report()
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert axe.run(person).violations_count == 0, axe.run(person).generate_report()
+
+
+def test_groups_are_said_to_be_sent_as_they_are(person: Any, serve: Serve) -> None:
+    server = serve(tn.DirectEncoding(1.0, LABELS), groups={"region": ["north", "south"]})
+    person.goto(server.address)
+    person.get_by_text("sent as it is").wait_for()
+    person.get_by_label("south").check()
+    answered(person)
+    assert '"south"' in person.locator("pre").inner_text()
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert received(server) == 1
+
+
+def test_several_questions_and_long_lists(person: Any, serve: Serve) -> None:
+    server = serve(tn.SplitBudget(2.0, {"age": 100, "vote": ["yes", "no"]}))
+    person.goto(server.address)
+    person.get_by_label("age").select_option("42")
+    person.get_by_label("yes").check()
+    person.get_by_role("button", name="Make my answer private").click()
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert received(server) == 1
+
+
+def test_a_number_outside_its_bounds_is_not_sent(person: Any, serve: Serve) -> None:
+    server = serve(tn.mean.Piecewise(1.0, bounds=(0, 100)))
+    person.goto(server.address)
+    number = person.get_by_label("Your answer (a number from 0 to 100)")
+    number.fill("150")
+    person.get_by_role("button", name="Make my answer private").click()
+    assert person.locator("pre").count() == 0
+    number.fill("37.5")
+    person.get_by_role("button", name="Make my answer private").click()
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert received(server) == 1
+
+
+def test_a_plan_of_another_key_is_refused(person: Any, serve: Serve) -> None:
+    server = serve(tn.DirectEncoding(1.0, LABELS))
+    person.goto(f"{server.address}/#key={SigningKey.generate().public_key}")
+    person.get_by_role("heading", name="The question cannot be shown").wait_for()
+    person.goto(f"{server.address}/#key={KEY.public_key}")
+    person.get_by_label("never").wait_for()
+
+
+def test_a_collection_that_has_ended_says_so(person: Any, serve: Serve) -> None:
+    soon = (datetime.now(timezone.utc) + timedelta(seconds=5)).replace(microsecond=0)
+    server = serve(tn.DirectEncoding(1.0, LABELS), expires=soon)
+    person.goto(server.address)
+    answered(person)
+    person.locator("pre").wait_for()
+    person.wait_for_timeout(5_000)
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_role("heading", name="The server did not take your answer").wait_for()
+    assert received(server) == 0
