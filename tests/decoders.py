@@ -507,7 +507,7 @@ DECODERS: dict[str, Decoder] = {
     },
     "plan in a file": in_plan_file(PLAN.to_dict()),
     "plan file": Decoder(
-        plan_file.plan_file_text(PLAN.to_json(), SigningKey(bytes(32))).encode(),
+        plan_file.plan_file_text(PLAN._described, SigningKey(bytes(32))).encode(),
         plain,
         plan_in_a_file,
     ),

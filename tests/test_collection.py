@@ -223,7 +223,7 @@ def test_copies_of_a_plan_are_equal(who: tn.Participation) -> None:
 @pytest.mark.parametrize("version", [0, 2, -1, 10**9, "1", 1.0, 1.5, True, None, [1], {}])
 def test_an_unknown_version_is_named(version: Any) -> None:
     description = {**plan().to_dict(), "version": version}
-    expected = f"the plan has version {version!r}; this release of turnout reads 1"
+    expected = f"the plan has version {json.dumps(version)}; this release of turnout reads 1"
     for read in (tn.Plan.from_dict, lambda given: tn.Plan.from_json(json.dumps(given))):
         with pytest.raises(UnsupportedVersionError) as caught:
             read(description)
@@ -293,9 +293,12 @@ NO_PLANS: dict[str, Any] = {
 }
 
 
+NO_PLAN = r"not (a plan|the description|a label)|the plan (lacks|has unknown)|of a plan must be"
+
+
 @pytest.mark.parametrize("text", NO_PLANS.values(), ids=NO_PLANS.keys())
 def test_anything_else_is_no_plan(text: str | bytes) -> None:
-    with pytest.raises(CorruptDataError, match=r"not (a plan|the description|a label)") as caught:
+    with pytest.raises(CorruptDataError, match=NO_PLAN) as caught:
         tn.Plan.from_json(text)
     assert not isinstance(caught.value, UnsupportedVersionError)
     assert len(str(caught.value)) < 1000

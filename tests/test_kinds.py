@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 import turnout as tn
-from turnout import _kinds, distribution, frequency, mean
+from turnout import _core, _kinds, distribution, frequency, mean
 from turnout.collecting.kind import Kind
-from turnout.collecting.plan_file import plan_file_text
 from turnout.errors import InvalidValueError
 
 
@@ -77,7 +76,7 @@ def test_an_installed_package_adds_kinds(tmp_path: Path) -> None:
     (information / "entry_points.txt").write_text("[turnout.kinds]\npackaged = packaged:Packaged\n")
     plan = tn.Plan(tn.DirectEncoding(1.0, ["no", "yes"]), tn.Everyone())
     text = plan.to_json().replace('"direct_encoding"', '"packaged"')
-    (tmp_path / "plan.json").write_text(plan_file_text(text, None))
+    (tmp_path / "plan.json").write_text(_core.Plan.described(text.encode()).file())
     (tmp_path / "answers.csv").write_text("vote\n" + "no\nyes\n" * 50)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
 

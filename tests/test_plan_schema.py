@@ -58,7 +58,7 @@ TERMS: list[dict[str, Any]] = [
 
 
 def file_of(plan: tn.Plan, key: SigningKey | None = KEY) -> dict[str, Any]:
-    description: dict[str, Any] = json.loads(plan_file_text(plan.to_json(), key))
+    description: dict[str, Any] = json.loads(plan_file_text(plan._described, key))
     return description
 
 

@@ -6,6 +6,8 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 __all__ = [
+    "MOST_EXPIRES",
+    "MOST_SERIAL",
     "SEAL",
     "CountMeanSketch",
     "Device",
@@ -22,6 +24,7 @@ __all__ = [
     "MessageReader",
     "MessageWriter",
     "NoiseStreams",
+    "Plan",
     "PooledLocalHashing",
     "PrimeField",
     "ProjectiveGeometry8",
@@ -60,13 +63,11 @@ __all__ = [
     "network_logits",
     "network_scores",
     "participants",
-    "plan_to_sign",
     "poisson_sampling",
     "projective_space",
     "random_participation",
     "random_participation_attained",
     "random_participation_grid",
-    "read_plan_file",
     "rounded_gaussian",
     "scan_rows",
     "select_bernoulli",
@@ -77,7 +78,6 @@ __all__ = [
     "two_stage_sums",
     "uniform_integers",
     "uniforms",
-    "write_plan_file",
 ]
 
 _Elements = npt.NDArray[Any]
@@ -484,11 +484,41 @@ def clip_to_grid(gradients: _Parts, clip: float, step: float) -> _Integers: ...
 def ed25519_public_key(secret: bytes) -> bytes: ...
 def ed25519_sign(secret: bytes, message: bytes) -> bytes: ...
 def ed25519_verify(public_key: bytes, message: bytes, signature: bytes) -> bool: ...
-def read_plan_file(data: bytes, public_key: bytes | None = None) -> str: ...
-def plan_to_sign(text: str) -> bytes: ...
-def write_plan_file(
-    text: str, public_key: bytes | None = None, signature: bytes | None = None
-) -> str: ...
+
+MOST_EXPIRES: int
+MOST_SERIAL: int
+
+@final
+class Plan:
+    def __new__(
+        cls,
+        question: str,
+        participation: str,
+        serial: int | None = None,
+        expires: int | None = None,
+        groups: str | None = None,
+    ) -> Plan: ...
+    @staticmethod
+    def described(text: bytes) -> Plan: ...
+    @staticmethod
+    def of_file(data: bytes, public_key: bytes | None = None) -> Plan: ...
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def participation(self) -> str: ...
+    @property
+    def serial(self) -> int | None: ...
+    @property
+    def expires(self) -> int | None: ...
+    @property
+    def groups(self) -> str | None: ...
+    def to_sign(self) -> bytes: ...
+    def file(self, public_key: bytes | None = None, signature: bytes | None = None) -> str: ...
 
 SEAL: str
 
@@ -500,7 +530,7 @@ _Numbers = tuple[int, ...]
 class ReportHeader:
     def __new__(
         cls,
-        plan: str,
+        plan: Plan,
         nodes: int,
         reports: int,
         design: _Numbers | None,
@@ -514,7 +544,7 @@ class ReportHeader:
     @property
     def text(self) -> str: ...
     @property
-    def plan(self) -> str: ...
+    def plan(self) -> Plan: ...
     @property
     def nodes(self) -> int: ...
     @property
@@ -566,7 +596,7 @@ def ticket_number(public_key: bytes, ticket: bytes) -> bytes | None: ...
 class MessageReader:
     def __new__(
         cls,
-        plans: Sequence[tuple[str, str | None]],
+        plans: Sequence[Plan],
         itemsize: int,
         signed: bool,
         width: int | None,
@@ -576,13 +606,13 @@ class MessageReader:
 @final
 class MessageWriter:
     def __new__(
-        cls, fingerprint: str, groups: str | None, itemsize: int, signed: bool, width: int | None
+        cls, plan: Plan, itemsize: int, signed: bool, width: int | None
     ) -> MessageWriter: ...
     def write(self, report: bytes, group: str | None = None) -> bytes: ...
 
 @final
 class Device:
-    def __new__(cls, text: str) -> Device: ...
+    def __new__(cls, plan: Plan) -> Device: ...
     def of_codes(
         self, codes: Sequence[int], group: str | None = None, seed: int | None = None
     ) -> bytes | None: ...

@@ -370,7 +370,7 @@ TALLIES = [
         CorruptDataError,
         ("tn.Tally.from_bytes(b'')", "not a tally of turnout"),
         ("tn.Tally.from_bytes(TALLY.to_bytes()[:-1])", "truncated or was altered"),
-        ("tn.Plan.from_dict(None)", "not a plan of turnout: None"),
+        ("tn.Plan.from_dict(None)", "not a plan of turnout: its format is not 'turnout-plan'"),
     ),
 ]
 

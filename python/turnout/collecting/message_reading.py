@@ -14,7 +14,7 @@ import numpy as np
 from turnout import _arguments, _core
 from turnout._types import Array
 from turnout.collecting.keys import Key
-from turnout.collecting.public_groups import Groups, groups_text
+from turnout.collecting.public_groups import Groups
 from turnout.errors import (
     CorruptDataError,
     InvalidValueError,
@@ -187,8 +187,8 @@ class Reader:
         self.oracle = plans[0].oracle
         self.groups: Groups = plans[0].groups
         self._dtype, self._shape = self.oracle.report_dtype, self.oracle.report_shape
-        known = [(plan.fingerprint, groups_text(plan.groups)) for plan in plans]
-        self.core = _core.MessageReader(known, *layout_of(self.oracle))
+        described = [plan._described for plan in plans]
+        self.core = _core.MessageReader(described, *layout_of(self.oracle))
 
     def read(self, messages: Iterable[bytes | str]) -> Batch:
         """Read messages and check that their reports are possible.

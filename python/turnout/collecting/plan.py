@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,23 +10,15 @@ from functools import cached_property
 from typing import Any, Generic, Literal
 
 from turnout import _arguments, _core, _kinds
-from turnout._documents import canonical, check_version, document
+from turnout._documents import canonical, parsed
 from turnout._files import atomic_write, read_bytes
 from turnout._values import settle
 from turnout.collecting.keys import Key
-from turnout.collecting.plan_file import (
-    MOST_EXPIRES,
-    MOST_SERIAL,
-    bounded,
-    differences,
-    plan_file_schema,
-    plan_file_text,
-    read_plan_file,
-)
+from turnout.collecting.plan_file import differences, plan_file_schema, plan_file_text
 from turnout.collecting.public_groups import (
     checked_groups,
-    groups_from_json,
-    groups_to_json,
+    groups_of_text,
+    groups_text,
     key_among,
 )
 from turnout.collecting.randomizer import R_co, Randomizer
@@ -42,8 +33,6 @@ from turnout.errors import (
 from turnout.participation import Participation, stated_participation
 from turnout.signing import SigningKey, public_key_bytes
 
-_FORMAT = "turnout-plan"
-_VERSION = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -115,7 +104,8 @@ class Plan(Generic[R_co]):
         settle(self, participation=taking_part._in_plan())
         if self.serial is not None:
             settle(
-                self, serial=_arguments.integer("serial", self.serial, least=0, most=MOST_SERIAL)
+                self,
+                serial=_arguments.integer("serial", self.serial, least=0, most=_core.MOST_SERIAL),
             )
         if self.expires is not None:
             expires = _arguments.moment("expires", self.expires)
@@ -136,21 +126,33 @@ class Plan(Generic[R_co]):
         """Whether there is a report of each node that is asked."""
         return self.participation.uniform_rate == 1.0 and not self.oracle.silent
 
+    @cached_property
+    def _described(self) -> _core.Plan:
+        seconds = None if self.expires is None else (self.expires - _EPOCH) // timedelta(seconds=1)
+        return _core.Plan(
+            canonical(self.oracle.to_dict()),
+            canonical(self.participation.to_dict()),
+            self.serial,
+            seconds,
+            groups_text(self.groups),
+        )
+
+    @classmethod
+    def _of(cls, described: _core.Plan) -> Plan:
+        """Make the plan that the core read."""
+        expires = described.expires
+        return cls(
+            _kinds.from_dict(parsed(described.question)),
+            Participation.from_dict(parsed(described.participation)),
+            serial=described.serial,
+            expires=None if expires is None else _EPOCH + timedelta(seconds=expires),
+            groups=groups_of_text(described.groups),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the plan in terms of JSON."""
-        description = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "oracle": self.oracle.to_dict(),
-            "participation": self.participation.to_dict(),
-        }
-        if self.serial is not None:
-            description["serial"] = self.serial
-        if self.expires is not None:
-            description["expires"] = (self.expires - _EPOCH) // timedelta(seconds=1)
-        if self.groups:
-            description["groups"] = groups_to_json(self.groups)
-        return description
+        described: dict[str, Any] = parsed(self.to_json())
+        return described
 
     def to_json(self) -> str:
         """Describe the plan as canonical JSON: keys sorted, no spaces, ASCII only.
@@ -165,7 +167,7 @@ class Plan(Generic[R_co]):
         InvalidTypeError
             If a label of the domain cannot be written to a file.
         """
-        return canonical(self.to_dict())
+        return self._described.text
 
     @classmethod
     def from_dict(cls, description: Any) -> Plan:
@@ -178,24 +180,11 @@ class Plan(Generic[R_co]):
         CorruptDataError
             If it is no plan.
         """
-        check_version("plan", description, "turnout-plan", _VERSION)
-        match description:
-            case {
-                "format": "turnout-plan",
-                "version": int(),
-                "oracle": oracle,
-                "participation": taking_part,
-                **rest,
-            } if rest.keys() <= {"serial", "expires", "groups"}:
-                expires = bounded(rest, "expires", MOST_EXPIRES)
-                return cls(
-                    _kinds.from_dict(oracle),
-                    Participation.from_dict(taking_part),
-                    serial=bounded(rest, "serial", MOST_SERIAL),
-                    expires=None if expires is None else _EPOCH + timedelta(seconds=expires),
-                    groups=groups_from_json(rest["groups"]) if "groups" in rest else None,
-                )
-        raise CorruptDataError(f"not a plan of turnout: {_arguments.shown(description)}")
+        try:
+            text = canonical(description)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise CorruptDataError(f"not a plan of turnout: {error}") from error
+        return cls.from_json(text)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Plan:
@@ -211,12 +200,16 @@ class Plan(Generic[R_co]):
             If ``text`` is not text.
         """
         _arguments.instance("text", text, (str, bytes, bytearray), "the JSON text of a plan")
-        return cls.from_dict(document("not a plan of turnout", text))
+        try:
+            data = text.encode() if isinstance(text, str) else bytes(text)
+        except UnicodeEncodeError as error:
+            raise CorruptDataError("not a plan of turnout: it is no Unicode text") from error
+        return cls._of(_core.Plan.described(data))
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of :meth:`to_json`, in hexadecimal."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        return self._described.fingerprint
 
     @cached_property
     def _device(self) -> _core.Device | None:
@@ -274,7 +267,7 @@ class Plan(Generic[R_co]):
         ...     tn.Plan.read(pathlib.Path(folder, "plan.json")) == plan
         True
         """
-        text = plan_file_text(self.to_json(), signing_key)
+        text = plan_file_text(self._described, signing_key)
         with atomic_write(path) as temporary:
             temporary.write_text(text, encoding="ascii", newline="\n")
 
@@ -320,7 +313,7 @@ class Plan(Generic[R_co]):
         """
         if least_serial is not None:
             least_serial = _arguments.integer(
-                "least_serial", least_serial, least=0, most=MOST_SERIAL
+                "least_serial", least_serial, least=0, most=_core.MOST_SERIAL
             )
         if public_key is not None:
             public_key = public_key_bytes("public_key", public_key).hex()
@@ -338,9 +331,10 @@ class Plan(Generic[R_co]):
 
     @classmethod
     def _of_file(cls, data: bytes, public_key: str | None) -> Plan:
-        text = read_plan_file(data, public_key)
-        plan = cls.from_json(text)
-        if plan.to_json() != text:
+        key = None if public_key is None else bytes.fromhex(public_key)
+        described = _core.Plan.of_file(data, key)
+        plan = cls._of(described)
+        if plan.to_json() != described.text:
             raise CorruptDataError("the plan is not written in its canonical form")
         return plan
 

@@ -34,18 +34,12 @@ with none.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from turnout import _arguments, _core, _kinds
 from turnout._documents import object_schema
 from turnout.domain import Domain
-from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.signing import SigningKey, public_key_bytes
-
-#: What every reader of JSON takes for an integer, and the end of the year 9999.
-MOST_SERIAL: Final = 2**53 - 1
-MOST_EXPIRES: Final = 253_402_300_799
 
 _HEXADECIMAL = "^[0-9a-f]{%d}$"
 
@@ -53,8 +47,8 @@ _HEXADECIMAL = "^[0-9a-f]{%d}$"
 _TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
 
 
-def plan_file_text(text: str, signing_key: SigningKey | None) -> str:
-    """Return the text of the file of a plan, which is given by its canonical text.
+def plan_file_text(plan: _core.Plan, signing_key: SigningKey | None) -> str:
+    """Return the text of the file of a plan.
 
     Raises
     ------
@@ -62,65 +56,12 @@ def plan_file_text(text: str, signing_key: SigningKey | None) -> str:
         If a label is no Unicode text (it holds half of a surrogate pair).
     InvalidTypeError
         If ``signing_key`` is no signing key.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> plan = tn.Plan(tn.DirectEncoding(1.0, 3), tn.Bernoulli(0.5))
-    >>> read_plan_file(plan_file_text(plan.to_json(), None).encode(), None) == plan.to_json()
-    True
     """
-    try:
-        signed = _core.plan_to_sign(text)
-    except CorruptDataError as error:
-        raise InvalidValueError(
-            "the labels of a plan in a file must be Unicode text, got one that holds half of a "
-            "surrogate pair"
-        ) from error
     if signing_key is None:
-        return _core.write_plan_file(text)
+        return plan.file()
     _arguments.instance("signing_key", signing_key, SigningKey, "a SigningKey")
     public_key = public_key_bytes("signing_key", signing_key.public_key)
-    return _core.write_plan_file(text, public_key, signing_key.sign(signed))
-
-
-def read_plan_file(data: bytes, public_key: str | None) -> str:
-    """Check a plan file: its members, its fingerprint, its signature; give the text of its plan.
-
-    Parameters
-    ----------
-    data
-        What is in the file.
-    public_key
-        Whose signature it must have; None if any valid one will do, and none.
-
-    Returns
-    -------
-    str
-        The canonical text of the plan.
-
-    Raises
-    ------
-    UnsupportedVersionError
-        If it is of a version that this release does not read.
-    CorruptDataError
-        If it is no plan file, was altered or formatted anew, or its signature is missing or not
-        valid.
-    """
-    return _core.read_plan_file(data, None if public_key is None else bytes.fromhex(public_key))
-
-
-def bounded(members: Mapping[Any, Any], name: str, most: int) -> int | None:
-    """Take a number that may be missing, and is none of other types: null, true, 1.0."""
-    if name not in members:
-        return None
-    number = members[name]
-    if type(number) is not int or not 0 <= number <= most:
-        raise CorruptDataError(
-            f"the {name} of a plan must be an integer from 0 to {most}, got "
-            f"{_arguments.shown(number)}"
-        )
-    return number
+    return plan.file(public_key, signing_key.sign(plan.to_sign()))
 
 
 def plan_file_schema() -> dict[str, Any]:
@@ -146,8 +87,8 @@ def plan_file_schema() -> dict[str, Any]:
                     "version": {"const": 1},
                     "oracle": {"$ref": "#/$defs/oracle"},
                     "participation": {"$ref": "#/$defs/participation"},
-                    "serial": {"type": "integer", "minimum": 0, "maximum": MOST_SERIAL},
-                    "expires": {"type": "integer", "minimum": 0, "maximum": MOST_EXPIRES},
+                    "serial": {"type": "integer", "minimum": 0, "maximum": _core.MOST_SERIAL},
+                    "expires": {"type": "integer", "minimum": 0, "maximum": _core.MOST_EXPIRES},
                     "groups": {
                         "type": "array",
                         "minItems": 1,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turnout import _arguments
-from turnout._documents import canonical
+from turnout._documents import canonical, parsed
 from turnout.collecting.keys import (
     Key,
     Part,
@@ -96,11 +96,6 @@ def _is_among(value: Part, values: tuple[Part, ...]) -> bool:
     return any(value == each and type(value) is type(each) for each in values)
 
 
-def groups_to_json(groups: Groups) -> list[dict[str, Any]]:
-    """Describe groups in terms of JSON, columns in their order."""
-    return [{"column": name, "values": key_to_json(values)} for name, values in groups.items()]
-
-
 def groups_text(groups: Groups) -> str | None:
     """Describe groups as they stand in the text of a plan; None if there are none.
 
@@ -109,32 +104,28 @@ def groups_text(groups: Groups) -> str | None:
     >>> groups_text({"region": ("north", "south")}), groups_text({})
     ('[{"column":"region","values":["north","south"]}]', None)
     """
-    return canonical(groups_to_json(groups)) if groups else None
+    listed = [{"column": name, "values": key_to_json(values)} for name, values in groups.items()]
+    return canonical(listed) if groups else None
 
 
-def groups_from_json(described: Any) -> Groups:
-    """Rebuild groups from :func:`groups_to_json`.
+def groups_of_text(text: str | None) -> Groups:
+    """Rebuild groups from :func:`groups_text`, in a form that the core has checked.
 
     Raises
     ------
     CorruptDataError
-        If they are none.
+        If a column has values of several types, or a date that is none.
+
+    Examples
+    --------
+    >>> groups_of_text('[{"column":"region","values":["north","south"]}]')
+    {'region': ('north', 'south')}
     """
+    listed = [] if text is None else parsed(text)
     try:
-        listed = [_column(each) for each in described]
-        groups = checked_groups("groups", dict(listed))
-    except (TurnoutError, TypeError, ValueError) as error:
-        raise CorruptDataError(f"not the groups of a plan: {error}") from error
-    if not isinstance(described, list) or not listed or len(groups) < len(listed):
-        raise CorruptDataError(
-            f"the groups of a plan must be a list of different columns, got "
-            f"{_arguments.shown(described)}"
+        return checked_groups(
+            "groups",
+            {each["column"]: key_from_json(each["values"], len(each["values"])) for each in listed},
         )
-    return groups
-
-
-def _column(described: Any) -> tuple[str, Key]:
-    match described:
-        case {"column": str(name), "values": list(values), **rest} if not rest:
-            return name, key_from_json(values, len(values))
-    raise CorruptDataError(f"not a column of groups: {_arguments.shown(described)}")
+    except TurnoutError as error:
+        raise CorruptDataError(f"not the groups of a plan: {error}") from error

@@ -31,7 +31,6 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,6 @@ from turnout.collecting.keys import Key, key_to_json
 from turnout.collecting.left_out import LeftOut
 from turnout.collecting.message_reading import ERRORS, Reader, Seen, layout_of
 from turnout.collecting.origin import Origin
-from turnout.collecting.public_groups import groups_text
 from turnout.collecting.randomizer import tell_improbable
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidValueError
@@ -109,7 +107,7 @@ def device_of(plan: Any) -> _core.Device | None:
     if not own or _kinds.found(oracle.name) is not type(oracle):
         return None
     try:
-        return _core.Device(plan.to_json())
+        return _core.Device(plan._described)
     except (CorruptDataError, InvalidValueError):
         return None
 
@@ -162,16 +160,9 @@ def message_of(plan: Any, codes: Array, key: Key = ()) -> bytes | None:
     """Write the message of one person's reports under a plan: one, or none."""
     if not len(codes):
         return None
-    writer = _writer(plan.fingerprint, groups_text(plan.groups), *layout_of(plan.oracle))
+    writer = _core.MessageWriter(plan._described, *layout_of(plan.oracle))
     report = np.asarray(codes[0], plan.oracle.report_dtype.newbyteorder("<")).tobytes()
     return writer.write(report, canonical(key_to_json(key)) if key else None)
-
-
-@lru_cache(maxsize=16)
-def _writer(
-    fingerprint: str, groups: str | None, integer: int, signed: bool, width: int | None
-) -> _core.MessageWriter:
-    return _core.MessageWriter(fingerprint, groups, integer, signed, width)
 
 
 def gather(

@@ -6,53 +6,54 @@ use std::fmt::Write;
 use super::json::{Json, Kind};
 
 /// Writes a value as Python's canonical text: members in the order of their names, no spaces, ASCII
-/// only, numbers as Python writes them; none where a text is no Unicode.
-pub(crate) fn canonical(value: &Json<'_>) -> Option<String> {
+/// only, numbers as Python writes them.
+pub(crate) fn canonical(value: &Json<'_>) -> String {
     let mut text = String::with_capacity(value.raw().len());
-    write(value, &mut text)?;
-    Some(text)
+    write(value, &mut text);
+    text
 }
 
 /// Writes an object without one of its members.
 pub(crate) fn canonical_without(value: &Json<'_>, left_out: &str) -> Option<String> {
     let members = value.members()?.iter().filter(|(name, _)| name != &left_out);
     let mut text = String::with_capacity(value.raw().len());
-    write_members(members, &mut text)?;
+    write_members(members, &mut text);
     Some(text)
 }
 
-fn write(value: &Json<'_>, into: &mut String) -> Option<()> {
+fn write(value: &Json<'_>, into: &mut String) {
     match value.kind() {
         Kind::Integer if value.raw() == "-0" => into.push('0'),
         Kind::Null | Kind::Truth(_) | Kind::Integer => into.push_str(value.raw()),
         Kind::Float(number) => write_number(*number, into),
-        Kind::Text { .. } => write_text(&value.text()?, into),
+        Kind::Text { .. } => match value.text() {
+            Some(text) => write_text(&text, into),
+            None => write_units(value.units().unwrap_or_default(), into),
+        },
         Kind::List(values) => {
             into.push('[');
             for (place, value) in values.iter().enumerate() {
                 separate(place, into);
-                write(value, into)?;
+                write(value, into);
             }
             into.push(']');
         }
-        Kind::Object(members) => write_members(members, into)?,
+        Kind::Object(members) => write_members(members, into),
     }
-    Some(())
 }
 
 fn write_members<'j, 'a: 'j>(
     members: impl IntoIterator<Item = (&'j Cow<'a, str>, &'j Json<'a>)>,
     into: &mut String,
-) -> Option<()> {
+) {
     into.push('{');
     for (place, (name, value)) in members.into_iter().enumerate() {
         separate(place, into);
         write_text(name, into);
         into.push(':');
-        write(value, into)?;
+        write(value, into);
     }
     into.push('}');
-    Some(())
 }
 
 fn separate(place: usize, into: &mut String) {
@@ -64,25 +65,43 @@ fn separate(place: usize, into: &mut String) {
 /// Writes a text in quotes.
 pub(crate) fn write_text(text: &str, into: &mut String) {
     into.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => into.push_str("\\\""),
-            '\\' => into.push_str("\\\\"),
-            '\n' => into.push_str("\\n"),
-            '\r' => into.push_str("\\r"),
-            '\t' => into.push_str("\\t"),
-            '\u{8}' => into.push_str("\\b"),
-            '\u{c}' => into.push_str("\\f"),
-            ' '..='~' => into.push(character),
-            _ => {
-                for unit in character.encode_utf16(&mut [0; 2]) {
-                    // Nothing can go wrong when a text is written to.
-                    let _ = write!(into, "\\u{unit:04x}");
-                }
-            }
+    text.chars().for_each(|character| write_character(character, into));
+    into.push('"');
+}
+
+/// Writes a text in quotes in which halves of surrogate pairs stand.
+fn write_units(units: Vec<u16>, into: &mut String) {
+    into.push('"');
+    for found in char::decode_utf16(units) {
+        match found {
+            Ok(character) => write_character(character, into),
+            Err(half) => write_unit(half.unpaired_surrogate(), into),
         }
     }
     into.push('"');
+}
+
+fn write_character(character: char, into: &mut String) {
+    match character {
+        '"' => into.push_str("\\\""),
+        '\\' => into.push_str("\\\\"),
+        '\n' => into.push_str("\\n"),
+        '\r' => into.push_str("\\r"),
+        '\t' => into.push_str("\\t"),
+        '\u{8}' => into.push_str("\\b"),
+        '\u{c}' => into.push_str("\\f"),
+        ' '..='~' => into.push(character),
+        _ => {
+            for &mut unit in character.encode_utf16(&mut [0; 2]) {
+                write_unit(unit, into);
+            }
+        }
+    }
+}
+
+fn write_unit(unit: u16, into: &mut String) {
+    // Nothing can go wrong when a text is written to.
+    let _ = write!(into, "\\u{unit:04x}");
 }
 
 /// Writes a number with the fewest digits that give it back, with an exponent from 1e16 on and below
@@ -109,7 +128,7 @@ mod tests {
     use super::*;
 
     fn written(text: &str) -> Option<String> {
-        canonical(&Json::read(text).ok()?)
+        Some(canonical(&Json::read(text).ok()?))
     }
 
     #[test]
@@ -143,7 +162,8 @@ mod tests {
         let text = "{\"\u{ff5e}\": 1, \"\\ud83d\\ude00\":[true , null], \"a\\/\": \"\u{7f}\\u0001\\t\u{e9}\"}";
         let expected = r#"{"a/":"\u007f\u0001\t\u00e9","\uff5e":1,"\ud83d\ude00":[true,null]}"#;
         assert_eq!(written(text).as_deref(), Some(expected));
-        assert_eq!(written(r#""\ud800""#), None);
+        let halves = r#""\udc00\ud800a\ud83d\ude00\n\ud800""#;
+        assert_eq!(written(halves).as_deref(), Some(halves));
         assert_eq!(written("[ ]").as_deref(), Some("[]"));
     }
 }

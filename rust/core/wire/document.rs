@@ -31,9 +31,10 @@ impl Document {
         if format.as_deref() != Some(self.format) {
             return Err(self.malformed(format!("its format is not '{}'", self.format)));
         }
-        let version = json.member("version");
-        if version.and_then(Json::integer) != Some(self.version.into()) {
-            let found = version.map_or_else(|| "none".to_owned(), |found| shown(found.raw()));
+        if let Some(version) = json.member("version")
+            && version.integer() != Some(self.version.into())
+        {
+            let found = shown(version.raw());
             return Err(Error::Version { document: self.word, found, expected: self.version });
         }
         let Some(members) = json.members() else {
@@ -46,7 +47,8 @@ impl Document {
                 .chain(self.optional)
                 .any(|&each| each == name)
         };
-        let missing = self.members.iter().copied().filter(|&name| !members.contains_key(name));
+        let missing = ["version"].iter().chain(self.members).copied();
+        let missing = missing.filter(|&name| !members.contains_key(name));
         let unknown = members.keys().map(|name| &**name).filter(|name| !known(name));
         for (problem, names) in
             [(Problem::Lacks, quoted(missing)), (Problem::Unknown, quoted(unknown))]

@@ -177,7 +177,7 @@ fn value_of(json: &Json<'_>) -> Option<String> {
         }
         _ => true,
     };
-    if fine { canonical(json) } else { None }
+    fine.then(|| canonical(json))
 }
 
 #[cfg(test)]

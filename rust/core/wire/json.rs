@@ -78,7 +78,27 @@ impl<'a> Json<'a> {
     pub(crate) fn text(&self) -> Option<Cow<'a, str>> {
         let Kind::Text { escaped } = self.kind else { return None };
         let inner = self.raw.get(1..self.raw.len().checked_sub(1)?)?;
-        if escaped { unescaped(inner).map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+        if escaped {
+            String::from_utf16(&units(inner)?).ok().map(Cow::Owned)
+        } else {
+            Some(Cow::Borrowed(inner))
+        }
+    }
+
+    /// The units of UTF-16 of the text that it is, in which halves of surrogate pairs may stand.
+    pub(crate) fn units(&self) -> Option<Vec<u16>> {
+        matches!(self.kind, Kind::Text { .. })
+            .then(|| units(self.raw.get(1..self.raw.len().checked_sub(1)?)?))?
+    }
+
+    /// Whether no half of a surrogate pair stands in any text of it.
+    pub(crate) fn is_unicode(&self) -> bool {
+        match &self.kind {
+            Kind::Text { escaped } => !escaped || self.text().is_some(),
+            Kind::List(values) => values.iter().all(Self::is_unicode),
+            Kind::Object(members) => members.values().all(Self::is_unicode),
+            _ => true,
+        }
     }
 
     /// The integer that it is, of at most 127 bits.
@@ -319,35 +339,25 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a text with backslashes stands for; none where half of a surrogate pair stands in it.
-fn unescaped(inner: &str) -> Option<String> {
-    let mut made = String::with_capacity(inner.len());
+/// What a text with backslashes stands for, in units of UTF-16.
+fn units(inner: &str) -> Option<Vec<u16>> {
+    let mut made = Vec::with_capacity(inner.len());
     let mut rest = inner;
     while let Some((before, after)) = rest.split_once('\\') {
-        made.push_str(before);
-        let mut characters = after.chars();
-        let (character, skipped) = match characters.next()? {
-            'b' => ('\u{8}', 1),
-            'f' => ('\u{c}', 1),
-            'n' => ('\n', 1),
-            'r' => ('\r', 1),
-            't' => ('\t', 1),
-            'u' => {
-                let unit = |text: &str| u16::from_str_radix(text, 16).ok();
-                let first = unit(after.get(1..5)?)?;
-                if (0xd800..0xdc00).contains(&first) {
-                    let second = after.get(5..)?.strip_prefix("\\u").and_then(|text| text.get(..4));
-                    (char::decode_utf16([first, unit(second?)?]).next()?.ok()?, 11)
-                } else {
-                    (char::from_u32(first.into())?, 5)
-                }
-            }
-            other => (other, 1),
+        made.extend(before.encode_utf16());
+        let (unit, skipped) = match after.chars().next()? {
+            'b' => (0x8, 1),
+            'f' => (0xc, 1),
+            'n' => (0xa, 1),
+            'r' => (0xd, 1),
+            't' => (0x9, 1),
+            'u' => (u16::from_str_radix(after.get(1..5)?, 16).ok()?, 5),
+            other => (u16::try_from(u32::from(other)).ok()?, 1),
         };
-        made.push(character);
+        made.push(unit);
         rest = after.get(skipped..)?;
     }
-    made.push_str(rest);
+    made.extend(rest.encode_utf16());
     Some(made)
 }
 

@@ -394,7 +394,7 @@ mod tests {
             (&plain, "turnout-report", "turnout-plan", RefusalKind::Malformed),
             (&plain, "\"version\":1", "\"version\":2,\"more\":1", RefusalKind::OtherVersion),
             (&plain, "\"version\":1", "\"version\":1.0", RefusalKind::OtherVersion),
-            (&plain, "\"version\":1,", "", RefusalKind::OtherVersion),
+            (&plain, "\"version\":1,", "", RefusalKind::Malformed),
             (&plain, "\"plan\"", "\"more\":1,\"plan\"", RefusalKind::Malformed),
             (&plain, "\"plan\":\"", "\"plan\":\"0", RefusalKind::OtherPlan),
             (&plain, "\"nonce\":\"ab", "\"nonce\":\"aB", RefusalKind::Malformed),

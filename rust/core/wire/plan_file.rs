@@ -5,7 +5,7 @@ use super::document::Document;
 use super::error::{Error, shown};
 use super::hex;
 use super::json::Json;
-use super::plan::{Fingerprint, Plan, no_unicode};
+use super::plan::{Fingerprint, Plan};
 use super::signing::{PublicKey, SigningKey};
 
 /// What is signed comes behind these bytes, so that no other signature of the key can be taken for it.
@@ -29,7 +29,7 @@ const ALGORITHM: &str = "ed25519";
 /// let question = r#"{"domain":{"integers":3},"epsilon":1.0,"name":"direct_encoding"}"#;
 /// let plan = Plan::new(question, Participation::Everyone)?;
 /// let key = SigningKey::from_bytes(&[7; 32]);
-/// let text = PlanFile::write(&plan, Some(&key));
+/// let text = PlanFile::write(&plan, Some(&key))?;
 /// let file = PlanFile::read(text.as_bytes(), Some(&key.public_key()))?;
 /// assert_eq!((file.plan(), file.signer()), (&plan, Some(key.public_key())));
 /// assert!(PlanFile::read(text.replace("1.0", "9.0").as_bytes(), None).is_err());
@@ -43,8 +43,12 @@ pub struct PlanFile {
 
 impl PlanFile {
     /// Writes the file of a plan, signed if there is a key.
-    #[must_use]
-    pub fn write(plan: &Plan, key: Option<&SigningKey>) -> String {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`] if half of a surrogate pair stands in the plan: not every device could
+    /// read that.
+    pub fn write(plan: &Plan, key: Option<&SigningKey>) -> Result<String, Error> {
         let signature = |key: &SigningKey| (key.public_key(), key.sign(&Self::to_sign(plan)));
         Self::write_signed(plan, key.map(signature))
     }
@@ -56,8 +60,15 @@ impl PlanFile {
     }
 
     /// Writes the file of a plan with a signature that was made elsewhere, by a public key.
-    #[must_use]
-    pub fn write_signed(plan: &Plan, signature: Option<(PublicKey, [u8; 64])>) -> String {
+    ///
+    /// # Errors
+    ///
+    /// As [`PlanFile::write`].
+    pub fn write_signed(
+        plan: &Plan,
+        signature: Option<(PublicKey, [u8; 64])>,
+    ) -> Result<String, Error> {
+        unicode(&plan.json()?)?;
         let fingerprint = plan.fingerprint();
         let signature = signature.map_or_else(String::new, |(public_key, value)| {
             let value = hex::text(&value);
@@ -66,7 +77,7 @@ impl PlanFile {
   "signature": {{"algorithm":"{ALGORITHM}","public_key":"{public_key}","value":"{value}"}}"#
             )
         });
-        format!(
+        Ok(format!(
             r#"{{
   "format": "{}",
   "version": {},
@@ -77,7 +88,7 @@ impl PlanFile {
             FILE.format,
             FILE.version,
             plan.text()
-        )
+        ))
     }
 
     /// Reads a file and checks everything that it says; with a public key also that it is signed by it.
@@ -103,9 +114,10 @@ impl PlanFile {
         let Some(plan) = json.member("plan") else {
             return Err(FILE.value("plan", "a plan", None));
         };
-        if canonical(plan).ok_or_else(|| no_unicode(&FILE))? != plan.raw() {
+        if canonical(plan) != plan.raw() {
             return Err(Error::NotCanonical("plan"));
         }
+        unicode(plan)?;
         if Fingerprint::of(plan.raw()) != stated {
             return Err(Error::Fingerprint("plan"));
         }
@@ -130,6 +142,12 @@ impl PlanFile {
     pub fn into_plan(self) -> Plan {
         self.plan
     }
+}
+
+/// Refuses halves of surrogate pairs.
+fn unicode(plan: &Json<'_>) -> Result<(), Error> {
+    let expected = "Unicode text, without half of a surrogate pair";
+    if plan.is_unicode() { Ok(()) } else { Err(FILE.value("plan", expected, Some(plan))) }
 }
 
 /// What is signed for a plan.
@@ -193,10 +211,26 @@ mod tests {
         assert_eq!(file, PlanFile::read(WRITTEN.as_bytes(), None)?);
         let text = r#"{"kind":"bernoulli","rate":1e-7}"#;
         assert_eq!(file.plan().participation().to_string(), text);
-        assert_eq!(PlanFile::write(file.plan(), Some(&key())), WRITTEN);
-        let unsigned = PlanFile::write(file.plan(), None);
+        assert_eq!(PlanFile::write(file.plan(), Some(&key()))?, WRITTEN);
+        let unsigned = PlanFile::write(file.plan(), None)?;
         assert_eq!(PlanFile::read(unsigned.as_bytes(), None)?.signer(), None);
         assert!(matches!(read(&unsigned), Err(Error::Unsigned { .. })));
+        Ok(())
+    }
+
+    #[test]
+    fn halves_of_surrogate_pairs_stand_in_no_file() -> Result<(), Error> {
+        let question = r#"{"domain":{"labels":["\ud800","b"]},"epsilon":1.0,"name":"any"}"#;
+        let plan = Plan::new(question, crate::wire::Participation::Everyone)?;
+        assert_eq!(Plan::read(plan.text())?, plan);
+        let whole = Plan::new(&question.replace("ud800", "u00e9"), plan.participation())?;
+        let file = PlanFile::write(&whole, None)?;
+        assert!(PlanFile::write(&plan, None).is_err());
+        let altered = file
+            .replace(whole.text(), plan.text())
+            .replace(&whole.fingerprint().to_string(), &plan.fingerprint().to_string());
+        let found = PlanFile::read(altered.as_bytes(), None).map_err(|error| error.to_string());
+        assert!(found.is_err_and(|error| error.contains("half of a surrogate pair")));
         Ok(())
     }
 

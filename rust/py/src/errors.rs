@@ -13,6 +13,8 @@ pub(crate) enum Failure {
     Core(Error),
     /// A plan or a state is refused.
     Wire(wire::Error),
+    /// What was read is no document of turnout.
+    Corrupt(String),
     /// An argument is of another type than it must be.
     Type(String),
     /// An argument has another value than it must have.
@@ -76,6 +78,7 @@ impl From<Failure> for PyErr {
                 };
                 named(class, error.to_string())
             }
+            Failure::Corrupt(message) => named("CorruptDataError", message),
             Failure::Type(message) => named("InvalidTypeError", message),
             Failure::Value(message) => named("InvalidValueError", message),
             Failure::Defect(message) => PyRuntimeError::new_err(message),

@@ -73,14 +73,20 @@ mod _core {
         signing::{ed25519_public_key, ed25519_sign, ed25519_verify},
         square_wave::SquareWave,
         tickets::{PyTicketKey, PyTicketRequest, ticket_number},
-        wire::{
-            Device, MessageReader, MessageWriter, plan_to_sign, read_plan_file, write_plan_file,
-        },
+        wire::{Device, MessageReader, MessageWriter, Plan},
     };
 
     /// What the checksum of a report file begins with.
     #[pymodule_export]
     const SEAL: &str = turnout_core::wire::SEAL;
+
+    /// The largest serial of a plan.
+    #[pymodule_export]
+    const MOST_SERIAL: u64 = turnout_core::wire::MOST_SERIAL;
+
+    /// The last moment at which a plan can expire, in seconds since the start of 1970.
+    #[pymodule_export]
+    const MOST_EXPIRES: u64 = turnout_core::wire::MOST_EXPIRES;
 
     /// Has the numpy crate find its tables now. It would when they are first needed, under a lock,
     /// and a process that forks just then would leave a child that waits for ever.

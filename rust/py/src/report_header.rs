@@ -2,10 +2,11 @@
 
 use pyo3::prelude::*;
 use turnout_core::frequency::DesignSums;
-use turnout_core::wire::{self, Key, LeftOut, NodeGroup, NodeGroups, Plan, ReportFacts, Source};
+use turnout_core::wire::{self, Key, LeftOut, NodeGroup, NodeGroups, ReportFacts, Source};
 
 use crate::errors::{Failure, Result};
 use crate::noise::exactly;
+use crate::wire::{Plan, written};
 
 /// Sums of probabilities, and of their squares.
 type Design = (u128, u128);
@@ -23,13 +24,13 @@ pub(crate) struct ReportHeader(wire::ReportHeader);
 
 #[pymethods]
 impl ReportHeader {
-    /// The header of a file of reports of a plan, which is given by its text. The source is an
+    /// The header of a file of reports of a plan. The source is an
     /// identifier of 16 bytes, or the name of a job and the number of a part.
     #[new]
     #[pyo3(signature = (plan, nodes, reports, design, groups, pseudonyms, source, left_out))]
     #[expect(clippy::too_many_arguments, reason = "a header has as many members")]
     fn new(
-        plan: &str,
+        plan: &Plan,
         nodes: u64,
         reports: u64,
         design: Option<Design>,
@@ -50,8 +51,9 @@ impl ReportHeader {
             },
             left_out: numbers_left_out(left_out),
         };
-        let made = Plan::read(plan).and_then(|plan| wire::ReportHeader::new(plan, facts));
-        made.map(Self).map_err(|error| Failure::Value(error.to_string()))
+        wire::ReportHeader::new(plan.inner().clone(), facts)
+            .map(Self)
+            .map_err(|error| written(&error))
     }
 
     /// Reads a header.
@@ -66,10 +68,9 @@ impl ReportHeader {
         self.0.text()
     }
 
-    /// The text of the plan.
     #[getter]
-    fn plan(&self) -> &str {
-        self.0.plan().text()
+    fn plan(&self) -> Plan {
+        Plan::of(self.0.plan().clone())
     }
 
     #[getter]

@@ -4,45 +4,145 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyType};
 use turnout_core::device::{self, Answers, Noise};
 use turnout_core::wire::{
-    self, Fingerprint, Groups, Integer, Layout, Plan, PlanFile, PublicKey, Refusal, RefusalKind,
+    self, Groups, Integer, Layout, PlanFile, PublicKey, Refusal, RefusalKind,
 };
 
 use crate::arrays::{Out, OutRows};
 use crate::errors::{Failure, Result};
 use crate::noise::exactly;
 
-/// Checks a plan file; gives the text of its plan.
-#[pyfunction]
-#[pyo3(signature = (data, public_key=None))]
-pub(crate) fn read_plan_file(data: &[u8], public_key: Option<&[u8]>) -> Result<String> {
-    let key = public_key.map(|key| exactly("public_key", key)).transpose()?;
-    let file = PlanFile::read(data, key.map(PublicKey::from_bytes).as_ref())?;
-    Ok(file.plan().text().to_owned())
+/// A plan: its text, its fingerprint, and what stands in it.
+#[pyclass(frozen, module = "turnout._core")]
+pub(crate) struct Plan(wire::Plan);
+
+#[pymethods]
+impl Plan {
+    /// The plan of a question: question, participation and groups as they stand in it, in JSON.
+    #[new]
+    #[pyo3(signature = (question, participation, serial=None, expires=None, groups=None))]
+    fn new(
+        question: &str,
+        participation: &str,
+        serial: Option<u64>,
+        expires: Option<u64>,
+        groups: Option<&str>,
+    ) -> Result<Self> {
+        let participation = wire::Participation::read(participation);
+        let groups = groups.map_or_else(|| Some(Groups::default()), Groups::read);
+        let (Some(participation), Some(groups)) = (participation, groups) else {
+            return Err(Failure::Value("no such participation or groups".to_owned()));
+        };
+        let make = || {
+            let mut plan = wire::Plan::new(question, participation)?.with_groups(groups)?;
+            if let Some(serial) = serial {
+                plan = plan.with_serial(serial)?;
+            }
+            if let Some(expires) = expires { plan.with_expires(expires) } else { Ok(plan) }
+        };
+        make().map(Self).map_err(|error| written(&error))
+    }
+
+    /// The plan that a text describes, in whatever form of JSON.
+    #[staticmethod]
+    fn described(text: &[u8]) -> Result<Self> {
+        let text = core::str::from_utf8(text).map_err(|_| Failure::Corrupt(NO_TEXT.to_owned()))?;
+        Ok(Self(wire::Plan::described(text)?))
+    }
+
+    /// Checks a plan file; gives its plan.
+    #[staticmethod]
+    #[pyo3(signature = (data, public_key=None))]
+    fn of_file(data: &[u8], public_key: Option<&[u8]>) -> Result<Self> {
+        let key = public_key.map(|key| exactly("public_key", key)).transpose()?;
+        let file = PlanFile::read(data, key.map(PublicKey::from_bytes).as_ref())?;
+        Ok(Self(file.into_plan()))
+    }
+
+    /// A copy, in another process too, is read from its text.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let read = py.get_type::<Self>().getattr("described")?;
+        Ok((read, (PyBytes::new(py, self.0.text().as_bytes()),)))
+    }
+
+    /// Its canonical text.
+    #[getter]
+    fn text(&self) -> &str {
+        self.0.text()
+    }
+
+    /// SHA-256 of its text, in hexadecimal.
+    #[getter]
+    fn fingerprint(&self) -> String {
+        self.0.fingerprint().to_string()
+    }
+
+    /// The description of what is asked, in JSON.
+    #[getter]
+    fn question(&self) -> &str {
+        self.0.question()
+    }
+
+    /// Who takes part, in JSON.
+    #[getter]
+    fn participation(&self) -> String {
+        self.0.participation().to_string()
+    }
+
+    #[getter]
+    fn serial(&self) -> Option<u64> {
+        self.0.serial()
+    }
+
+    /// When it expires, in seconds since the start of 1970.
+    #[getter]
+    fn expires(&self) -> Option<u64> {
+        self.0.expires()
+    }
+
+    /// The public columns of messages and their values, in JSON.
+    #[getter]
+    fn groups(&self) -> Option<String> {
+        let groups = self.0.groups();
+        (!groups.is_empty()).then(|| groups.to_string())
+    }
+
+    /// What a signature of it is of.
+    fn to_sign(&self) -> [u8; 53] {
+        PlanFile::to_sign(&self.0)
+    }
+
+    /// Writes its file, with the public key and the signature of who signed it.
+    #[pyo3(signature = (public_key=None, signature=None))]
+    fn file(&self, public_key: Option<&[u8]>, signature: Option<&[u8]>) -> Result<String> {
+        let signed = match public_key.zip(signature) {
+            None => None,
+            Some((key, value)) => {
+                let key = PublicKey::from_bytes(exactly("public_key", key)?);
+                Some((key, exactly("signature", value)?))
+            }
+        };
+        PlanFile::write_signed(&self.0, signed).map_err(|error| written(&error))
+    }
 }
 
-/// What a signature of a plan is of.
-#[pyfunction]
-pub(crate) fn plan_to_sign(text: &str) -> Result<[u8; 53]> {
-    Ok(PlanFile::to_sign(&Plan::read(text)?))
+impl Plan {
+    pub(crate) const fn inner(&self) -> &wire::Plan {
+        &self.0
+    }
+
+    pub(crate) const fn of(plan: wire::Plan) -> Self {
+        Self(plan)
+    }
 }
 
-/// Writes the file of a plan, with the public key and the signature of who signed it.
-#[pyfunction]
-#[pyo3(signature = (text, public_key=None, signature=None))]
-pub(crate) fn write_plan_file(
-    text: &str,
-    public_key: Option<&[u8]>,
-    signature: Option<&[u8]>,
-) -> Result<String> {
-    let plan = Plan::read(text)?;
-    let signed = match public_key.zip(signature) {
-        None => None,
-        Some((key, value)) => {
-            let key = PublicKey::from_bytes(exactly("public_key", key)?);
-            Some((key, exactly("signature", value)?))
-        }
-    };
-    Ok(PlanFile::write_signed(&plan, signed))
+const NO_TEXT: &str = "not a plan of turnout: it is no text in UTF-8";
+
+/// The failure of a document that is to be written: its parts are arguments of Python's.
+pub(crate) fn written(error: &wire::Error) -> Failure {
+    Failure::Value(error.to_string())
 }
 
 /// The layout of reports: bytes of an integer, whether it has a sign, and how many there are in a row.
@@ -50,13 +150,6 @@ fn layout(itemsize: usize, signed: bool, width: Option<usize>) -> Result<Layout>
     let integer = Integer::new(itemsize, signed);
     let integer = integer.ok_or_else(|| Failure::Value("no such integers".to_owned()))?;
     Ok(width.map_or(Layout::one(integer), |width| Layout::row(integer, width)))
-}
-
-/// A plan, by its fingerprint and its groups as they stand in it.
-fn plan(fingerprint: &str, groups: Option<&str>) -> Result<(Fingerprint, Groups)> {
-    let fingerprint = Fingerprint::from_hex(fingerprint);
-    let groups = groups.map_or_else(|| Some(Groups::default()), Groups::read);
-    fingerprint.zip(groups).ok_or_else(|| Failure::Value("no such plan".to_owned()))
 }
 
 /// What [`MessageReader`] makes of messages: of those that are good the places, the numbers of their
@@ -108,20 +201,16 @@ struct Found {
 
 #[pymethods]
 impl MessageReader {
-    /// Plans are fingerprints, each with the groups of the plan as they stand in it.
     #[new]
     #[expect(clippy::needless_pass_by_value, reason = "Python's lists are taken as vectors")]
     fn new(
-        plans: Vec<(String, Option<String>)>,
+        plans: Vec<PyRef<'_, Plan>>,
         itemsize: usize,
         signed: bool,
         width: Option<usize>,
     ) -> Result<Self> {
-        let plans: Result<Vec<_>> = plans
-            .iter()
-            .map(|(fingerprint, groups)| plan(fingerprint, groups.as_deref()))
-            .collect();
-        Ok(Self(wire::MessageReader::of(plans?, layout(itemsize, signed, width)?)))
+        let plans = plans.iter().map(|plan| plan.inner());
+        Ok(Self(wire::MessageReader::new(plans, layout(itemsize, signed, width)?)))
     }
 
     /// Reads a list of bytes, bytearrays and texts.
@@ -205,16 +294,8 @@ pub(crate) struct MessageWriter(wire::MessageWriter);
 #[pymethods]
 impl MessageWriter {
     #[new]
-    #[pyo3(signature = (fingerprint, groups, itemsize, signed, width))]
-    fn new(
-        fingerprint: &str,
-        groups: Option<&str>,
-        itemsize: usize,
-        signed: bool,
-        width: Option<usize>,
-    ) -> Result<Self> {
-        let (fingerprint, groups) = plan(fingerprint, groups)?;
-        Ok(Self(wire::MessageWriter::of(fingerprint, groups, layout(itemsize, signed, width)?)))
+    fn new(plan: &Plan, itemsize: usize, signed: bool, width: Option<usize>) -> Result<Self> {
+        Ok(Self(wire::MessageWriter::new(plan.inner(), layout(itemsize, signed, width)?)))
     }
 
     /// Writes one message, with a nonce of the operating system's: the report by the little-endian
@@ -247,21 +328,21 @@ fn numbers(groups: &Groups, group: Option<&str>) -> Result<Vec<u32>> {
 pub(crate) struct Device {
     device: device::Device,
     /// What it was made of, for copies.
-    text: String,
+    plan: Py<Plan>,
 }
 
 #[pymethods]
 impl Device {
-    /// The device of a plan, by its canonical text.
     #[new]
-    fn new(py: Python<'_>, text: String) -> Result<Self> {
-        let device = py.detach(|| device::Device::new(&Plan::read(&text)?))?;
-        Ok(Self { device, text })
+    fn new(py: Python<'_>, plan: Py<Plan>) -> Result<Self> {
+        let described = plan.get().inner();
+        let device = py.detach(|| device::Device::new(described))?;
+        Ok(Self { device, plan })
     }
 
     /// A copy, in another process too, is made anew.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (String,)) {
-        (py.get_type::<Self>(), (self.text.clone(),))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (Py<Plan>,)) {
+        (py.get_type::<Self>(), (self.plan.clone_ref(py),))
     }
 
     /// The message of one person, by the code of the answer or a code for each column; none if this

@@ -30,9 +30,11 @@ pub(crate) fn plans(data: &[u8]) {
     }
     if let Ok(plan) = Plan::new(text, Participation::Everyone) {
         check_plan(&plan);
-        let signed = PlanFile::write(&plan, Some(&SigningKey::from_bytes(&[7; 32])));
-        let read = PlanFile::read(signed.as_bytes(), None).map(PlanFile::into_plan);
-        assert_eq!(read, Ok(plan));
+        // Halves of surrogate pairs are no text of a file.
+        if let Ok(signed) = PlanFile::write(&plan, Some(&SigningKey::from_bytes(&[7; 32]))) {
+            let read = PlanFile::read(signed.as_bytes(), None).map(PlanFile::into_plan);
+            assert_eq!(read, Ok(plan));
+        }
     }
 }
 

@@ -126,7 +126,7 @@ class Header:
     def _written(self) -> _core.ReportHeader:
         part = (self.part.job, self.part.number) if self.part is not None else None
         return _core.ReportHeader(
-            self.plan.to_json(),
+            self.plan._described,
             self.nodes,
             self.reports,
             None if self.design is None else astuple(self.design),
@@ -166,7 +166,7 @@ class Header:
         except UnicodeDecodeError as error:
             raise CorruptDataError("the schema metadata is not UTF-8") from error
         return cls(
-            Plan.from_json(found.plan),
+            Plan._of(found.plan),
             found.nodes,
             found.reports,
             found.design and DesignSums(*found.design),
