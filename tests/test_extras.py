@@ -16,17 +16,21 @@ from turnout.errors import MissingExtraError
 
 OPTIONAL = [
     "flwr",
+    "httptools",
     "jax",
     "matplotlib",
     "narwhals",
     "pandas",
     "polars",
+    "psycopg",
     "pyarrow",
     "rich",
     "scipy.stats",
     "sklearn",
+    "starlette",
     "statsmodels",
     "typer",
+    "uvicorn",
 ]
 
 

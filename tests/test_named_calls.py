@@ -47,7 +47,21 @@ FOREIGN = {
         "mathematics",
     ),
     **dict.fromkeys(("delta_backward", "f", "r", "r_a", "sin", "sqrt"), "mathematics"),
-    **dict.fromkeys(("answers", "count", "get_bit", "read_parquet", "substr"), "SQL"),
+    **dict.fromkeys(
+        (
+            "answers",
+            "count",
+            "get_bit",
+            "read_parquet",
+            "substr",
+            "ANY",
+            "pg_advisory_xact_lock",
+            "pg_try_advisory_lock",
+            "to_regclass",
+            "unnest",
+        ),
+        "SQL",
+    ),
     **dict.fromkeys(
         ("available", "callback", "gradients", "gradients_of", "trial"), "the reader's own"
     ),

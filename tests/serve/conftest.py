@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
+from tests.serve import databases
 
 import turnout as tn
 
@@ -83,6 +85,21 @@ class Running:
         assert self.process.stderr is not None
         self.process.stderr.close()
         return code
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[databases.Database]:
+    """A PostgreSQL."""
+    yield from databases.database()
+
+
+@pytest.fixture
+def database(cluster: databases.Database) -> Iterator[databases.Database]:
+    """A PostgreSQL with nothing in it."""
+    yield cluster
+    with psycopg.connect(cluster.address, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
 
 
 @pytest.fixture(scope="session")

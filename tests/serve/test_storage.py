@@ -13,12 +13,28 @@ import pytest
 
 from turnout.errors import CorruptDataError, StoreUnavailableError, UnsupportedVersionError
 from turnout.serve.storage.interface import NONCE_BYTES, Store, StoredTally, record
+from turnout.serve.storage.opening import open_store
 from turnout.serve.storage.sqlite import SQLiteStore
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SQLiteStore]:
+def file(tmp_path: Path) -> Iterator[SQLiteStore]:
     made = SQLiteStore(tmp_path / "reports.db", "messages")
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "SQLite":
+        return str(tmp_path / "reports.db")
+    found: str = request.getfixturevalue("database").address
+    return found
+
+
+@pytest.fixture
+def store(address: str) -> Iterator[Store]:
+    made = open_store(address, "messages")
     yield made
     made.close()
 
@@ -79,24 +95,24 @@ def test_tallies_replace_each_other_and_refusals_add_up(store: Store) -> None:
         assert writing.tally(plan, '["north"]') is None
 
 
-def test_another_process_that_wrote_is_noticed(store: Store, tmp_path: Path) -> None:
-    with store.writing() as writing:
+def test_another_process_that_wrote_is_noticed(file: SQLiteStore, tmp_path: Path) -> None:
+    with file.writing() as writing:
         before = writing.generation
-    with store.writing() as writing:
+    with file.writing() as writing:
         writing.remember(records(1))
-    with store.writing() as writing:
+    with file.writing() as writing:
         assert writing.generation == before
     other = SQLiteStore(tmp_path / "reports.db", "messages")
     with other.writing() as writing:
         writing.remember(records(1))
     other.close()
-    with store.writing() as writing:
+    with file.writing() as writing:
         assert writing.generation != before
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
-def test_only_its_owner_may_read_a_store(store: Store) -> None:
-    for path in Path(store.place).parent.iterdir():
+def test_only_its_owner_may_read_a_store(file: SQLiteStore) -> None:
+    for path in Path(file.place).parent.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -121,29 +137,29 @@ def test_what_is_no_store_is_left_as_it_is(tmp_path: Path) -> None:
     assert not (tmp_path / "nothing.db").exists()
 
 
-def test_a_store_goes_on_keeping_what_it_keeps(store: Store) -> None:
-    with pytest.raises(CorruptDataError, match=r"made with --keep messages.*take a new file"):
-        SQLiteStore(store.place, "tally")
-    again = SQLiteStore(store.place, None)
+def test_a_store_goes_on_keeping_what_it_keeps(store: Store, address: str) -> None:
+    with pytest.raises(CorruptDataError, match=r"made with --keep messages.*take a(nother)? "):
+        open_store(address, "tally")
+    again = open_store(address)
     assert (again.keep, again.identity) == ("messages", store.identity)
     again.close()
 
 
-def test_a_store_of_a_later_release_is_refused(store: Store) -> None:
-    connection = sqlite3.connect(store.place)
+def test_a_store_of_a_later_release_is_refused(file: SQLiteStore) -> None:
+    connection = sqlite3.connect(file.place)
     connection.execute("PRAGMA user_version = 7")
     connection.close()
     for keep in ("messages", None):
         with pytest.raises(UnsupportedVersionError, match=r"has version 7; .* reads up to 1"):
-            SQLiteStore(store.place, keep)
+            SQLiteStore(file.place, keep)
 
 
 def test_a_locked_store_is_unavailable_for_a_while(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    file: SQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("turnout.serve.storage.sqlite._PATIENCE", 0.05)
-    impatient = SQLiteStore(store.place, "messages")
-    other = sqlite3.connect(store.place, isolation_level=None)
+    impatient = SQLiteStore(file.place, "messages")
+    other = sqlite3.connect(file.place, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailableError, match="locked"), impatient.writing():
         pass
@@ -156,48 +172,50 @@ def test_a_locked_store_is_unavailable_for_a_while(
     impatient.close()
 
 
-def test_a_full_disk_stores_nothing_and_breaks_nothing(store: SQLiteStore) -> None:
+def test_a_full_disk_stores_nothing_and_breaks_nothing(file: SQLiteStore) -> None:
     # What SQLite says when a page cannot be had is the same for a full disk and for this bound.
-    (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
-    store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    (pages,) = file._connection.execute("PRAGMA page_count").fetchone()
+    file._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
     kept = records(3)
-    with store.writing() as writing:
+    with file.writing() as writing:
         writing.remember(kept)
-    with pytest.raises(StoreUnavailableError, match="full"), store.writing() as writing:
+    with pytest.raises(StoreUnavailableError, match="full"), file.writing() as writing:
         writing.remember(records(10_000))
-    store._connection.execute("PRAGMA max_page_count = 1000000")
-    with store.writing() as writing:
+    file._connection.execute("PRAGMA max_page_count = 1000000")
+    with file.writing() as writing:
         assert len(writing.remember(kept)) == 3
         assert writing.remember(records(10_000)) == {}
-    with store.reading() as reading:
+    with file.reading() as reading:
         assert reading.remembered() == 10_003
 
 
 @pytest.mark.skipif(os.name != "posix", reason="an open file cannot be moved on Windows")
-def test_nothing_is_written_into_a_file_that_is_gone(store: Store, tmp_path: Path) -> None:
-    path, away = Path(store.place), tmp_path / "away.db"
+def test_nothing_is_written_into_a_file_that_is_gone(file: SQLiteStore, tmp_path: Path) -> None:
+    path, away = Path(file.place), tmp_path / "away.db"
     kept = records(3)
-    with store.writing() as writing:
+    with file.writing() as writing:
         writing.remember(kept)
     path.rename(away)
     for _ in range(2):
-        with pytest.raises(StoreUnavailableError, match="the file is gone"), store.writing():
+        with pytest.raises(StoreUnavailableError, match="the file is gone"), file.writing():
             pass
     assert not path.exists()
     away.rename(path)
-    with store.writing() as writing:
+    with file.writing() as writing:
         assert len(writing.remember(kept)) == 3
 
 
 @pytest.mark.skipif(os.name != "posix", reason="an open file cannot be replaced on Windows")
-def test_another_store_of_the_same_name_is_not_written_into(store: Store, tmp_path: Path) -> None:
+def test_another_store_of_the_same_name_is_not_written_into(
+    file: SQLiteStore, tmp_path: Path
+) -> None:
     other = SQLiteStore(tmp_path / "other.db", "messages")
     other.close()
-    (tmp_path / "other.db").replace(store.place)
+    (tmp_path / "other.db").replace(file.place)
     for _ in range(2):
-        with pytest.raises(StoreUnavailableError, match="was replaced by"), store.writing():
+        with pytest.raises(StoreUnavailableError, match="was replaced by"), file.writing():
             pass
-    found = SQLiteStore(store.place, None)
+    found = SQLiteStore(file.place, None)
     with found.reading() as reading:
         assert reading.remembered() == 0
     found.close()

@@ -26,7 +26,7 @@ from turnout.serve.web.running import serve as run
 def serve(
     plan: Annotated[Path, typer.Argument(metavar="PLAN")],
     *,
-    store: Annotated[str, typer.Option(metavar="FILE")],
+    store: Annotated[str, typer.Option(metavar="FILE|ADDRESS")],
     host: str = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8080,
     keep: Literal["messages", "tally"] = "messages",
@@ -34,6 +34,8 @@ def serve(
     results: Literal["public", "key"] = "public",
     key: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     least: Annotated[int, typer.Option(min=1)] = LEAST,
+    connections: Annotated[int, typer.Option(min=1)] = 4096,
+    request_seconds: Annotated[float, typer.Option(min=0.1, max=3600)] = 20.0,
     public_key: options.PublicKey = None,
 ) -> None:
     """Run a collection: take in messages, keep their tallies, and show results.
@@ -58,7 +60,8 @@ def serve(
     plan
         The plan file, or a folder of plan files (.json).
     store
-        Where messages and tallies are kept: a file of SQLite, made if it is not there.
+        Where messages and tallies are kept: a file of SQLite, made if it is not there, or a
+        database of PostgreSQL, postgresql://user@host/name, for several servers.
     host
         The address to listen on.
     port
@@ -74,12 +77,17 @@ def serve(
         The file of that key; it is made if it is not there.
     least
         Show nothing of a group, or of a collection, with fewer reports.
+    connections
+        How many connections may be open at once; of more, one that waits is closed.
+    request_seconds
+        Seconds that a client may take to send a request.
     """
     options.refuse_if(
         (results == "key" and key is None, "--results", "key needs --key FILE"),
         (results == "public" and key is not None, "--key", "belongs to --results key"),
     )
     secret = None if key is None else _key(key)
+    settings = Settings(title, secret, least, connections, request_seconds)
     opened = open_store(store, keep)
     try:
         collection = Collection(plan, opened, public_key)
@@ -91,7 +99,7 @@ def serve(
             messages().print(f"Serving {address}", soft_wrap=True)
 
         with endless():
-            run(collection, opened, Settings(title, secret, least), bound, ready)
+            run(collection, opened, settings, bound, ready)
     finally:
         opened.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from turnout.serve.collection import Published
 
@@ -53,11 +53,11 @@ class Limits:
     reading_seconds: float = 20.0
 
     @classmethod
-    def of(cls, published: Sequence[Published]) -> Limits:
-        """Say what follows from plans."""
+    def of(cls, published: Sequence[Published], **more: Any) -> Limits:
+        """Say what follows from plans; ``more`` does not."""
         message_bytes = max(one.message_bytes for one in published)
         lines = max(1, min(MOST_LINES, _MOST_BYTES // message_bytes))
-        return cls(message_bytes, lines, max(2**26, 8 * message_bytes))
+        return cls(message_bytes, lines, max(2**26, 8 * message_bytes), **more)
 
     @property
     def body_bytes(self) -> int:

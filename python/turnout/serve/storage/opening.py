@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from turnout.errors import InvalidValueError
 from turnout.serve.storage.interface import Store
+from turnout.serve.storage.postgresql import PostgreSQLStore
 from turnout.serve.storage.sqlite import MAGIC, SQLiteStore
+
+#: What addresses of PostgreSQL begin with.
+POSTGRESQL: Final = ("postgresql://", "postgres://")
 
 
 def open_store(address: str, keep: str | None = None) -> Store:
@@ -15,7 +20,7 @@ def open_store(address: str, keep: str | None = None) -> Store:
     Parameters
     ----------
     address
-        A file of SQLite.
+        A file of SQLite, or a database of PostgreSQL: ``postgresql://user@host/name``.
     keep
         ``"messages"`` or ``"tally"``, to take messages in: the store is made if it is not there.
         None, to read one that is there.
@@ -34,9 +39,12 @@ def open_store(address: str, keep: str | None = None) -> Store:
     ...     store.close()
     'tally'
     """
+    if address.startswith(POSTGRESQL):
+        return PostgreSQLStore(address, keep)
     if "://" in address:
         raise InvalidValueError(
-            f"store must be a file, got an address that begins with {address.partition('://')[0]}:"
+            "store must be a file or an address that begins with postgresql://, got one that "
+            f"begins with {address.partition('://')[0]}://"
         )
     return SQLiteStore(address, keep)
 
@@ -46,9 +54,11 @@ def is_store(address: str | Path) -> bool:
 
     Examples
     --------
-    >>> is_store("week.tally")
-    False
+    >>> is_store("postgresql://localhost/reports"), is_store("week.tally")
+    (True, False)
     """
+    if str(address).startswith(POSTGRESQL):
+        return True
     path = Path(address)
     if not path.is_file():
         return False

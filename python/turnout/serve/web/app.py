@@ -99,11 +99,15 @@ class Settings:
         What must be shown to see results; None if everybody may.
     least
         Of a group of fewer reports nothing is shown.
+    connections, request_seconds
+        As :class:`turnout.serve.limits.Limits` has them.
     """
 
     title: str = ""
     key: str | None = field(default=None, repr=False)
     least: int = LEAST
+    connections: int = 4096
+    request_seconds: float = 20.0
 
 
 class Server:
@@ -133,7 +137,11 @@ class Server:
         """What requests may cost under the plans of this moment."""
         published = self.collection.published
         if self._limits[0] is not published:
-            self._limits = published, Limits.of(published)
+            said = self.settings
+            limits = Limits.of(
+                published, connections=said.connections, request_seconds=said.request_seconds
+            )
+            self._limits = published, limits
         return self._limits[1]
 
     def application(self) -> Callable[[Scope, Receive, Send], Awaitable[None]]:

@@ -1,0 +1,284 @@
+"""Clients that mean harm, or are broken: refused in bounded time and memory, and others served."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import random
+import socket
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import turnout as tn
+
+PLAN = tn.Plan(tn.OptimizedUnaryEncoding(2.0, 40), tn.Everyone())
+
+#: Seconds within which an honest client is served, whatever others do.
+SOON = 1.0
+
+
+def message(value: int = 1) -> bytes:
+    made = PLAN.report(value)
+    assert made is not None
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, run: Callable[..., Any]) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("server")
+    PLAN.write(folder / "plan.json")
+    running = run(folder / "plan.json", folder / "reports.db", ["--request-seconds", "2"])
+    yield running
+    assert running.stop() == 0
+
+
+def memory(server: Any) -> int:
+    """The memory of the process, in bytes."""
+    status = Path(f"/proc/{server.process.pid}/status")
+    if not status.exists():
+        pytest.skip("memory of a process is read in /proc")
+    (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) * 1024
+
+
+def honest(server: Any) -> None:
+    """Send a message as an honest client, on a connection of its own."""
+    start = time.monotonic()
+    with httpx.Client(base_url=server.address, timeout=10) as client:
+        taken = client.post("/reports", content=message()).json()
+    assert taken == {"accepted": 1, "duplicates": 0, "refused": {}}
+    # Ten times the bound on a machine that does much else.
+    assert time.monotonic() - start < 10 * SOON
+
+
+def connected(server: Any) -> socket.socket:
+    return socket.create_connection(server.host, timeout=20)
+
+
+def answer_of(connection: socket.socket) -> bytes:
+    """All that comes until the server closes the connection."""
+    found = b""
+    with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+        while piece := connection.recv(2**16):
+            found += piece
+    return found
+
+
+HEAD = b"POST /reports HTTP/1.1\r\nhost: x\r\n"
+
+
+def test_a_body_without_an_end_is_ended(server: Any) -> None:
+    with connected(server) as connection:
+        connection.sendall(HEAD + b"transfer-encoding: chunked\r\n\r\n")
+        sent = 0
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            while sent < 10_000:
+                connection.sendall(b"10000\r\n" + b"\n" * 2**16 + b"\r\n")
+                sent += 1
+        # What was on its way when the server closed the connection.
+        assert sent < 1000
+    honest(server)
+
+
+def test_a_body_that_comes_slowly_is_ended(server: Any) -> None:
+    with connected(server) as connection:
+        connection.sendall(HEAD + b"content-length: 1000\r\n\r\n")
+        start = time.monotonic()
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            for _ in range(100):
+                connection.sendall(b"x")
+                time.sleep(0.1)
+        assert time.monotonic() - start < 9
+        honest(server)
+
+
+def test_a_body_that_is_too_large_by_its_own_word_is_not_read(server: Any) -> None:
+    with connected(server) as connection:
+        connection.sendall(HEAD + b"content-length: 999999999999999\r\n\r\n")
+        answer = answer_of(connection)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"connection: close" in answer.lower()
+
+
+def test_a_connection_that_says_nothing_is_closed(server: Any) -> None:
+    connections = [connected(server) for _ in range(200)]
+    for number, each in enumerate(connections):
+        each.sendall((HEAD + b"content-length: 5\r\n\r\nab")[: number // 4])
+    honest(server)
+    start = time.monotonic()
+    for each in connections:
+        assert answer_of(each)[:12] in (b"", b"HTTP/1.1 408")
+        each.close()
+    assert time.monotonic() - start < 15
+    honest(server)
+
+
+def test_a_head_without_an_end_is_refused(server: Any) -> None:
+    for line in (b"a: b\r\n", b"a"):
+        with connected(server) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\n")
+            with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                for _ in range(50):
+                    connection.sendall(line * 2**10)
+                    time.sleep(0.01)
+            assert b" 431 " in answer_of(connection)[:20]
+    with connected(server) as connection:
+        connection.sendall(b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n")
+        assert b" 431 " in answer_of(connection)[:20]
+    honest(server)
+
+
+def test_what_is_no_request_is_refused(server: Any) -> None:
+    for junk in (b"\x16\x03\x01\x02", b"hello\r\n\r\n", b"POST /reports HTTP/1.1\r\n:\r\n\r\n"):
+        with connected(server) as connection:
+            connection.sendall(junk * 10)
+            connection.shutdown(socket.SHUT_WR)
+            assert answer_of(connection)[:12] in (b"", b"HTTP/1.1 400", b"HTTP/1.1 408")
+    honest(server)
+
+
+def test_a_bomb_is_not_opened(server: Any) -> None:
+    before = memory(server)
+    bomb = gzip.compress(b"\n" * 10**8)
+    for coding in ("gzip", "br", "zstd", "identity, gzip", "GZIP"):
+        answer = server.client.post("/reports", content=bomb, headers={"content-encoding": coding})
+        assert answer.status_code == 415
+    assert memory(server) - before < 50 * 10**6
+    honest(server)
+
+
+def malformed(source: random.Random, number: int) -> list[bytes]:
+    """Messages that were good, each with something wrong."""
+    found = []
+    for _ in range(number):
+        good = bytearray(message(source.randrange(40)))
+        kind = source.randrange(6)
+        if kind == 0:
+            del good[source.randrange(len(good)) :]
+        elif kind == 1:
+            for _ in range(3):
+                good[source.randrange(len(good))] = source.randrange(256)
+        elif kind == 2:
+            place = source.randrange(len(good))
+            good[place:place] = source.randbytes(5)
+        elif kind == 3:
+            good = bytearray(b"[" * source.randrange(1, 400))
+        elif kind == 4:
+            good = bytearray(b'{"report":' + b"9" * source.randrange(400) + b"}")
+        else:
+            good = bytearray(source.randbytes(source.randrange(1, 200)))
+        found.append(bytes(good).replace(b"\n", b" ") or b"x")
+    return found
+
+
+def attacked(server: Any, number: int) -> None:
+    """Send so many malformed messages, and a good one now and then."""
+    source = random.Random(number)
+    before = memory(server)
+    accepted = refused = 0
+    for start in range(0, number, 500):
+        lines = malformed(source, min(500, number - start))
+        good = message()
+        taken = server.send([*lines, good])
+        assert taken.status_code == 200
+        found = taken.json()
+        assert found["duplicates"] == 0
+        accepted += found["accepted"]
+        refused += sum(found["refused"].values())
+    honest(server)
+    batches = -(-number // 500)
+    # A digit of a report or of a nonce that became another one makes another good message.
+    assert batches <= accepted < batches + number / 20
+    assert refused > number * 0.9
+    assert memory(server) - before < 60 * 10**6
+
+
+@pytest.mark.everyday
+def test_malformed_messages_are_refused(server: Any) -> None:
+    attacked(server, 3000)
+
+
+def test_a_hundred_thousand_malformed_messages_are_refused(server: Any) -> None:
+    attacked(server, 10**5)
+
+
+def test_clients_that_go_away_or_read_nothing_harm_nobody(server: Any) -> None:
+    open_ones = []
+    for _ in range(50):
+        connection = connected(server)
+        body = b"\n".join(message() for _ in range(20))
+        connection.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(body) + body)
+        connection.close()
+        reader = connected(server)
+        reader.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 20)
+        open_ones.append(reader)
+    honest(server)
+    for each in open_ones:
+        each.close()
+
+
+def test_more_connections_than_allowed_close_those_that_wait(
+    tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    PLAN.write(tmp_path / "plan.json")
+    server = run(tmp_path / "plan.json", tmp_path / "reports.db", ["--connections", "20"])
+    waiting = []
+    for _ in range(60):
+        waiting.append(connected(server))
+        waiting[-1].sendall(HEAD)
+    honest(server)
+    for each in waiting:
+        each.close()
+    assert server.stop() == 0
+
+
+def test_a_locked_database_is_told_and_nothing_is_lost(
+    tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    PLAN.write(tmp_path / "plan.json")
+    server = run(tmp_path / "plan.json", tmp_path / "reports.db", [])
+    sent = [message() for _ in range(10)]
+    server.send(sent[:3])
+    other = sqlite3.connect(tmp_path / "reports.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    answer = server.send(sent)
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) > 0
+    assert "send the same again" in answer.text
+    assert server.client.get("/health").status_code == 503
+    assert server.client.get("/results.json").status_code == 200
+    other.execute("ROLLBACK")
+    other.close()
+    assert server.send(sent).json() == {"accepted": 7, "duplicates": 3, "refused": {}}
+    assert server.client.get("/health").status_code == 200
+    assert server.stop() == 0
+    said = "".join(server.log)
+    assert said.count("cannot be used") == said.count("can be used again") == 1
+
+
+def test_memory_is_flat_in_the_number_of_messages(tmp_path: Path, run: Callable[..., Any]) -> None:
+    PLAN.write(tmp_path / "plan.json")
+    server = run(tmp_path / "plan.json", tmp_path / "reports.db", ["--keep", "tally"])
+
+    def send(times: int) -> None:
+        for _ in range(times):
+            assert server.send([message() for _ in range(1000)]).json()["accepted"] == 1000
+
+    send(30)
+    before = memory(server)
+    threads = [threading.Thread(target=send, args=(20,)) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    # 60,000 messages have 12 MB as they are sent, and 1.4 MB in the table, which is held in memory.
+    assert memory(server) - before < 8 * 10**6
+    assert server.results()["received"] == 90_000
+    server.kill()
