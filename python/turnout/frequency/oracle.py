@@ -107,6 +107,32 @@ class FrequencyOracle(KernelKind[Tally]):
         return None
 
     @property
+    def _permanent_context(self) -> bytes | None:
+        """What permanent answers are of: equal ones of a node are the same where these are equal.
+
+        None where every report is drawn afresh.
+        """
+        return None
+
+    def _permanent_variances(self, coefficients: Floats, held: Floats) -> Floats | None:
+        """Compute what two reports of a node share of sums over answers, in the mean over nodes.
+
+        Parameters
+        ----------
+        coefficients
+            A row of weights of the answers for each sum.
+        held
+            The shares of the answers.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            For each sum the covariance of what two reports of one node say of it; None if that is
+            not known.
+        """
+        return None
+
+    @property
     def variation_ratio(self) -> VariationRatio:
         """How much a report hides among other people's, for :class:`turnout.accounting.Shuffled`.
 

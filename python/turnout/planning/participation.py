@@ -20,6 +20,7 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.choice import make_oracle
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
+from turnout.frequency.estimation.rounds import sharing
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.frequency.tally import Tally
@@ -264,13 +265,18 @@ class MixedPlan:
         The answers.
     epsilons
         The privacy of a report in each group.
+    plans
+        The plan of each group.
     """
 
     domain: Domain
     epsilons: tuple[float, ...]
+    plans: tuple[Any, ...] = field(default=(), repr=False)
 
 
-def estimate_mixed(tallies: Iterable[Tally], method: str = "horvitz_thompson") -> FrequencyEstimate:
+def estimate_mixed(
+    tallies: Iterable[Tally], method: str = "horvitz_thompson", *, same_people: bool = True
+) -> FrequencyEstimate:
     """Estimate the frequencies of a population that was collected in groups.
 
     Each node belongs to one group, with an epsilon and participation of its own. Every group
@@ -285,6 +291,9 @@ def estimate_mixed(tallies: Iterable[Tally], method: str = "horvitz_thompson") -
     method
         The estimator of every group, as in :meth:`turnout.Tally.estimate`. A group without a report
         has no ``"hajek"`` estimate; that of ``"horvitz_thompson"`` is 0, as it must be.
+    same_people
+        Whether groups that keep the same permanent answers may be of the same people: as for
+        :func:`turnout.weighting.combine`.
 
     Returns
     -------
@@ -323,9 +332,13 @@ def estimate_mixed(tallies: Iterable[Tally], method: str = "horvitz_thompson") -
         raise InvalidValueError(f"method must be unbiased: {biased}")
     nodes = sum(each.nodes for each in estimates)
     counts = np.sum([each.counts for each in estimates], axis=0)
-    variances = np.sum([(each.standard_errors * each.nodes) ** 2 for each in estimates], axis=0)
+    _arguments.instance("same_people", same_people, bool, "True or False")
+    plans = tuple(tally.plan for tally in groups)
+    alike = sharing(plans) if same_people else [1] * len(plans)
+    errors = [each.standard_errors * each.nodes for each in estimates]
+    variances = np.sum([n * error**2 for n, error in zip(alike, errors, strict=True)], axis=0)
     return FrequencyEstimate._from_estimation(
-        MixedPlan(groups[0].oracle.domain, tuple(tally.oracle.epsilon for tally in groups)),
+        MixedPlan(groups[0].oracle.domain, tuple(tally.oracle.epsilon for tally in groups), plans),
         method,
         nodes,
         sum(each.received for each in estimates),

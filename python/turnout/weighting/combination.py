@@ -18,6 +18,7 @@ from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
 from turnout.frequency.estimation.models import ratio_model
+from turnout.frequency.estimation.rounds import sharing
 from turnout.mean.estimate import MeanEstimate
 from turnout.mean.estimators import MeanEstimation
 from turnout.weighting.weights import METHODS, positive
@@ -54,6 +55,7 @@ def combine(
     *,
     method: str = "inverse_variance",
     variances: npt.ArrayLike | None = None,
+    same_people: bool = True,
 ) -> Any:
     """Combine the estimates of groups of different users drawn from one population.
 
@@ -81,6 +83,10 @@ def combine(
         squares), or for values uniform between the bounds; with personal participation, those of
         as many reports of equal weight as theirs are worth. They may be wrong, which costs
         accuracy, not validity.
+    same_people
+        Whether groups that keep the same permanent answers (:class:`turnout.Memoized` with equal
+        ``context``), as those of two budgets for a report, may be of the same people. Their errors
+        are then taken for as alike as they can be. False says that nobody is in two groups.
 
     Returns
     -------
@@ -132,8 +138,10 @@ def combine(
             raise _arguments.invalid(
                 f"estimates[{place}] must {asked} {domain!r} of the others", group.domain
             )
-    combined = _frequencies if kind is FrequencyEstimate else _means
-    return combined(groups, method, variances)
+    _arguments.instance("same_people", same_people, bool, "True or False")
+    if kind is FrequencyEstimate:
+        return _frequencies(groups, method, variances, same_people)
+    return _means(groups, method, variances)
 
 
 def _shares(
@@ -215,7 +223,10 @@ def _population_model(group: FrequencyEstimate) -> StatisticModel | None:
 
 
 def _frequencies(
-    groups: list[FrequencyEstimate], method: str, variances: npt.ArrayLike | None
+    groups: list[FrequencyEstimate],
+    method: str,
+    variances: npt.ArrayLike | None,
+    same_people: bool,
 ) -> FrequencyEstimate:
     for place, group in enumerate(groups):
         if group.estimation.bias is not None:
@@ -226,6 +237,10 @@ def _frequencies(
     implied = [_frequency_trace(*pair) for pair in zip(groups, models, strict=True)]
     shares = _shares(method, variances, implied, [group.nodes for group in groups])
     used = np.flatnonzero(shares)
+    alike = sharing([groups[j].plan for j in used]) if same_people else [1] * used.size
+    # As if what shares noise were so many times as variable, and shared none.
+    scales = np.zeros(len(groups))
+    scales[used] = shares[used] * np.sqrt(alike)
     frequencies: Floats = np.sum(
         [shares[j] * groups[j].estimation.frequencies for j in used], axis=0
     )
@@ -241,12 +256,12 @@ def _frequencies(
             larger = estimation.interval_variances
             small = estimation.variances + sampling
             large = small if larger is None else larger + sampling
-        parts.append(shares[j] ** 2 * small)
-        wide.append(shares[j] ** 2 * large)
+        parts.append(scales[j] ** 2 * small)
+        wide.append(scales[j] ** 2 * large)
     spread: Floats = np.sum(parts, axis=0)
     known = [model for model in (models[j] for j in used) if model is not None]
     if len(known) == used.size:
-        model = _model_sum(known, shares[used])
+        model = _model_sum(known, scales[used])
         estimation = Estimation(frequencies, spread, model, frequencies)
     else:
         found = _degrees(parts, [groups[j].estimation.degrees for j in used])

@@ -69,6 +69,7 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
     iterations: int
     converged: bool
     _likelihood: Likelihood = field(repr=False)
+    _rounds: int = field(default=1, repr=False, kw_only=True)
 
     _columns = ("label", "count", "frequency", "standard_error")
 
@@ -104,7 +105,8 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
         From the observed information on the distributions, as ``J^-1 K J^-1`` where ``J`` is the
         curvature and ``K`` the sum of the squared scores (the same if all reports weigh the same),
         less what the reports have from being a sample without replacement of all nodes. Takes
-        ``received k^2`` operations.
+        ``received k^2`` operations. Of several rounds of permanent answers it is as many times as
+        large, which no shared noise exceeds.
         """
         size = self.domain.size
         if not self._is_interior:
@@ -119,7 +121,7 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
         spread = basis @ inverse @ (basis.T @ scores @ basis) @ inverse @ basis.T
         f = self.frequencies
         result: Floats = spread - (np.diag(f) - np.outer(f, f)) / self.nodes
-        return result
+        return self._rounds * result
 
     @property
     def standard_errors(self) -> Floats:
@@ -246,6 +248,7 @@ def maximum_likelihood(
         received * point.gap <= tolerance,
         likelihood,
         left_out=reports.left_out,
+        _rounds=max(1, reports.origin.rounds.number),
     )
 
 

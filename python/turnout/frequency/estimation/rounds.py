@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -129,3 +130,37 @@ def _times(estimation: Estimation, factor: float) -> Estimation:
         model=model,
         interval_variances=None if wide is None else factor * wide,
     )
+
+
+def permanent_contexts(plan: Any) -> frozenset[bytes]:
+    """Tell which permanent answers an estimate is made from, by what it was collected by."""
+    several = getattr(plan, "plans", None)
+    if several is not None:
+        return frozenset().union(*map(permanent_contexts, several))
+    context = getattr(getattr(plan, "oracle", None), "_permanent_context", None)
+    return frozenset() if context is None else frozenset([context])
+
+
+def sharing(plans: Sequence[Any]) -> list[int]:
+    """Count for each plan how many of all share permanent answers with it, itself included.
+
+    A sum of estimates whose errors may be correlated in any way varies at most as if each variance
+    were this many times as large and there were no correlations: Cauchy's inequality.
+
+    Examples
+    --------
+    >>> import turnout as tn
+    >>> kept = [tn.Memoized(3.0, 2, first_epsilon=each) for each in (1.0, 2.0)]
+    >>> sharing([tn.Plan(one, tn.Everyone()) for one in (*kept, tn.DirectEncoding(1.0, 2))])
+    [2, 2, 1]
+    """
+    each = [permanent_contexts(plan) for plan in plans]
+    together: list[set[bytes]] = []
+    for contexts in each:
+        found = [one for one in together if not one.isdisjoint(contexts)]
+        together = [one for one in together if one not in found]
+        together.append(set(contexts).union(*found))
+    whole = [
+        next((one for one in together if contexts and contexts <= one), None) for contexts in each
+    ]
+    return [1 if one is None else sum(one is other for other in whole) for one in whole]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from turnout import _arguments, _core
 from turnout._rounding import logarithm_up, rounded_up
-from turnout._types import Array, Integers, Truths
+from turnout._types import Array, Floats, Integers, Truths
 from turnout.accounting.values import positive
 from turnout.accounting.variation import VariationRatio
 from turnout.collecting.randomizer import rates_of
@@ -266,6 +266,26 @@ class PermanentAnswers(FrequencyOracle):
         own, other = self._stages()[0]
         scale = (own - other) ** 2
         return float(own * (1 - own) / scale), float(other * (1 - other) / scale)
+
+    @property
+    def _permanent_context(self) -> bytes:
+        """What permanent answers are of: :attr:`context`."""
+        return self.context
+
+    def _permanent_variances(self, coefficients: Floats, held: Floats) -> Floats:
+        """Give the covariances of sums: the variances of what the permanent answers say of them."""
+        p, q = (float(each) for each in self._stages()[0])
+        squares, total = (coefficients**2).sum(axis=1), coefficients.sum(axis=1)
+        own_squares, own = coefficients**2 @ held, coefficients @ held
+        if self._permanent == _DIRECT:
+            # One of the answers is supported: with the own one ``c_v`` the mean is q sum(c) + (p -
+            # q) c_v, and the mean square the same of the squares.
+            mean_squares = q * squares + (p - q) * own_squares
+            spread = (q * total) ** 2 + 2 * q * (p - q) * total * own + (p - q) ** 2 * own_squares
+            result: Floats = mean_squares - spread
+        else:
+            result = q * (1 - q) * (squares - own_squares) + p * (1 - p) * own_squares
+        return result / (p - q) ** 2
 
     @property
     def stage_probabilities(self) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -12,6 +12,7 @@ from turnout.errors import EstimatorError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.likelihoods import support_of
 from turnout.frequency.estimation.projection import simplex, summing_to_one
+from turnout.frequency.oracle import FrequencyOracle
 from turnout.frequency.ordered.statistics import OrderedEstimate, OrderedStatistics
 from turnout.frequency.tally import Tally
 
@@ -73,7 +74,9 @@ class OrderedReports(OrderedStatistics):
         return domain
 
     def _variances(self, coefficients: Floats) -> Floats:
-        moments = self._reports.oracle._score_moments
+        oracle: FrequencyOracle = self._reports.oracle
+        rounds = self._reports.origin.rounds
+        moments = oracle._score_moments
         weights, nodes = self._weights, self._reports.nodes
         # As many reports of equal weight as these are worth (Kish); one is taken by the mean.
         worth = 1.0 / float((weights**2).sum())
@@ -86,7 +89,17 @@ class OrderedReports(OrderedStatistics):
             spread = float((row - mean) ** 2 @ self._held)
             # No node reports twice: what all nodes hold does not vary.
             result[place] = unbiased * float(centred @ centred) - spread / nodes
-        return np.maximum(result, 0.0)
+        found: Floats = np.maximum(result, 0.0)
+        if rounds.number < 2:
+            return found
+        # At most: each person is in all rounds, with the same answer.
+        at_most: Floats = rounds.number * found
+        shifted = coefficients - coefficients.mean(axis=1, keepdims=True)
+        shared = oracle._permanent_variances(shifted, self._held)
+        if shared is None:
+            return at_most
+        larger: Floats = np.minimum(at_most, found + (rounds.number - 1) * shared / nodes)
+        return larger
 
     def _said(self, coefficients: Floats) -> Floats:
         """For each report, the sum of the coefficients of the answers that it supports."""
