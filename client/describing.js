@@ -51,9 +51,5 @@ export function describeKind(plan) {
   if (plan.groups.length > 0) {
     sentences.push(`The message also says, unhidden: ${plan.groups.map(({ column }) => column).join(", ")}.`);
   }
-  if (plan.expires !== null) {
-    const moment = new Date(1000 * plan.expires).toISOString().replace("T", " ").slice(0, 16);
-    sentences.push(`Answers are taken until ${moment} UTC.`);
-  }
   return sentences;
 }

@@ -25,11 +25,11 @@ const coded = (code) => (error) => error instanceof TurnoutError && error.code =
 
 test("a message is the same until it is acknowledged, and is forgotten then", async () => {
   const storage = memoryStorage();
-  const { sent, fetch } = server([null], [500, ""], [429, ""], [200, "[]"], [200, '{"accepted":1}']);
+  const { sent, fetch } = server([null], [503, ""], [429, ""], [404, ""], [200, "[]"], [200, '{"accepted":1}']);
   const plan = await read();
   const first = await new Outbox({ storage, fetch }).answer(plan, "yes");
   assert.equal(first.state, "waiting");
-  for (let time = 0; time < 3; time++) {
+  for (let time = 0; time < 4; time++) {
     const outbox = new Outbox({ storage, fetch });
     assert.deepEqual(await outbox.answer(plan, "no"), first);
     await assert.rejects(outbox.send(plan), coded("sending"));
@@ -42,7 +42,7 @@ test("a message is the same until it is acknowledged, and is forgotten then", as
   assert.deepEqual(await outbox.send(plan), { state: "sent", message: null });
   assert.deepEqual(await outbox.answer(plan, "no"), { state: "sent", message: null });
   assert.deepEqual(new Set(sent.map(String)), new Set([`reports,POST,${first.message}\n`]));
-  assert.equal(sent.length, 5);
+  assert.equal(sent.length, 6);
   await outbox.forget(plan);
   assert.equal((await outbox.status(plan)).state, "none");
 });
@@ -57,6 +57,15 @@ test("what the server refuses is not sent again", async () => {
     assert.equal((await outbox.send(plan)).state, "refused");
     assert.equal(sent.length, 1);
   }
+});
+
+test("an error of the caller's own fetch is the caller's, and the message still waits", async () => {
+  const fetch = async () => { throw new RangeError("no ticket"); };
+  const outbox = new Outbox({ storage: memoryStorage(), fetch });
+  const plan = await read();
+  await outbox.answer(plan, "yes");
+  await assert.rejects(outbox.send(plan), RangeError);
+  assert.equal((await outbox.status(plan)).state, "waiting");
 });
 
 test("nothing leaves that could not be stored, and what others stored is not taken", async () => {

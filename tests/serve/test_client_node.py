@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.serve.clients import HERE, NODE, text_of
+from tests.serve.clients import HERE, KEY, NODE, text_of
 
 import turnout as tn
 
@@ -35,3 +37,14 @@ def test_an_outbox_keeps_what_was_not_acknowledged(tmp_path: Path) -> None:
 
 def test_altered_plans_are_read_or_refused_in_bounded_time() -> None:
     passes("fuzz.test.mjs")
+
+
+def test_a_server_takes_what_an_outbox_sends(tmp_path: Path, run: Callable[..., Any]) -> None:
+    plan = tn.Plan(tn.DirectEncoding(1.0, ["no", "yes"]), tn.Everyone())
+    text_of(plan, tmp_path)
+    server = run(tmp_path / "plan.json", tmp_path / "reports.db", [])
+    try:
+        passes("sends.test.mjs", PUBLIC_KEY=KEY.public_key, SERVER=server.address)
+        assert server.results()["received"] == 3
+    finally:
+        server.kill()

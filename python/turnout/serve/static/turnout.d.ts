@@ -142,7 +142,10 @@ export interface Status {
 
 /** What a person sent, and what is still to be sent. */
 export class Outbox {
-  /** `url` is where messages are posted; `fetch` the function that does. */
+  /**
+   * `url` is where messages are posted; `fetch` the function that does. What it throws beside errors of
+   * fetch, TypeError and DOMException, comes out of `send`, and the message waits.
+   */
   constructor(options?: { storage?: Storage; url?: string | URL; fetch?: typeof fetch });
 
   /** The largest serial that was seen of a collection, by the name that the caller gives it. */

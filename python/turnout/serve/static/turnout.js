@@ -82,10 +82,6 @@ function describeKind(plan) {
   if (plan.groups.length > 0) {
     sentences.push(`The message also says, unhidden: ${plan.groups.map(({ column }) => column).join(", ")}.`);
   }
-  if (plan.expires !== null) {
-    const moment = new Date(1000 * plan.expires).toISOString().replace("T", " ").slice(0, 16);
-    sentences.push(`Answers are taken until ${moment} UTC.`);
-  }
   return sentences;
 }
 
@@ -3464,6 +3460,9 @@ export function browserStorage(prefix = "turnout/") {
   };
 }
 
+/** The answers of a server that will be the same when the message is sent again. */
+const FINAL = [400, 401, 403, 409, 410, 413, 415, 422];
+
 /**
  * What a person sent, and what is still to be sent. An answer is drawn once for each plan: whoever answers
  * again, or reloads the page, gets what was drawn, and sends the same message. `storage` has `get`, `set`
@@ -3560,7 +3559,7 @@ export class Outbox {
   /** Whether the server takes a message; an error where that is not known. */
   async #post(message) {
     const again = (reason) => new TurnoutError("sending", `the message was not sent, and is kept: ${reason}`);
-    let response, answer;
+    let response;
     try {
       response = await this.#fetch(this.#url, {
         method: "POST",
@@ -3571,20 +3570,17 @@ export class Outbox {
         referrerPolicy: "no-referrer",
         redirect: "error",
       });
-      answer = response.ok ? await response.json() : null;
-    } catch {
-      throw again("the server cannot be reached");
+    } catch (error) {
+      // Those of fetch itself; an error of another kind is of a function that the caller gave.
+      if (error instanceof TypeError || error instanceof DOMException) throw again("the server cannot be reached");
+      throw error;
     }
-    if (response.ok) {
-      if (answer?.accepted >= 1 || answer?.duplicates >= 1) return true;
-      if (Object.values(answer?.refused ?? {}).some((count) => count >= 1)) return false;
-      throw again("the server did not say what became of it");
-    }
-    // Too many requests, a timeout, and what is wrong at the server may pass.
-    if (response.status >= 500 || [408, 425, 429].includes(response.status)) {
-      throw again(`the server answered ${response.status}`);
-    }
-    return false;
+    if (FINAL.includes(response.status)) return false;
+    if (!response.ok) throw again(`the server answered ${response.status}`);
+    const answer = await response.json().catch(() => null);
+    if (answer?.accepted >= 1 || answer?.duplicates >= 1) return true;
+    if (Object.values(answer?.refused ?? {}).some((count) => count >= 1)) return false;
+    throw again("the server did not say what became of it");
   }
 
   /** Forgets what was sent under a plan, and a message that waits. */
