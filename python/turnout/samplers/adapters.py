@@ -150,7 +150,7 @@ def _gaussian_mixture(value: Any) -> Mixture:
     else:
         covariances = list(given)
     normals = [Normal(mean, matrix) for mean, matrix in zip(means, covariances, strict=True)]
-    return Mixture(normals, np.asarray(value._weights_))
+    return Mixture(normals, np.asarray(value.weights_))
 
 
 class Mixture(Reference):
