@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from turnout import _arguments, _columns
-from turnout._documents import digest, nested_deeper, object_schema
-from turnout._label_texts import DEEPEST_LABEL, INTEGER, label_from_json, label_to_json
+from turnout._documents import digest, object_schema
+from turnout._label_texts import INTEGER, label_from_json, label_to_json
+from turnout._labels import all_text, indexed, plain_label, types_of
 from turnout._types import Integers
 from turnout.errors import (
     CodeOutsideDomainError,
@@ -68,12 +69,12 @@ class Domain:
             raise _arguments.mistyped("labels must be an iterable of labels", labels)
         try:
             kept = tuple(labels)
-            if not _all_text(kept):
-                kept = tuple(_plain(label) for label in kept)
+            if not all_text(kept):
+                kept = tuple(plain_label(label) for label in kept)
         except Exception as error:
             # Anything can go wrong while a foreign object is iterated over.
             raise _arguments.mistyped("labels must be an iterable of labels", labels) from error
-        index = _indexed(kept)
+        index = indexed(kept)
         codes = all(type(label) is int for label in kept) and kept == tuple(range(len(kept)))
         self._labels: Sequence[Hashable] = range(len(kept)) if codes else kept
         self._index: Mapping[Hashable, int] | None = None if codes else index
@@ -107,7 +108,7 @@ class Domain:
         >>> Domain.from_values(["b", "a", "b"]).labels
         ('a', 'b')
         """
-        distinct: list[Any] = [_plain(value) for value in _columns.distinct(values)]
+        distinct: list[Any] = [plain_label(value) for value in _columns.distinct(values)]
         if any(
             value is None or (isinstance(value, float) and math.isnan(value)) for value in distinct
         ):
@@ -207,7 +208,7 @@ class Domain:
             return NotImplemented
         if self._are_codes or other._are_codes:
             return self._are_codes and other._are_codes and self.size == other.size
-        return self._labels == other._labels and _types(self._labels) == _types(other._labels)
+        return self._labels == other._labels and types_of(self._labels) == types_of(other._labels)
 
     def __hash__(self) -> int:
         """Hash the labels."""
@@ -352,7 +353,7 @@ class Domain:
         """
         if self._are_codes:
             return {"integers": self.size}
-        if _all_text(self._labels):
+        if all_text(self._labels):
             return {"labels": list(self._labels)}
         return {"labels": [label_to_json(label) for label in self._labels]}
 
@@ -385,7 +386,7 @@ class Domain:
                 case {"integers": int(size), **rest} if not rest:
                     return cls.from_integers(size)
                 case {"labels": list(labels), **rest} if not rest:
-                    if not _all_text(labels):
+                    if not all_text(labels):
                         labels = [label_from_json(label) for label in labels]
                     return cls(labels)
         except (InvalidTypeError, InvalidValueError) as error:
@@ -464,48 +465,3 @@ def one_domain(domain_size: Any, domain: Any) -> Domain:
             f"domain or domain_size must be given: a list of answers or their number, got {given}"
         )
     return domain_of(*(("domain", domain) if domain_size is None else ("domain_size", domain_size)))
-
-
-def _all_text(labels: Collection[Any]) -> bool:
-    """Say whether labels are plain text: a million of them are then taken as they are."""
-    return set(map(type, labels)) == {str}
-
-
-def _indexed(labels: tuple[Any, ...]) -> dict[Hashable, int]:
-    """Give different labels their codes; refuse what is no label."""
-    index: dict[Hashable, int] = {}
-    if _all_text(labels):
-        index = dict(zip(labels, range(len(labels)), strict=True))
-        if len(index) == len(labels):
-            return index
-        index = {}
-    for position, label in enumerate(labels):
-        if isinstance(label, tuple) and nested_deeper(label, DEEPEST_LABEL):
-            raise InvalidValueError(
-                f"labels[{position}] must not be nested more than {DEEPEST_LABEL} deep"
-            )
-        try:
-            first = index.setdefault(label, position)
-        except TypeError as error:
-            raise InvalidTypeError(
-                f"labels[{position}] = {_arguments.shown(label)} is not hashable"
-            ) from error
-        if isinstance(label, float) and math.isnan(label):
-            raise InvalidValueError(f"labels[{position}] is NaN, which equals no value")
-        if first != position:
-            raise InvalidValueError(
-                f"labels must be different: labels[{position}] = {_arguments.shown(label)} "
-                f"equals labels[{first}] = {_arguments.shown(labels[first])}"
-            )
-    return index
-
-
-def _plain(label: Any) -> Any:
-    """Take the Python value of a NumPy scalar, and one zero for both."""
-    plain = label.item() if isinstance(label, np.generic) else label
-    return plain + 0.0 if type(plain) is float else plain
-
-
-def _types(labels: Iterable[Hashable]) -> list[Any]:
-    """List the types of labels, inside tuples too: 1, 1.0 and True are equal but not the same."""
-    return [_types(label) if isinstance(label, tuple) else type(label) for label in labels]

@@ -13,8 +13,9 @@ from turnout import _arguments, _core
 from turnout._progress import track
 from turnout._seeds import derived
 from turnout._types import Floats
+from turnout.samplers._arguments import copy_of, random_state_of
 from turnout.samplers.adapters import as_reference
-from turnout.samplers.base import PointSampler, copy_of, random_state_of
+from turnout.samplers.base import PointSampler
 from turnout.samplers.drawing import automatic_trials, rejection
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
 from turnout.samplers.reference import Reference, check_support

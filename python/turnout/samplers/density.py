@@ -14,8 +14,9 @@ from turnout._extras import require
 from turnout._one_thread import one_thread
 from turnout._seeds import derived
 from turnout._types import Array, Floats
+from turnout.samplers._arguments import copy_of, random_state_of
 from turnout.samplers.adapters import as_reference, log_density_of
-from turnout.samplers.base import PointSampler, copy_of, random_state_of
+from turnout.samplers.base import PointSampler
 from turnout.samplers.drawing import usable_proposals
 from turnout.samplers.mollifier import Projection
 from turnout.samplers.normalizer import LogNormalizer

@@ -13,8 +13,9 @@ from turnout._extras import require
 from turnout._types import Axes, Floats
 from turnout.accounting.values import positive
 from turnout.errors import InvalidValueError
+from turnout.samplers._arguments import points
 from turnout.samplers.adapters import LogDensity, as_reference, log_density_of
-from turnout.samplers.base import PrivateSampler, points
+from turnout.samplers.base import PrivateSampler
 from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.reference import box
 

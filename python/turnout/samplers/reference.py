@@ -11,7 +11,7 @@ import numpy as np
 from turnout import _arguments, _core
 from turnout._types import Floats, Truths
 from turnout.errors import InvalidValueError
-from turnout.samplers.base import points
+from turnout.samplers._arguments import points
 
 #: What the parameters of references must be.
 _NUMBERS = "an array of real numbers"

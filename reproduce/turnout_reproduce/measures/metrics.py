@@ -18,8 +18,8 @@ from turnout import _arguments
 from turnout._types import Floats
 from turnout.accounting.values import positive
 from turnout.errors import InvalidValueError
+from turnout.samplers._arguments import points
 from turnout.samplers.adapters import log_density_of
-from turnout.samplers.base import points
 from turnout.samplers.reference import box
 from turnout_reproduce.measures.quadrature import integrate
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from turnout import _arguments
 from turnout._types import Floats
+from turnout.samplers._arguments import points
 from turnout.samplers.adapters import Mixture, as_reference, log_density_of
-from turnout.samplers.base import points
 from turnout.samplers.mollifier import Projection
 from turnout.samplers.reference import Normal
 from turnout_reproduce.measures.metrics import MeanLoss, negative_log_likelihood

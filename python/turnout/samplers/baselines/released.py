@@ -18,7 +18,8 @@ from turnout import _arguments, _core
 from turnout._types import Floats, Integers
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.projection import simplex
-from turnout.samplers.base import PointSampler, random_state_of
+from turnout.samplers._arguments import random_state_of
+from turnout.samplers.base import PointSampler
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.reference import Uniform, box
 

@@ -19,8 +19,9 @@ from turnout._seeds import derived
 from turnout._types import Array
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.samplers._arguments import LARGEST_NUMBER
 from turnout.samplers.adapters import as_reference
-from turnout.samplers.base import LARGEST_NUMBER, PointSampler, PrivateSampler
+from turnout.samplers.base import PointSampler, PrivateSampler
 from turnout.samplers.population.answers import FinitePopulationEstimate, estimate_of_answers
 from turnout.samplers.population.points import PopulationEstimate, estimate_of_points
 from turnout.samplers.reference import check_support

@@ -14,8 +14,9 @@ from turnout._drawing import ESTIMATE, TRUTH, new_axes
 from turnout._types import Array, Axes, Floats
 from turnout.collecting.intervals import StatisticModel, critical_value, exact_interval
 from turnout.errors import EstimatorError
+from turnout.samplers._arguments import points
 from turnout.samplers.adapters import as_reference, log_density_of
-from turnout.samplers.base import PrivateSampler, points
+from turnout.samplers.base import PrivateSampler
 from turnout.samplers.minimax import MinimaxSampler
 from turnout.samplers.pictures import (
     DRAWS,
