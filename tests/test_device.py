@@ -17,7 +17,7 @@ import turnout as tn
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.frequency.adaptive.second import SecondRound
 from turnout.frequency.choice import registered
-from turnout.frequency.heavy_hitters.prefixes import PrefixDomain, Round
+from turnout.frequency.heavy_hitters.prefixes import PrefixDomain, SearchRound
 from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues, Values
 from turnout.signing import SigningKey
 
@@ -57,9 +57,9 @@ def test_the_messages_are_those_of_python_bit_for_bit(name: str, device: Device)
         assert gathered(plan, done, 500) == expected
 
 
-def prefixes(values: Values, kept: list[str], bits: int) -> Round:
+def prefixes(values: Values, kept: list[str], bits: int) -> SearchRound:
     """One round of a search, through the oracle of least error."""
-    return Round(2.0, PrefixDomain(values, kept, bits), number=1, groups=3)
+    return SearchRound(2.0, PrefixDomain(values, kept, bits), number=1, groups=3)
 
 
 RATES = [0.3, 0.25, 0.2, 0.4, 0.35, 0.25]

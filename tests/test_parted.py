@@ -102,6 +102,6 @@ def test_counts_that_contradict_each_other_are_refused() -> None:
 
 def test_scaled_sums_are_those_of_scaled_probabilities() -> None:
     probabilities = np.array([0.5, 1.0, 0.125])
-    assert DesignSums.of(probabilities).scaled(TREE.shares()[0] * 3 / 4) == DesignSums.of(
+    assert DesignSums.of(probabilities).scaled(TREE._shares()[0] * 3 / 4) == DesignSums.of(
         probabilities / 4
     )

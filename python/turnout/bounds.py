@@ -107,12 +107,12 @@ class Bounds:
         return self.dimensions
 
     @property
-    def half(self) -> float:
+    def _half(self) -> float:
         """Half the distance of the bounds."""
         return self.high / 2 - self.low / 2
 
     @property
-    def middle(self) -> float:
+    def _middle(self) -> float:
         """The value between the bounds."""
         return self.low / 2 + self.high / 2
 

@@ -40,7 +40,7 @@ from turnout.pipeline import collect, randomize, scan
 from turnout.products import ProductDomain, Questions
 from turnout.signing import SigningKey
 
-__all__ = ["VERBS", "check_randomizer"]
+__all__ = ["check_randomizer"]
 
 __dir__ = listing(__all__)
 

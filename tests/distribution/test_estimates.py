@@ -40,7 +40,7 @@ def drawn(wave: tn.SquareWave, shares: np.ndarray, nodes: int, seed: int) -> Dis
 def test_simulated_tallies_have_the_law_of_collected_ones(statistical: ModuleType) -> None:
     wave = tn.SquareWave(1.0, (0, 1), 12)
     shares = population("two", 12)
-    held = np.repeat(wave.domain.middles, np.round(shares * 600_000).astype(int))
+    held = np.repeat(wave.domain._middles, np.round(shares * 600_000).astype(int))
     actual = np.bincount(wave._core.bins(held), minlength=12) / held.size
     counts = wave.collect(held, seed=3).cells
     statistical.check_law(counts, wave._law.matrix() @ actual)
@@ -120,7 +120,7 @@ def test_unbiased_shares_and_their_covariances_are_those_of_plain_least_squares(
         matrix = wave._law.matrix()
         for who in (tn.Everyone(), tn.Personalized(np.linspace(0.2, 1, 5000))):
             shares = population(name, 12)
-            values = np.random.default_rng(2).choice(wave.domain.middles, 5000, p=shares)
+            values = np.random.default_rng(2).choice(wave.domain._middles, 5000, p=shares)
             tally = wave.collect(values, participation=who, seed=1)
             estimate = tally.estimate("ml")
             cells = matrix @ estimate.frequencies
@@ -146,7 +146,7 @@ def test_unbiased_shares_and_their_covariances_are_those_of_plain_least_squares(
                 estimate.cumulative_standard_errors[:-1], np.sqrt(sums[:-1]), rtol=1e-6
             )
             assert estimate.cumulative_standard_errors[-1] < 1e-6
-            middles = wave.domain.middles
+            middles = wave.domain._middles
             expected = float(np.sqrt(middles @ around @ middles))
             assert estimate.mean_standard_error == pytest.approx(expected, rel=1e-7)
 
@@ -174,7 +174,7 @@ def test_intervals_cover_whatever_the_population(
     bins, runs, level = 16, 300, 0.9
     wave = tn.SquareWave(epsilon, (0.0, 8.0), bins)
     shares = population(name, bins)
-    truth = float(shares @ wave.domain.middles)
+    truth = float(shares @ wave.domain._middles)
     first = int(np.searchsorted(np.cumsum(shares), 0.5 - 1e-12))
     shown = np.zeros(bins, int)
     means = medians = 0
@@ -205,7 +205,7 @@ def test_personal_probabilities_that_depend_on_the_number_are_no_harm(
     values = np.sort(np.random.default_rng(1).beta(2, 3, nodes)) * 10
     who = tn.Personalized(np.linspace(0.15, 0.9, nodes))
     shares = np.bincount(wave._core.bins(values), minlength=10) / nodes
-    truth = float(shares @ wave.domain.middles)
+    truth = float(shares @ wave.domain._middles)
     shown, means, found = np.zeros(10, int), 0, []
     for seed in range(runs):
         estimate = wave.collect(values, participation=who, seed=seed).estimate()
@@ -285,7 +285,7 @@ def test_groups_and_series() -> None:
     assert estimate.plot(simultaneous="sidak").get_xlabel() == "number"
     series = estimate.series("day")
     assert series.times == [1, 2, 4]
-    assert series.picked(estimate.quantiles(0.5), ("DE",)).astype(int).tolist() == [2, 3, 5]
+    assert series._picked(estimate.quantiles(0.5), ("DE",)).astype(int).tolist() == [2, 3, 5]
     assert series.numbers(("DE",)).shape == (3, 10)
     series.plot().clear()
     with pytest.raises(InvalidValueError, match="labels must be"):

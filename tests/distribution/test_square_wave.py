@@ -75,7 +75,7 @@ def test_products_with_the_law_are_those_with_its_matrix() -> None:
 def test_reports_have_their_law(epsilon: float, bins: int, statistical: ModuleType) -> None:
     wave = tn.SquareWave(epsilon, (-3, 5), bins)
     for place in (0, bins // 2, bins - 1):
-        value = wave.domain.middles[place]
+        value = wave.domain._middles[place]
         for participation in (tn.Everyone(), tn.Bernoulli(0.5)):
             cells = wave.randomize(
                 np.full(300_000, value), participation=participation, seed=place + bins

@@ -582,7 +582,6 @@ TABLE = [
     *refused(
         InvalidTypeError,
         ("ESTIMATE.distance(None)", r"reference must be .*one number .*None .*\(\)"),
-        ("ESTIMATE.total_variation(None)", r"reference must be .*one number .*None .*\(\)"),
     ),
     *refused(
         InvalidValueError,
@@ -654,7 +653,6 @@ GOOD: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "interval": (ESTIMATE.interval, {"level": 0.9, "method": "auto", "simultaneous": "sidak"}),
     "project": (ESTIMATE.project, {"method": "simplex"}),
     "distance": (ESTIMATE.distance, {"reference": [1, 0, 0], "metric": "l1"}),
-    "total_variation": (ESTIMATE.total_variation, {"reference": [1, 0, 0]}),
     "to_records": (ESTIMATE.to_records, {"level": 0.9, "simultaneous": None}),
     "estimator_variance": (
         tn.estimator_variance,

@@ -53,7 +53,7 @@ def test_groups_and_series_are_cut_and_differences_are_not() -> None:
         assert low.min() == 0.0
         assert high.max() == 1.0
     found, series = cut.interval(0.99), cut.series()
-    low, high = series.picked(found.low), series.picked(found.high)
+    low, high = series._picked(found.low), series._picked(found.high)
     assert (low.min(), high.max()) == (0.0, 1.0)
     assert cut.total.clipped
     one, other = (each.compare(1, 2) for each in (grouped, cut))

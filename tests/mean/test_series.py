@@ -42,7 +42,7 @@ def test_means_stand_in_order_of_time_with_gaps() -> None:
     assert means[0, 0] == estimate["DE", on(1)].mean
     assert means[3, 0] == estimate["DE", on(4)].mean
     limits = estimate.interval(0.9, simultaneous="sidak")
-    low, high = series.picked(limits.low, "FR"), series.picked(limits.high, "FR")
+    low, high = series._picked(limits.low, "FR"), series._picked(limits.high, "FR")
     row = estimate.groups.index(("FR", on(2)))
     assert (low[1, 0], high[1, 0]) == (limits.low[row, 0], limits.high[row, 0])
     assert series.received("FR").tolist() == [0, 400, 0, 0]

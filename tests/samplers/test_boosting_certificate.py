@@ -50,14 +50,14 @@ class Hostile:
 
     def fit(self, X: Floats, y: Any) -> Hostile:
         self.rng = np.random.default_rng(len(X))
-        self.middle = X[y == 1].mean()
+        self._middle = X[y == 1].mean()
         X[:] = math.nan
         return self
 
     def decision_function(self, X: Floats) -> Floats:
         # Better than chance on the way, so that rounds are kept.
-        sign = np.where(X[:, 0] > self.middle, 1.0, -1.0)
-        near = np.where(np.abs(X[:, 0] - self.middle) < 0.3, 1.0, -1.0)
+        sign = np.where(X[:, 0] > self._middle, 1.0, -1.0)
+        near = np.where(np.abs(X[:, 0] - self._middle) < 0.3, 1.0, -1.0)
         given = {
             "nan": np.where(near > 0, 3.0, math.nan),
             "infinite": near * math.inf,
@@ -80,7 +80,7 @@ class Liar(Hostile):
         return super().__getattribute__(name)
 
     def predict_proba(self, X: Floats) -> Floats:
-        near = np.abs(X[:, 0] - self.middle) < 0.3
+        near = np.abs(X[:, 0] - self._middle) < 0.3
         one = {
             "above": np.where(near, 3.0, -2.0),
             "infinite": np.where(near, math.inf, 0.0),

@@ -101,7 +101,7 @@ class Atoms(Reference):
         edges = np.cumsum(self.eighths)[:-1] / 8.0
         return np.searchsorted(edges, uniforms, side="right").astype(np.float64)
 
-    def middle(self, atom: int) -> float:
+    def _middle(self, atom: int) -> float:
         """A uniform number that gives an atom."""
         return (sum(self.eighths[:atom]) + 0.5 * self.eighths[atom]) / 8.0
 
@@ -189,7 +189,7 @@ def rejection_law(
     def uniforms(length: int, seed: int | None = None) -> Floats:
         given = script.uniforms.pop(0)
         assert len(given) == length
-        return np.array([atoms.middle(atom) for atom in given])
+        return np.array([atoms._middle(atom) for atom in given])
 
     def first_accepted(gaps: Floats, most: float, seed: int | None = None) -> Any:
         script.gaps, script.most = gaps.copy(), most

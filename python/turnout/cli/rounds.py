@@ -20,7 +20,7 @@ from turnout.cli.tallies import read_tally
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.errors import InvalidValueError
 from turnout.frequency.adaptive import SecondRound, TwoRoundCollection
-from turnout.frequency.heavy_hitters import HeavyHitters, Round, Search
+from turnout.frequency.heavy_hitters import HeavyHitters, Search, SearchRound
 from turnout.frequency.rounds import Rounds
 from turnout.pipeline.splitting import split as split_rows
 from turnout.reporting import words
@@ -357,7 +357,7 @@ def _plan_rows(
 ) -> list[tuple[str, str]]:
     oracle: Any = plan.oracle
     asked: list[tuple[str, str]] = []
-    if isinstance(oracle, Round):
+    if isinstance(oracle, SearchRound):
         asked = [("candidates", f"{len(oracle.candidates):,}, and all others")]
     if isinstance(oracle, SecondRound):
         low, high = oracle.rates.min(), oracle.rates.max()

@@ -145,7 +145,7 @@ def print_estimates(
     digits = digits_for(float(errors[len(errors) // 2]) if errors.size else math.nan)
     largest = float(estimate.frequencies[codes].max())
     header = ["label", "count", "frequency", "std. error", f"{percent(level)} interval"]
-    every = estimate.columns(codes, level, simultaneous)
+    every = estimate._columns_of(codes, level, simultaneous)
     first = every.part(0, _DRAWN)
     rows = _cells(first, digits)
     widest = [] if len(codes) <= _DRAWN else [_widest(every, digits)]

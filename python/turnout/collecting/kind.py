@@ -116,15 +116,10 @@ class Kind(Randomizer, Generic[T]):
         taking_part, checked_seed = taking_part_in(participation), _arguments.seed(seed)
         return randomized(self, self.domain.to_codes(values), taking_part, checked_seed)
 
-    def reports(
-        self,
-        participation: Participation,
-        codes: Any,
-        nodes: int,
-        *,
-        origin: Origin | None = None,
+    def _reports(
+        self, participation: Participation, codes: Any, nodes: int, *, origin: Origin
     ) -> Reports:
-        """Take over reports that arrived by another way: what :class:`turnout.Reports` makes."""
+        """Take over reports that arrived as messages: plans know no :class:`turnout.Reports`."""
         return Reports(self, participation, codes, nodes, origin=origin)
 
     def tally(self, reports: Reports | Gathered | ReportsElsewhere) -> T:

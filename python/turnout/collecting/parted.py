@@ -66,7 +66,7 @@ class PartedTally(BaseTally):
                 here,
                 self.nodes,
                 weights=None if self.weights is None else self.weights[number],
-                design=self.design and self.design.scaled(oracle.shares()[number]),
+                design=self.design and self.design.scaled(oracle._shares()[number]),
                 left_out=self.left_out,
                 origin=self.origin,
             )
@@ -85,7 +85,7 @@ class PartedTally(BaseTally):
 
     def _check_sums(self) -> None:
         numbers = [received for _, received in self.sums]
-        if self.oracle.choice is None:
+        if self.oracle._choice is None:
             fits = set(numbers) == {self.received}
             how = f"as many reports of each part as there are, {self.received}"
         else:
@@ -207,19 +207,19 @@ class PartedKind(Kind[PartedTally]):
 
     @property
     @abstractmethod
-    def choice(self) -> tuple[int, ...] | None:
+    def _choice(self) -> tuple[int, ...] | None:
         """The weights by which a node draws its one part; None where it reports all."""
 
     @abstractmethod
     def _answers_of(self, answers: Array, part: int) -> Array:
         """Give what a part is asked, of answers that the domain encoded."""
 
-    def shares(self) -> tuple[Fraction, ...]:
+    def _shares(self) -> tuple[Fraction, ...]:
         """How likely a node that takes part reports each part."""
-        if self.choice is None:
+        if self._choice is None:
             return (Fraction(1),) * len(self.parts)
-        total = sum(self.choice)
-        return tuple(Fraction(weight, total) for weight in self.choice)
+        total = sum(self._choice)
+        return tuple(Fraction(weight, total) for weight in self._choice)
 
     def _part_participation(self, part: int, participation: Participation) -> Participation:
         """Give the participation that the reports of a part look like: of the plan, not of nodes.
@@ -229,7 +229,7 @@ class PartedKind(Kind[PartedTally]):
         InvalidValueError
             If the rate becomes too small.
         """
-        share, rate = self.shares()[part], participation.uniform_rate
+        share, rate = self._shares()[part], participation.uniform_rate
         if share == 1 or rate is None:
             return participation._in_plan()
         return Bernoulli(float(Fraction(rate) * share))
@@ -241,26 +241,26 @@ class PartedKind(Kind[PartedTally]):
         Where a row begins with the number of the part, wide enough for it too.
         """
         width = max(part.report_dtype.itemsize for part in self.parts)
-        number = 0 if self.choice is None else len(self.parts) - 1
+        number = 0 if self._choice is None else len(self.parts) - 1
         return np.dtype(f"u{max(width, np.min_scalar_type(number).itemsize)}")
 
     @property
     def report_shape(self) -> tuple[int, ...]:
         """The width of the row."""
         widths = [_width(part) for part in self.parts]
-        return (sum(widths) if self.choice is None else 1 + max(widths),)
+        return (sum(widths) if self._choice is None else 1 + max(widths),)
 
     @property
     def report_bits(self) -> int:
         """The size of the largest report in bits."""
         sizes = [part.report_bits for part in self.parts]
-        return sum(sizes) if self.choice is None else (len(sizes) - 1).bit_length() + max(sizes)
+        return sum(sizes) if self._choice is None else (len(sizes) - 1).bit_length() + max(sizes)
 
     def _draw_parts(self, answers: Array, noise: Noise) -> Iterator[PartReports]:
         """Randomize the answers of nodes that take part, one part after the other."""
         chosen = None
-        if self.choice is not None:
-            weights = np.array(self.choice, np.uint64)
+        if self._choice is not None:
+            weights = np.array(self._choice, np.uint64)
             chosen = _core.choose_weighted(weights, len(answers), derived(noise, 0))
         for number, part in enumerate(self.parts):
             rows = None if chosen is None else np.flatnonzero(chosen == number)
@@ -281,7 +281,7 @@ class PartedKind(Kind[PartedTally]):
                 f"participation must have one probability for each of the {len(answers)} values, "
                 f"got {probabilities.size}"
             )
-        least = float(min(self.shares()))
+        least = float(min(self._shares()))
         if probabilities.size and probabilities.min() * least < Personalized.minimum:
             raise InvalidValueError(
                 "participation must have probabilities of at least 2^-30 when they are multiplied "
@@ -315,7 +315,7 @@ class PartedKind(Kind[PartedTally]):
     def _added_up(
         self, pieces: Iterator[PartReports], received: int, probabilities: Array | None
     ) -> Counts:
-        shares, counts = self.shares(), []
+        shares, counts = self._shares(), []
         for part, rows, reports in pieces:
             own = None
             if probabilities is not None:
@@ -327,14 +327,14 @@ class PartedKind(Kind[PartedTally]):
 
     def _start(self, part: int) -> int:
         """Where a part stands in a row."""
-        if self.choice is not None:
+        if self._choice is not None:
             return 1
         return sum(_width(each) for each in self.parts[:part])
 
     def _reports_of_parts(self, reports: Array) -> Iterator[PartReports]:
         """Take reports apart that :meth:`check_reports` has accepted."""
         for number, part in enumerate(self.parts):
-            rows = None if self.choice is None else np.flatnonzero(reports[:, 0] == number)
+            rows = None if self._choice is None else np.flatnonzero(reports[:, 0] == number)
             start = self._start(number)
             words = reports[:, start : start + _width(part)]
             if rows is not None:
@@ -353,7 +353,7 @@ class PartedKind(Kind[PartedTally]):
         InvalidValueError
             If the part's randomizer cannot have made what stands there.
         """
-        if self.choice is not None and reports.size:
+        if self._choice is not None and reports.size:
             wrong = np.flatnonzero(reports[:, 0] >= len(self.parts))
             if wrong.size:
                 raise CodeOutsideDomainError(
@@ -366,7 +366,7 @@ class PartedKind(Kind[PartedTally]):
             end = start + words.shape[1]
             # What does not fit into the part's type, and what stands behind it.
             wrong = (given[:, start:end] != words).any(axis=1)
-            if self.choice is not None:
+            if self._choice is not None:
                 wrong = wrong | (given[:, end:] != 0).any(axis=1)
             if wrong.any():
                 place = int(np.flatnonzero(wrong)[0])

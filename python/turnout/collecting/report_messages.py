@@ -198,7 +198,7 @@ def gather(
     refused, asked = sum(refusals.values()), nodes
     nodes = checked_nodes(plan, asked, len(codes), refused=refused)
     origin = Origin.of_messages(batch.nonces)
-    reports = plan.oracle.reports(plan.participation, codes, nodes, origin=origin)
+    reports = plan.oracle._reports(plan.participation, codes, nodes, origin=origin)
     left_out = LeftOut(unanswered=max((asked or 0) - nodes, 0), refused=refused)
     if left_out:
         reports = replace(reports, left_out=left_out)

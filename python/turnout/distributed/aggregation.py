@@ -130,7 +130,7 @@ class AggregationMechanism(Published):
         return True
 
     @property
-    def share_bytes(self) -> int | None:
+    def _share_bytes(self) -> int | None:
         """What one user sends, without headers; None where it varies."""
         return None
 

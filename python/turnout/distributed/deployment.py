@@ -76,7 +76,7 @@ class Deployed(AggregationMechanism):
         return self.compressed and party < self.number_of_parties - 1
 
     @property
-    def share_bytes(self) -> int:
+    def _share_bytes(self) -> int:
         """What one user sends, without headers."""
         packed = self.field._packed_size(self.domain.size)
         seeds = self.number_of_parties - 1 if self.compressed else 0
@@ -122,7 +122,7 @@ class Deployed(AggregationMechanism):
         parties = self.number_of_parties
         seeds = parties - 1 if self.compressed else 0
         users.messages = n * parties
-        users.bytes = n * (self.share_bytes + parties * (SHARE_OVERHEAD + MESSAGE_OVERHEAD))
+        users.bytes = n * (self._share_bytes + parties * (SHARE_OVERHEAD + MESSAGE_OVERHEAD))
         # What an aggregator expands, user by user.
         adding.draws += n * seeds * size
         # To each other a roster, to the server a sum with the number of users and the digest.

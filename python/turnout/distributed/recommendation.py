@@ -285,7 +285,7 @@ def recommend(
                 mechanism,
                 mechanism.expected_error(),
                 mechanism.accounting.delta(target_epsilon, adjacency),
-                mechanism.share_bytes,
+                mechanism._share_bytes,
                 conditional,
             )
         )

@@ -227,12 +227,12 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
         numbers are spread over many bins. Where the mean alone is the question,
         :class:`turnout.mean.Hybrid` says more of it.
         """
-        return float(self.frequencies @ self.domain.middles)
+        return float(self.frequencies @ self.domain._middles)
 
     @property
     def mean_standard_error(self) -> float:
         """The standard error of the unbiased estimate that :meth:`mean_interval` is made of."""
-        middles = self.domain.middles - self.domain.middle
+        middles = self.domain._middles - self.domain._middle
         return float(np.sqrt(max(float(middles @ self._unbiased[1] @ middles), 0.0)))
 
     def mean_interval(self, level: float = 0.95) -> tuple[float, float]:
@@ -262,7 +262,7 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
         True
         """
         z = critical_value(_arguments.confidence("level", level), 1, None)
-        middle = float(self._unbiased[0] @ self.domain.middles)
+        middle = float(self._unbiased[0] @ self.domain._middles)
         return middle - z * self.mean_standard_error, middle + z * self.mean_standard_error
 
     @cached_property

@@ -71,7 +71,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
     @property
     def frequencies(self) -> Floats:
         """The shares, float64 of the shape (groups, bins); nan where there is no estimate."""
-        return self.numbers
+        return self._every_number
 
     @property
     def means(self) -> Floats:
@@ -119,7 +119,7 @@ class GroupedDistributionEstimate(BaseGroupedEstimate[DistributionEstimate]):
     ) -> list[dict[str, Any]]:
         return estimate.to_records(level)
 
-    def lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
+    def _lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
         """Say what is drawn of a series: the quartiles."""
         _arguments.choice("labels", labels, (None,))
         each = self._each_median(level, simultaneous, over)

@@ -82,7 +82,7 @@ class BinnedBounds(Bounds):
     @property
     def width(self) -> float:
         """The width of a bin."""
-        return 2 * self.half / self.bins
+        return 2 * self._half / self.bins
 
     @property
     def edges(self) -> Floats:
@@ -91,7 +91,7 @@ class BinnedBounds(Bounds):
         return edges
 
     @property
-    def middles(self) -> Floats:
+    def _middles(self) -> Floats:
         """The middle of each bin."""
         edges = self.edges
         middles: Floats = edges[:-1] / 2 + edges[1:] / 2

@@ -50,4 +50,4 @@ def _noise(plan: RandomParticipationSGD, length: int, seed: int | None) -> Array
         return _core.rounded_gaussian(length, plan.grid.bits, seed)
     if plan.noise == "none":
         return np.zeros(length)
-    return np.random.default_rng(seed).normal(0.0, plan.deviation, length)
+    return np.random.default_rng(seed).normal(0.0, plan._deviation, length)

@@ -320,7 +320,7 @@ class RandomParticipationSGD:
         )
 
     @property
-    def deviation(self) -> float:
+    def _deviation(self) -> float:
         """The standard deviation of the noise; 0 without noise."""
         return float(self.noise_multiplier or 0.0) * self.clip
 

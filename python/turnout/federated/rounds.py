@@ -65,7 +65,7 @@ def largest_update(plan: RandomParticipationSGD, parameters: int) -> float:
     longest = unstated if size is None else radius * size
     if plan.mode != "trusted_server" and plan.noise != "none":
         root = math.sqrt(parameters)
-        deviation = plan.deviation if grid is None else 2.0**grid.bits
+        deviation = plan._deviation if grid is None else 2.0**grid.bits
         longest += deviation * (root + _TAIL)
         if grid is not None:
             longest += root / 2.0  # the noise is rounded

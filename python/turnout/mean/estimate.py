@@ -175,7 +175,7 @@ class MeanEstimate(WithSimultaneous, BaseEstimate[Bounds]):
         z = critical_value(level, size, simultaneous)
         if method == "auto" and estimation.model is not None and estimation.statistic is not None:
             limits = automatic_interval(estimation.model, estimation.statistic, z)
-            low, high = (self.domain.low + 2 * self.domain.half * limit for limit in limits[:2])
+            low, high = (self.domain.low + 2 * self.domain._half * limit for limit in limits[:2])
             name = limits[2]
         else:
             quantiles: float | Floats = z

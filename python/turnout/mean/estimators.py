@@ -228,9 +228,9 @@ def _scaled(
 ) -> MeanEstimation:
     """Go back to the unit of the values."""
     domain = tally.oracle.domain
-    half = domain.half
+    half = domain._half
     return MeanEstimation(
-        domain.middle + half * mean, half**2 * variance, half**2 * population, degrees
+        domain._middle + half * mean, half**2 * variance, half**2 * population, degrees
     )
 
 
@@ -272,5 +272,5 @@ def mean_variances(
     else:
         about = (mechanism._noise(positions, 1.0) + (positions - mean) ** 2) / share
         variance = (about - (positions - mean) ** 2).sum(axis=0) / nodes**2
-    scaled: Floats = variance * mechanism.domain.half**2
+    scaled: Floats = variance * mechanism.domain._half**2
     return float(scaled[0]) if mechanism.dimensions == 1 else scaled

@@ -64,7 +64,7 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
     @property
     def means(self) -> Floats:
         """The means, float64 of the shape (groups, dimensions); nan where there is no estimate."""
-        return self.numbers
+        return self._every_number
 
     @property
     def standard_errors(self) -> Floats:
@@ -80,7 +80,7 @@ class GroupedMeanEstimate(BaseGroupedEstimate[MeanEstimate]):
     def _rows(self, estimate: MeanEstimate, level: float, top: int | None) -> list[dict[str, Any]]:
         return estimate.to_records(level)
 
-    def lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
+    def _lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
         """Say what is drawn of a series: the means of the first coordinates."""
         _arguments.choice("labels", labels, (None,))
         size = self.domain.dimensions

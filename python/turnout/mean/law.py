@@ -112,7 +112,7 @@ class MeanLaw(Randomizer):
         share = self._sampled / self._domain.dimensions
         excess = (1.0 - share + moment.excess) / share
         worst = (moment.constant + moment.rounding) / share + max(excess, 0.0)
-        return worst * self._domain.half**2
+        return worst * self._domain._half**2
 
     def variance(self, values: npt.ArrayLike) -> Floats:
         """Compute the variance of what one report says of each coordinate of its node's values.
@@ -141,12 +141,12 @@ class MeanLaw(Randomizer):
         """
         positions = self._positions(self._domain.encode(values))
         return (
-            self._noise(positions, self._sampled / self._domain.dimensions) * self._domain.half**2
+            self._noise(positions, self._sampled / self._domain.dimensions) * self._domain._half**2
         )
 
     def _positions(self, array: Floats) -> Floats:
         """Put values on the scale where the bounds are -1 and 1."""
-        result: Floats = (array - self._domain.middle) / self._domain.half
+        result: Floats = (array - self._domain._middle) / self._domain._half
         return result
 
     def _noise(self, positions: Floats, share: Any) -> Floats:

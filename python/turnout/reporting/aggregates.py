@@ -200,7 +200,7 @@ class OfRounds(Collected):
                 sent = f"{each}, {file_size(total.bytes / parties)}"
                 rows.append((f"sent by each {role} (of {parties:,})", sent))
         if not rows:
-            size = self._first.share_bytes
+            size = self._first._share_bytes
             rows = [("sent by each user", "varies" if size is None else file_size(size))]
         return rows
 

@@ -84,7 +84,7 @@ class Shares(Telling):
                 _in_order(estimate.to_records(**view.scope_of(estimate), top=view.top), view)
             )
         codes = ordered(estimate, view.order, view.top)
-        found: list[dict[str, Any]] = estimate.columns(codes, **view.scope).records()
+        found: list[dict[str, Any]] = estimate._columns_of(codes, **view.scope).records()
         return found
 
     def caption(self, domain: Any, view: View, people: str) -> str:

@@ -143,7 +143,7 @@ class MeanOf(Question):
         """Say the worst of a range of one, of the mean: others follow it, whatever epsilon is."""
         reports = max(nodes * common_rate(overall), 1.0)
         worst: float = mechanisms_of(epsilon, self.domain)[0].worst_variance
-        return worst / (2 * self.domain.half) ** 2 / reports
+        return worst / (2 * self.domain._half) ** 2 / reports
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -341,4 +341,4 @@ def _mean_trace(group: MeanEstimate) -> float:
         reports = group.nodes * rate * share
     # The mean of t^2 over [-1, 1] is 1/3.
     one = (moment.constant + moment.slope / 3) / np.full(mechanism.dimensions, reports)
-    return float(one.sum() * mechanism.domain.half**2)
+    return float(one.sum() * mechanism.domain._half**2)

@@ -89,7 +89,7 @@ def _errors(
     for place, seed in enumerate(seeds):
         raw = draw(seed=seed).estimate(method)
         estimate = raw.shrink() if postprocessing == SHRUNK else raw.project(postprocessing)
-        found[:, place] = estimate.total_variation(truth), estimate.distance(truth, "rmse") ** 2
+        found[:, place] = estimate.distance(truth), estimate.distance(truth, "rmse") ** 2
     return found[0], found[1]
 
 

@@ -13,7 +13,7 @@ from turnout.frequency.attributes import (
     SplitBudget,
 )
 from turnout.frequency.choice import oracle_classes
-from turnout.frequency.heavy_hitters import HeavyHitters, Round
+from turnout.frequency.heavy_hitters import HeavyHitters, SearchRound
 
 NODES = 40_000
 TABLE = {
@@ -69,7 +69,7 @@ def test_heavy_hitters_are_found(name: str) -> None:
     )
     protocol = HeavyHitters(3.0, bits=16, step=5, keep=8, oracle=oracle_classes()[name])
     first = protocol.rounds().current
-    assert Round.from_dict(first.to_dict()) == first
+    assert SearchRound.from_dict(first.to_dict()) == first
     found = protocol.collect(values, participation=tn.Bernoulli(0.8), seed=2)
     assert found.values == (7, 50_000, 123)
     truth = np.array([4, 3, 2]) / 12

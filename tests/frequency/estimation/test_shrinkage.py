@@ -180,8 +180,8 @@ def test_every_oracle_can_be_shrunk_with_participation_by_answer() -> None:
             continue
         estimate = oracle.simulate(counts, participation=tn.Bernoulli(0.4), seed=3).estimate()
         even = np.full(20, 0.05)
-        projected = estimate.project("simplex").total_variation(even)
-        assert estimate.shrink().total_variation(even) < projected, name
+        projected = estimate.project("simplex").distance(even)
+        assert estimate.shrink().distance(even) < projected, name
     oracle = tn.DirectEncoding(2.0, 20)
     rates = np.repeat(np.where(np.arange(20) < 2, 0.2, 0.6), 500)
     personal = oracle.collect(
@@ -189,9 +189,9 @@ def test_every_oracle_can_be_shrunk_with_participation_by_answer() -> None:
     ).estimate()
     shrunken = personal.shrink()
     assert shrunken.shrinkage is not None
-    assert shrunken.total_variation(np.full(20, 0.05)) < personal.project(
-        "simplex"
-    ).total_variation(np.full(20, 0.05))
+    assert shrunken.distance(np.full(20, 0.05)) < personal.project("simplex").distance(
+        np.full(20, 0.05)
+    )
 
 
 def test_weighted_estimates_groups_and_central_counts_can_be_shrunk() -> None:

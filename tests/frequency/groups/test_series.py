@@ -44,7 +44,7 @@ def test_times_are_in_order_and_other_columns_make_panels(grouped: GroupedTally)
     assert np.isnan(shares[:, 0]).tolist() == [True, False, False, True, True]
     assert np.array_equal(shares[1], grouped["FR", series.times[1]].estimate().frequencies)
     limits = series.estimate.interval(simultaneous="sidak")
-    low, high = series.picked(limits.low, "FR"), series.picked(limits.high, "FR")
+    low, high = series._picked(limits.low, "FR"), series._picked(limits.high, "FR")
     assert np.isnan(low[0]).all()
     assert (low[1] < high[1]).all()
     assert "5 times of 'day', 2 series" in repr(series)

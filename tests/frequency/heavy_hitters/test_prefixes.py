@@ -20,7 +20,7 @@ from turnout.errors import (
     ProtocolError,
     UnsupportedVersionError,
 )
-from turnout.frequency.heavy_hitters import HeavyHitters, Round, Search
+from turnout.frequency.heavy_hitters import HeavyHitters, Search, SearchRound
 from turnout.frequency.heavy_hitters.prefixes import PrefixDomain
 from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues
 from turnout.frequency.rounds import Rounds
@@ -111,11 +111,11 @@ def test_domains_of_prefixes_that_are_none_are_refused(
 def test_rounds_that_are_none_are_refused() -> None:
     domain = PrefixDomain(IntegerValues(8), [""], 3)
     with pytest.raises(InvalidTypeError, match="domain must be a PrefixDomain"):
-        Round(1.0, tn.Domain.from_integers(9), number=0, groups=2)  # type: ignore[arg-type]
+        SearchRound(1.0, tn.Domain.from_integers(9), number=0, groups=2)  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="number must be below groups = 2, got 2"):
-        Round(1.0, domain, number=2, groups=2)
+        SearchRound(1.0, domain, number=2, groups=2)
     with pytest.raises(InvalidValueError, match="at most the epsilon 1"):
-        Round(1.0, domain, number=0, groups=2, oracle=tn.DirectEncoding(2.0, 9))
+        SearchRound(1.0, domain, number=0, groups=2, oracle=tn.DirectEncoding(2.0, 9))
     assert "prefixes" not in tn.choose_oracle(1.0, 4).explain()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import turnout as tn
 from turnout.errors import EstimatorError
-from turnout.frequency.heavy_hitters import HeavyHitters, Round, Search
+from turnout.frequency.heavy_hitters import HeavyHitters, Search, SearchRound
 
 Transcript = tuple[Any, ...]
 
@@ -22,7 +22,7 @@ PROTOCOL = HeavyHitters(
 )
 
 
-def laws(current: Round, values: list[int]) -> Iterator[tuple[tuple[int, ...], Fraction]]:
+def laws(current: SearchRound, values: list[int]) -> Iterator[tuple[tuple[int, ...], Fraction]]:
     """All reports of some nodes, with their exact probabilities."""
     ratio, size = current.oracle.realized_ratio, current.oracle.domain.size
     own = current.domain.encode(values).tolist()
@@ -94,7 +94,7 @@ def test_answering_two_rounds_would_tell_more() -> None:
 
 def test_groups_do_not_depend_on_values_and_are_alike(statistical: Any) -> None:
     protocol = HeavyHitters(1.0, bits=32)
-    groups = protocol.assign(200_000, seed=1)
+    groups = protocol.rounds().assign(200_000, seed=1)
     statistical.check_law(np.bincount(groups), [1 / protocol.groups] * protocol.groups)
 
 

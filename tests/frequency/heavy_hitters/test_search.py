@@ -143,7 +143,7 @@ def test_errors_of_the_group_alone_would_be_too_small(statistical: ModuleType) -
     values = np.repeat([1, 2], [600, 600])
     deviations = []
     for run in range(400):
-        group = protocol.assign(values.size, seed=run)
+        group = protocol.rounds().assign(values.size, seed=run)
         search = protocol.rounds()
         for current in search:
             tally = current.tally(current.randomize(values[group == current.number], seed=run))
@@ -200,7 +200,7 @@ def test_server_and_clients_find_what_one_call_finds() -> None:
     whole = SMALL.collect(VALUES, seed=3)
     assert whole.values == SMALL.collect(VALUES, seed=3).values
     assert (whole.frequencies == SMALL.collect(VALUES, seed=3).frequencies).all()
-    group = SMALL.assign(NODES, seed=9)
+    group = SMALL.rounds().assign(NODES, seed=9)
     search = SMALL.rounds()
     for current in search:
         published = tn.Plan(current, tn.Everyone()).to_json()
@@ -340,4 +340,4 @@ def test_other_bad_arguments_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="power"):
         SMALL.detectable_frequency(10, power=1.0)
     with pytest.raises(InvalidValueError, match="nodes"):
-        SMALL.assign(-1)
+        SMALL.rounds().assign(-1)

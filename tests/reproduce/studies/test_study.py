@@ -27,7 +27,7 @@ class Row:
     draws: tuple[float, ...] = field(default=(), repr=False)
 
     @property
-    def half(self) -> float:
+    def _half(self) -> float:
         return self.rmse / 2
 
 

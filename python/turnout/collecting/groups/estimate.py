@@ -300,11 +300,11 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         return self.plan.domain
 
     @property
-    def numbers(self) -> Floats:
+    def _every_number(self) -> Floats:
         """What was asked for, of the shape (groups, entries); nan where there is no estimate."""
         return self._table(self._numbers)
 
-    def lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
+    def _lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
         """Say what is drawn of a series of these estimates.
 
         Raises

@@ -101,7 +101,7 @@ class Series(WithGroups, Generic[G]):
         """The keys of the series: of the other columns; one empty key if there are none."""
         return list(dict.fromkeys(self._without_time(key) for key in self.estimate))
 
-    def sizes(self) -> dict[Key, int]:
+    def _sizes(self) -> dict[Key, int]:
         """Count the reports of each series, at all times together."""
         sizes = dict.fromkeys(self.panels, 0)
         for key, tally in self.estimate.tally.items():
@@ -123,7 +123,7 @@ class Series(WithGroups, Generic[G]):
         places = {group: place for place, group in enumerate(self.estimate)}
         return [places.get(self._with_time(key, time)) for time in self.times]
 
-    def picked(self, table: Floats, panel: Any = None) -> Floats:
+    def _picked(self, table: Floats, panel: Any = None) -> Floats:
         """Take the rows of a series from a table with one row for each group.
 
         Parameters
@@ -156,7 +156,7 @@ class Series(WithGroups, Generic[G]):
         Parameters
         ----------
         panel
-            As for :meth:`picked`.
+            The key of the series, if there are other columns than the time.
 
         Returns
         -------
@@ -168,7 +168,7 @@ class Series(WithGroups, Generic[G]):
         InvalidValueError
             If there is no such series.
         """
-        return self.picked(self.estimate.numbers, panel)
+        return self._picked(self.estimate._every_number, panel)
 
     def received(self, panel: Any = None) -> Unsigned:
         """Give the number of reports at each time.
@@ -263,7 +263,7 @@ class Series(WithGroups, Generic[G]):
             If an argument is none of the allowed values, a label is none of the domain, or there
             are no times.
         """
-        lines = self.estimate.lines(labels, level, simultaneous, over)
+        lines = self.estimate._lines(labels, level, simultaneous, over)
         return draw_series(self, lines)
 
     def __repr__(self) -> str:

@@ -74,7 +74,7 @@ def draw_series(series: Any, lines: Lines) -> Figure:
         If there are no times.
     """
     pyplot = require("matplotlib.pyplot", "plot")
-    sizes = series.sizes()
+    sizes = series._sizes()
     panels = [list(sizes)[place] for place in largest(list(sizes.values()), _PANELS)]
     if not series.times:
         raise InvalidValueError("there is nothing to draw: the series has no times")
@@ -91,7 +91,7 @@ def draw_series(series: Any, lines: Lines) -> Figure:
         row, column = 2 * (place // columns), place % columns
         top = figure.add_subplot(grid[row, column], sharex=shared, sharey=shared)
         bottom = figure.add_subplot(grid[row + 1, column], sharex=top)
-        tables = [series.picked(each, panel) for each in (lines.values, *lines.limits)]
+        tables = [series._picked(each, panel) for each in (lines.values, *lines.limits)]
         _draw_panel(lines, tables, top, positions)
         _draw_sizes(bottom, positions, series.received(panel))
         if panel:

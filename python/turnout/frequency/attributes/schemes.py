@@ -147,7 +147,7 @@ class AttributeCollection(PartedKind):
         found = {}
         names, probabilities, design = tuple(self._oracles), reports.probabilities, reports.design
         for number, rows, codes in self._reports_of_parts(reports.codes):
-            own, share = None, self.shares()[number]
+            own, share = None, self._shares()[number]
             if probabilities is not None:
                 own = (probabilities if rows is None else probabilities[rows]) * float(share)
             found[names[number]] = Reports(
@@ -283,7 +283,7 @@ class SampledAttribute(AttributeCollection):
         return self._padding
 
     @property
-    def choice(self) -> tuple[int, ...] | None:
+    def _choice(self) -> tuple[int, ...] | None:
         """The weights of the attributes; None with padding, where all are reported."""
         return None if self._padding else tuple(self._weights.values())
 
@@ -375,6 +375,6 @@ class SplitBudget(AttributeCollection):
         return rounded_up(sum(parts, start=Fraction(0)))
 
     @property
-    def choice(self) -> None:
+    def _choice(self) -> None:
         """None: all attributes are reported."""
         return

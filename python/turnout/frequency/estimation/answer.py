@@ -100,7 +100,7 @@ class Answered(WithTop, ABC):
         """The answers."""
 
     @abstractmethod
-    def columns(
+    def _columns_of(
         self,
         codes: Integers | slice = slice(None),
         level: float = 0.95,
@@ -149,26 +149,6 @@ class Answered(WithTop, ABC):
             self.frequencies, _arguments.frequencies("reference", other, self.domain.size), metric
         )
 
-    def total_variation(self, reference: Any) -> float:
-        """Half the sum of the absolute differences to other frequencies.
-
-        Parameters
-        ----------
-        reference
-            As for :meth:`distance`.
-
-        Returns
-        -------
-        float
-            The total variation distance.
-
-        Raises
-        ------
-        InvalidValueError
-            If the sizes differ.
-        """
-        return self.distance(reference, "total_variation")
-
     def __getitem__(self, label: Any) -> AnswerEstimate:
         """Return what is estimated of one answer, with its 95 % interval.
 
@@ -189,9 +169,9 @@ class Answered(WithTop, ABC):
             code = int(self.domain.encode([label])[0])
         except TurnoutError as error:
             raise KeyError(label) from error
-        return AnswerEstimate(**self.columns(np.array([code])).records()[0])
+        return AnswerEstimate(**self._columns_of(np.array([code])).records()[0])
 
-    def most_frequent(self, top: int | None) -> Integers | slice:
+    def _most_frequent(self, top: int | None) -> Integers | slice:
         """Find the answers with the largest frequencies, in the order of the domain.
 
         Parameters
@@ -242,7 +222,7 @@ class Answered(WithTop, ABC):
         >>> [record["label"] for record in estimate.to_records(top=1)]
         [1]
         """
-        return self.columns(self.most_frequent(top), level, simultaneous).records()
+        return self._columns_of(self._most_frequent(top), level, simultaneous).records()
 
     def to_arrow(
         self, level: float = 0.95, *, simultaneous: str | None = None, top: int | None = None
@@ -267,7 +247,7 @@ class Answered(WithTop, ABC):
         InvalidTypeError, InvalidValueError
             As :meth:`to_records`.
         """
-        found = self.columns(self.most_frequent(top), level, simultaneous)
+        found = self._columns_of(self._most_frequent(top), level, simultaneous)
         return arrow_columns(dict(zip(self._columns, found, strict=True)), self._label_columns)
 
     @property
@@ -294,7 +274,7 @@ def ordered(estimate: Any, order: str, top: int | None) -> Integers:
     top
         How many, those with the largest frequencies; None for all.
     """
-    codes: Integers = np.arange(estimate.domain.size)[estimate.most_frequent(top)]
+    codes: Integers = np.arange(estimate.domain.size)[estimate._most_frequent(top)]
     if order == "frequency":
         codes = codes[np.argsort(-estimate.frequencies[codes], kind="stable")]
     elif order == "label":

@@ -323,7 +323,7 @@ class FrequencyEstimate(BaseEstimate[Domain], Answered):
                 f"{int((~np.isfinite(estimation.variances)).sum())} are not known; project it"
             )
 
-    def columns(
+    def _columns_of(
         self,
         codes: Integers | slice = slice(None),
         level: float = 0.95,

@@ -169,7 +169,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
 
         Each is the share of the nodes of the group.
         """
-        return self.numbers
+        return self._every_number
 
     @property
     def standard_errors(self) -> Floats:
@@ -266,7 +266,7 @@ class GroupedEstimate(BaseGroupedEstimate[FrequencyEstimate]):
     def _listed(self, top: int | None = None) -> Sequence[tuple[Any, ...]]:
         return [(label,) for label in self.domain.labels[:top]]
 
-    def lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
+    def _lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
         """Say what is drawn of a series: the answers, by default the six most frequent."""
         return lines_of_labels(self, labels, level, simultaneous, over)
 

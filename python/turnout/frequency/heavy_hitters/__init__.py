@@ -3,14 +3,14 @@
 :class:`HeavyHitters` finds them prefix by prefix; each node reports once.
 """
 
-from turnout.frequency.heavy_hitters.prefixes import Round
+from turnout.frequency.heavy_hitters.prefixes import SearchRound
 from turnout.frequency.heavy_hitters.protocol import HeavyHitters, Search
 from turnout.frequency.heavy_hitters.result import HeavyHitterResult, RoundRecord
 
 __all__ = [
     "HeavyHitterResult",
     "HeavyHitters",
-    "Round",
     "RoundRecord",
     "Search",
+    "SearchRound",
 ]

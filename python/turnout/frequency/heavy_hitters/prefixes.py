@@ -258,7 +258,7 @@ def extended(kept: Sequence[str], bits: int, most: int) -> Rows:
     return np.packbits(longer.reshape(-1, most), axis=1)
 
 
-class Round(CodesOracle):
+class SearchRound(CodesOracle):
     """Report which of the candidate prefixes a value has, or that it has none.
 
     Made by :attr:`Search.current`. Its plan is all that a node needs, and everything that serves a
@@ -345,6 +345,6 @@ class Round(CodesOracle):
     def __repr__(self) -> str:
         """Show the number, the prefixes and the oracle's class."""
         return (
-            f"Round(epsilon={self._epsilon!r}, {self._domain!r}, number={self._number}, "
+            f"SearchRound(epsilon={self._epsilon!r}, {self._domain!r}, number={self._number}, "
             f"groups={self._groups}, oracle={type(self._inner).__name__})"
         )

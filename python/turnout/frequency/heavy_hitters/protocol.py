@@ -20,7 +20,7 @@ from turnout.domain import Domain
 from turnout.errors import EstimatorError, InvalidValueError
 from turnout.frequency.choice import Factory, make_oracle
 from turnout.frequency.draws import personal_probabilities
-from turnout.frequency.heavy_hitters.prefixes import MOST_CANDIDATES, PrefixDomain, Round
+from turnout.frequency.heavy_hitters.prefixes import MOST_CANDIDATES, PrefixDomain, SearchRound
 from turnout.frequency.heavy_hitters.result import (
     Bar,
     HeavyHitterResult,
@@ -161,42 +161,14 @@ class HeavyHitters(RoundsProtocol):
         return min(self.step + min((self.keep - 1).bit_length(), _FIRST), self.values.bits)
 
     @property
-    def extensions(self) -> int:
+    def _extensions(self) -> int:
         """In how many rounds prefixes grow."""
         return 1 + math.ceil((self.values.bits - self.first) / self.step)
 
     @property
     def groups(self) -> int:
         """The number of groups: of rounds, if something is found."""
-        return self.extensions + self.confirm
-
-    def assign(self, nodes: int, *, seed: int | None = None) -> Integers:
-        """Draw the group of each node: the coin that every client tosses for itself.
-
-        Parameters
-        ----------
-        nodes
-            How many nodes there are.
-        seed
-            For tests and simulations only: an integer in [0, 2^64).
-
-        Returns
-        -------
-        numpy.ndarray
-            int64: the number of the round that each node answers, all equally likely.
-
-        Raises
-        ------
-        InvalidTypeError, InvalidValueError
-            If an argument is of the wrong type or out of range.
-
-        Examples
-        --------
-        >>> protocol = HeavyHitters(1.0, bits=16)
-        >>> protocol.groups, sorted(set(protocol.assign(1000).tolist()))
-        (4, [0, 1, 2, 3])
-        """
-        return self.rounds().assign(nodes, seed=seed)
+        return self._extensions + self.confirm
 
     def rounds(self) -> Search:
         """Begin a search: the server's side.
@@ -244,7 +216,7 @@ class HeavyHitters(RoundsProtocol):
         chances = None
         if everyone.uniform_rate is None:
             chances = personal_probabilities(everyone, len(rows))
-        group = self.assign(len(rows), seed=derived(checked_seed, 0))
+        group = self.rounds().assign(len(rows), seed=derived(checked_seed, 0))
         search = self.rounds()
         for current in search:
             mine = group == current.number
@@ -289,7 +261,7 @@ class HeavyHitters(RoundsProtocol):
         chance = _arguments.confidence("power", power)
         reports = count * rate / self.groups
         candidates, bars = 2 ** min(self.first, 20), []
-        for _ in range(self.extensions):
+        for _ in range(self._extensions):
             bar = self._bar(candidates, reports)
             bars.append(bar)
             kept = most_rivals(bar.level, bar.standard_error**2, bar.variance_growth, candidates)
@@ -308,7 +280,7 @@ class HeavyHitters(RoundsProtocol):
         return Bar(level, math.sqrt(noise), growth)
 
 
-class Search(Rounds[Round, HeavyHitterResult]):
+class Search(Rounds[SearchRound, HeavyHitterResult]):
     """A search under way: iterate over its rounds and close each with its tally.
 
     Made by :meth:`HeavyHitters.rounds`.
@@ -324,7 +296,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
     >>> from turnout.frequency.heavy_hitters import HeavyHitters
     >>> values = np.repeat([7, 40_000, 123], [9000, 6000, 5000])
     >>> protocol = HeavyHitters(4.0, bits=16, step=6)
-    >>> group = protocol.assign(values.size, seed=1)
+    >>> group = protocol.rounds().assign(values.size, seed=1)
     >>> search = protocol.rounds()
     >>> for current in search:
     ...     reports = current.randomize(values[group == current.number], seed=2)
@@ -353,7 +325,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
         """How many of the nodes are asked in each round: equally many."""
         return [1] * self.protocol.groups
 
-    def _following(self, tally: Tally) -> Round | None:
+    def _following(self, tally: Tally) -> SearchRound | None:
         """Keep the candidates that stand out, and extend them."""
         current, protocol = self.current, self.protocol
         if tally.received == 0:
@@ -366,7 +338,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
         self._nodes += tally.nodes
         self._record(tally, kept.size, level, cut)
         if following is None:
-            confirmed = current.number == protocol.extensions
+            confirmed = current.number == protocol._extensions
             ended = current.domain.bits == protocol.values.bits
             self._finish(tally, kept if ended else kept[:0], confirmed)
         return following
@@ -374,7 +346,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
     def _kept(self, tally: Tally) -> tuple[Integers, float, int]:
         """Say which candidates are kept, above which frequency, and how many were cut."""
         current, protocol = self.current, self.protocol
-        if current.number == protocol.extensions:
+        if current.number == protocol._extensions:
             return np.arange(len(current.domain.rows)), 0.0, 0
         estimate = tally.estimate()
         kept, level = outstanding(estimate, protocol.family_wise_error)
@@ -385,7 +357,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
             kept = np.sort(kept[order[: protocol.keep]])
         return kept, level, cut
 
-    def _extended(self, kept: Integers) -> Round | None:
+    def _extended(self, kept: Integers) -> SearchRound | None:
         """Make the round after the open one; None if that was the last."""
         current = self.current
         protocol: HeavyHitters = self.protocol
@@ -431,7 +403,7 @@ class Search(Rounds[Round, HeavyHitterResult]):
         )
 
 
-def _round(protocol: HeavyHitters, domain: PrefixDomain, number: int) -> Round:
-    return Round(
+def _round(protocol: HeavyHitters, domain: PrefixDomain, number: int) -> SearchRound:
+    return SearchRound(
         protocol.epsilon, domain, number=number, groups=protocol.groups, oracle=protocol.oracle
     )

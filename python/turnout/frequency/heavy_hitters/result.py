@@ -43,7 +43,7 @@ class Bar:
     standard_error: float
     variance_growth: float
 
-    def passes(self, frequency: float) -> float:
+    def _passes(self, frequency: float) -> float:
         """Give how likely a prefix of this frequency is kept, by the normal law."""
         from scipy import special  # noqa: PLC0415
 
@@ -109,7 +109,7 @@ def detectable(bars: Sequence[Bar], power: float) -> float:
 
     def chance(frequency: float) -> float:
         with np.errstate(divide="ignore"):
-            return float(sum(np.log(bar.passes(frequency)) for bar in bars))
+            return float(sum(np.log(bar._passes(frequency)) for bar in bars))
 
     low = 0.0
     high = 1.0 + max(bar.level for bar in bars) + 10 * max(bar.variance_growth for bar in bars)

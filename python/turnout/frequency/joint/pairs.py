@@ -334,7 +334,7 @@ class PairTables(AttributeCollection):
         self._places = tuple(itertools.combinations(range(len(self.columns)), 2))
 
     @property
-    def choice(self) -> tuple[int, ...]:
+    def _choice(self) -> tuple[int, ...]:
         """All pairs are drawn alike."""
         return (1,) * len(self._oracles)
 

@@ -262,7 +262,7 @@ class HierarchicalCollection(PartedKind):
         return self._oracles
 
     @property
-    def choice(self) -> tuple[int, ...]:
+    def _choice(self) -> tuple[int, ...]:
         """All levels are drawn alike."""
         return (1,) * len(self._oracles)
 
