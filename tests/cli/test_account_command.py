@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import turnout as tn
+from turnout._rounding import written_down as down
+from turnout._rounding import written_up as up
 from turnout.accounting import (
     CentralShuffling,
     FixedSizeBatches,
@@ -23,7 +25,6 @@ from turnout.accounting import (
     WeakClientSampling,
     calibrate,
 )
-from turnout.cli.account.shared import down, up
 
 Run = Callable[..., Any]
 

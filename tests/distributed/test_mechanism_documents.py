@@ -132,9 +132,9 @@ def test_a_nonce_is_sixteen_bytes_and_a_round_has_its_parties_only() -> None:
     ):  # fmt: skip
         with pytest.raises((InvalidValueError, InvalidTypeError)):
             ask()
-    with pytest.raises(InvalidTypeError, match="two-stage sampling has no aggregators"):
+    with pytest.raises(InvalidTypeError, match="a round of two-stage has no aggregator"):
         two.aggregator(0)
-    with pytest.raises(InvalidTypeError, match="only two-stage"):
+    with pytest.raises(InvalidTypeError, match="has no reporting server"):
         one.reporting_server()
 
 

@@ -83,16 +83,15 @@ def test_every_role_refuses_other_rounds_other_recipients_and_damage(harness: Mo
 
 def test_every_role_refuses_kinds_that_are_not_for_it(harness: ModuleType) -> None:
     takes = {
-        "User": {MessageKind.ELECTION, MessageKind.ITEM_SHARES},
+        "VectorUser": set(),
+        "SetUser": {MessageKind.ELECTION, MessageKind.ITEM_SHARES},
         "Aggregator": {MessageKind.SHARE, MessageKind.ROSTER},
         "ReportingServer": {MessageKind.SET},
-        "AggregatingServer": {MessageKind.SUM, MessageKind.ELECTION},
+        "VectorServer": {MessageKind.SUM},
+        "ElectedServer": {MessageKind.SUM, MessageKind.ELECTION},
     }
     for role in all_roles(harness):
-        two_stage = isinstance(role._mechanism, td.TwoStageSampling)
         allowed = takes[type(role).__name__]
-        if not two_stage:
-            allowed = allowed & {MessageKind.SHARE, MessageKind.ROSTER, MessageKind.SUM}
         for kind in set(MessageKind) - allowed:
             data = Message(kind, role.round_id, Party(USER, 1), role.party, b"").to_bytes()
             check_refused(harness, role, data, "of kind", MalformedMessageError)

@@ -1,5 +1,6 @@
 from turnout.distributed.aggregation import AggregationMechanism as AggregationMechanism
 from turnout.distributed.field import PrimeField as PrimeField
+from turnout.distributed.mechanisms import mechanism_from_dict as mechanism_from_dict
 from turnout.distributed.messages import Message as Message
 from turnout.distributed.messages import Party as Party
 from turnout.distributed.messages import Role as Role
@@ -17,6 +18,5 @@ from turnout.distributed.roles import ReportingServer as ReportingServer
 from turnout.distributed.roles import User as User
 from turnout.distributed.rounds import Round as Round
 from turnout.distributed.rounds import exchange as exchange
-from turnout.distributed.rounds import mechanism_from_dict as mechanism_from_dict
 from turnout.distributed.sampling import SamplingAggregation as SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling as TwoStageSampling

@@ -6,8 +6,8 @@ import abc
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterator, Sized
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Iterator, Mapping, Sized
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,26 +16,102 @@ from turnout import _arguments
 from turnout._types import Array, Integers
 from turnout.accounting.mechanism import Mechanism
 from turnout.distributed.field import PrimeField
+from turnout.distributed.messages import Role, in_words
 from turnout.distributed.published import Published
 from turnout.distributed.results import CostLedger, Costs, Guarantee, RoundResult
 from turnout.errors import InvalidValueError
 
 Codes: TypeAlias = npt.NDArray[np.uint32]
 
+#: The mechanisms that are imported, by their names.
+REGISTERED: Final[dict[str, type[AggregationMechanism]]] = {}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AggregationMechanism(Published):
     """Base class: who takes part, who may collude, what everyone draws, and what is published.
 
-    Rounds and roles act on a mechanism, so it knows nothing of them: see
-    :meth:`turnout.distributed.Round.start`. Mechanisms are frozen: they compare by their
-    parameters, and every round has randomness of its own.
+    A mechanism owns its rounds: it names the roles that exchange messages in them
+    (:meth:`turnout.distributed.Round.start` makes them), says whom people must trust, and what
+    commands and pages tell of it. Mechanisms are frozen: they compare by their parameters, and
+    every round has randomness of its own.
     """
+
+    #: The roles of a round, those who are asked first: classes that are called with the mechanism,
+    #: the identifier of the round and the index of the party. The last is the server.
+    _roles: ClassVar[tuple[type[Any], ...]] = ()
+
+    #: What commands call the mechanism, and the arguments that each of these words stands for; its
+    #: name if there are none.
+    _words: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    #: The arguments of which one must be given, so that anybody is protected.
+    _protecting: ClassVar[tuple[str, ...]] = ()
 
     #: The sentence of trust that says what everyone must do.
     _conduct: ClassVar[str] = (
         "everyone follows the protocol: shares carry no proof that they are those of one item"
     )
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        """Make a mechanism known by its name: a round that travels says it.
+
+        Raises
+        ------
+        InvalidValueError
+            If another mechanism has the name.
+        """
+        super().__init_subclass__(**named)
+        name = vars(cls).get("name")
+        if name is None:
+            return
+        other = REGISTERED.setdefault(name, cls)
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise InvalidValueError(
+                f"name must be one that no other mechanism has, got {name!r}, which is that of "
+                f"{other.__module__}.{other.__qualname__}"
+            )
+        REGISTERED[name] = cls
+
+    @classmethod
+    def _command_words(cls) -> Mapping[str, Mapping[str, Any]]:
+        """Give the words of commands, and the arguments that each stands for."""
+        return cls._words or {cls.name.replace("_", "-"): {}}
+
+    @classmethod
+    def _needs_delta(cls, **arguments: Any) -> bool:
+        """Whether a mechanism with these arguments reaches no delta of 0."""
+        return True
+
+    # Who takes part in a round.
+
+    def _number_of(self, role: Role) -> int:
+        """How many parties have a role in a round; 0 if it has none of them."""
+        if all(each._role is not role for each in self._roles):
+            return 0
+        return self.users if role is Role.USER else 1
+
+    def _bearer(self, role: Role) -> str:
+        """Name the party that has a role, in a table of costs."""
+        return in_words(role)
+
+    def _adders(self) -> str:
+        """Say who adds up."""
+        return "the server"
+
+    # What is told of it.
+
+    def _title(self) -> str:
+        """Say what the mechanism is, in a few words."""
+        return self.name.replace("_", " ")
+
+    def _told(self) -> list[tuple[str, str]]:
+        """Say what the mechanism is and what was found for it: names and texts."""
+        return [("mechanism", self._title())]
+
+    def _facts(self) -> dict[str, Any]:
+        """Give what was found for the mechanism, for programs."""
+        return {"field": self.field.modulus}
 
     # What a mechanism is.
 

@@ -9,7 +9,7 @@ from turnout._types import Array, Integers
 from turnout._values import settle
 from turnout.distributed.aggregation import AggregationMechanism, Codes, step_seed
 from turnout.distributed.field import SEED_BYTES
-from turnout.distributed.messages import MESSAGE_OVERHEAD
+from turnout.distributed.messages import MESSAGE_OVERHEAD, Role
 from turnout.distributed.payloads import ROSTER_DIGEST, SHARE_OVERHEAD, party_sum_size, roster_size
 from turnout.distributed.results import CostLedger, Costs
 from turnout.errors import InvalidValueError
@@ -65,6 +65,20 @@ class Deployed(AggregationMechanism):
     def _users_are_parties(self) -> bool:
         """Whether every user is a party that adds up shares."""
         return self.parties == "users"
+
+    def _number_of(self, role: Role) -> int:
+        return self.number_of_parties if role is Role.AGGREGATOR else super()._number_of(role)
+
+    def _bearer(self, role: Role) -> str:
+        adding = role is Role.AGGREGATOR and self._users_are_parties
+        return super()._bearer(Role.USER if adding else role)
+
+    def _adders(self) -> str:
+        return "all users" if self._users_are_parties else f"{self.number_of_parties:,} parties"
+
+    def _adding(self) -> str:
+        who = "all users" if self._users_are_parties else f"{self.parties} aggregators"
+        return f"{who} add up"
 
     @property
     def number_of_parties(self) -> int:

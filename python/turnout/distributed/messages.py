@@ -7,11 +7,12 @@ offset  size  content
 ======  ====  =====================================================================================
 0       4     magic: ``89 54 44 41`` (``\\x89TDA``)
 4       1     version
-5       1     kind: 1 share, 2 roster, 3 sum, 4 set, 5 election, 6 item shares
+5       1     kind: 1 share, 2 roster, 3 sum, 4 set, 5 election, 6 item shares; from 128 on what the
+              mechanism says
 6       16    the round: BLAKE2b-128 of its nonce and of the mechanism, so that a message of
               another round or of another plan is refused
-22      5     sender: its role (1 user, 2 aggregator, 3 server, 4 reporting server), and its index,
-              unsigned
+22      5     sender: its role (1 user, 2 aggregator, 3 server, 4 reporting server, from 128 on what
+              the mechanism says), and its index, unsigned
 27      5     recipient, likewise
 32      4     length of the payload, unsigned
 36      ...   payload
@@ -64,12 +65,31 @@ VERSION = 1
 _HEADER = struct.Struct("<4sBB16sBIBII")
 _DIGEST = 16
 
+#: From here on a number of a role or a kind is the mechanism's own.
+_FIRST_OWN = 128
+
 #: The bytes of a message beside its payload.
 MESSAGE_OVERHEAD = _HEADER.size + _DIGEST
 
 
-class Role(enum.IntEnum):
-    """What a party does in a round."""
+class _Open(enum.IntEnum):
+    """Numbers with names, and those from 128 to 255, which mechanisms take for their own."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> _Open | None:
+        if type(value) is not int or not _FIRST_OWN <= value < 256:
+            return None
+        member = int.__new__(cls, value)
+        member._name_, member._value_ = (
+            f"{cls.__name__.removeprefix('Message').upper()}_{value}",
+            value,
+        )
+        # The same object whenever it is asked for.
+        return cls._value2member_map_.setdefault(value, member)  # type: ignore[return-value]
+
+
+class Role(_Open):
+    """What a party does in a round; from 128 to 255 what its mechanism says."""
 
     USER = 1
     AGGREGATOR = 2
@@ -77,8 +97,8 @@ class Role(enum.IntEnum):
     REPORTING_SERVER = 4
 
 
-class MessageKind(enum.IntEnum):
-    """What a message holds."""
+class MessageKind(_Open):
+    """What a message holds; from 128 to 255 what its mechanism says."""
 
     SHARE = 1
     ROSTER = 2
@@ -126,7 +146,7 @@ class Party:
     def __str__(self) -> str:
         """Name the party."""
         name = in_words(self.role)
-        several = self.role in (Role.USER, Role.AGGREGATOR)
+        several = self.role not in (Role.SERVER, Role.REPORTING_SERVER)
         return f"{name} {self.index}" if several else f"the {name}"
 
 

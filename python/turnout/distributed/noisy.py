@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import ClassVar
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from turnout.distributed.deployment import Deployed
 from turnout.distributed.noise import NOISES, NoiseLaw
 from turnout.distributed.published import Limits
 from turnout.distributed.results import Costs
+from turnout.distributed.roles.vectors import ROLES
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
 
@@ -92,7 +95,11 @@ class NoisyAggregation(Deployed):
     """
 
     name: ClassVar[str] = "noisy"
-    _found: ClassVar[str] = "parameter"
+    _found: ClassVar[str | None] = "parameter"
+    _roles = ROLES
+    _words: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        noise.replace("_", "-"): {"noise": noise} for noise in NOISES
+    }
 
     noise: str = "discrete_laplace"
     parameter: float | None = None
@@ -120,6 +127,22 @@ class NoisyAggregation(Deployed):
             raise InvalidValueError(
                 f"parameter must be one whose pieces can be drawn, got {parameter}: {error}"
             ) from error
+
+    @classmethod
+    def _needs_delta(cls, **arguments: Any) -> bool:
+        return not NOISES[arguments.get("noise", cls.noise)].pure
+
+    def _title(self) -> str:
+        source = "every user" if self.source == "users" else "each that adds up"
+        return f"{self.noise.replace('_', ' ')} noise, a piece from {source}; {self._adding()}"
+
+    def _told(self) -> list[tuple[str, str]]:
+        deviation = math.sqrt(self.law().variance)
+        return [*super()._told(), ("noise", f"standard deviation {deviation:.4g} on every count")]
+
+    def _facts(self) -> dict[str, Any]:
+        found = {"parameter": self.parameter, "noise_variance": self.law().variance}
+        return {**super()._facts(), **found}
 
     @property
     def _pure(self) -> bool:

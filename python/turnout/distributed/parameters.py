@@ -27,8 +27,8 @@ class Parameters(abc.ABC):
     #: The word for this mechanism in descriptions and on the command line.
     name: ClassVar[str]
 
-    #: The parameter that is found for a target if it is not given.
-    _found: ClassVar[str]
+    #: The parameter that is found for a target if it is not given; None if nothing is.
+    _found: ClassVar[str | None] = None
 
     domain: Domain = dataclasses.field(kw_only=False)
     users: int = dataclasses.field(kw_only=False)

@@ -17,11 +17,12 @@ from turnout._types import Axes
 from turnout.accounting.values import nonnegative, unit_interval
 from turnout.collecting.variance import estimator_variance
 from turnout.distributed.aggregation import AggregationMechanism
+from turnout.distributed.elected import checked_gamma
 from turnout.distributed.noise import NOISES
 from turnout.distributed.noisy import NoisyAggregation
 from turnout.distributed.sampled import checked_floor
 from turnout.distributed.sampling import SamplingAggregation
-from turnout.distributed.two_stage import TwoStageSampling, checked_gamma
+from turnout.distributed.two_stage import TwoStageSampling
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, TurnoutError
 from turnout.frequency.oracle import FrequencyOracle

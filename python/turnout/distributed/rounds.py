@@ -6,30 +6,23 @@ import dataclasses
 import hashlib
 import secrets
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from turnout import _arguments
 from turnout._documents import canonical, check_version, document
 from turnout._values import settle
 from turnout.distributed.aggregation import AggregationMechanism, check_users
-from turnout.distributed.deployment import Deployed
+from turnout.distributed.mechanisms import mechanism_from_dict
 from turnout.distributed.messages import Message, Party, Role, in_words
-from turnout.distributed.noisy import NoisyAggregation
 from turnout.distributed.results import CostLedger, Costs, RoundResult
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
-from turnout.distributed.sampling import SamplingAggregation
-from turnout.distributed.two_stage import TwoStageSampling
-from turnout.domain import Domain
+from turnout.distributed.roles.base import Collector, Participant
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 _FORMAT = "turnout-round"
 _VERSION = 1
 _NONCE = 16
-
-_KINDS: dict[str, type[AggregationMechanism]] = {
-    kind.name: kind for kind in (SamplingAggregation, TwoStageSampling, NoisyAggregation)
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +93,55 @@ class Round:
 
     # Roles.
 
+    @property
+    def parties(self) -> Iterator[Party]:
+        """All who take part: users, those who add up, and the server."""
+        for kind in self.mechanism._roles:
+            for index in range(self.mechanism._number_of(kind._role)):
+                yield Party(kind._role, index)
+
+    def role(self, party: Party) -> Participant:
+        """Make the role of a party.
+
+        Parameters
+        ----------
+        party
+            One of :attr:`parties`.
+
+        Returns
+        -------
+        Participant
+            What takes and gives the messages of the party.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If there is no such party.
+
+        Examples
+        --------
+        >>> import turnout as tn
+        >>> mechanism = tn.distributed.NoisyAggregation(3, users=2, parties=2, epsilon=1.0)
+        >>> round_ = Round.start(mechanism)
+        >>> [str(round_.role(party).party) for party in round_.parties]
+        ['user 0', 'user 1', 'aggregator 0', 'aggregator 1', 'the server']
+        """
+        _arguments.instance("party", party, Party, "a Party")
+        made: Participant = self._made(party.role, party.index)
+        return made
+
+    def _made(self, role: Role, index: int = 0) -> Any:
+        for kind in self.mechanism._roles:
+            if kind._role is role:
+                most = self.mechanism._number_of(role) - 1
+                number = _arguments.integer("index", index, least=0, most=most)
+                return kind(self.mechanism, self.identifier, number)
+        there = ", ".join(in_words(kind._role) for kind in self.mechanism._roles)
+        raise InvalidTypeError(
+            f"a round of {self.mechanism.name.replace('_', '-')} has no {in_words(role)}: its "
+            f"roles are {there}"
+        )
+
     def user(self, index: int) -> User:
         """Make the role of a user.
 
@@ -113,10 +155,8 @@ class Round:
         InvalidTypeError, InvalidValueError
             If there is no such user.
         """
-        most = self.mechanism.users - 1
-        return User(
-            self.mechanism, self.identifier, _arguments.integer("index", index, least=0, most=most)
-        )
+        made: User = self._made(Role.USER, index)
+        return made
 
     def aggregator(self, index: int) -> Aggregator:
         """Make the role of a party that adds up shares; user ``index`` if users are the parties.
@@ -129,13 +169,16 @@ class Round:
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If there is no such party.
+            If there is no such aggregator, or none at all: in two-stage sampling elected users add
+            up.
         """
-        return Aggregator(self.mechanism, self.identifier, index)
+        made: Aggregator = self._made(Role.AGGREGATOR, index)
+        return made
 
     def server(self) -> AggregatingServer:
-        """Make the role that puts the sums together: S2 of two-stage sampling."""
-        return AggregatingServer(self.mechanism, self.identifier)
+        """Make the role that gets the sums and publishes their total."""
+        made: AggregatingServer = self._made(Role.SERVER)
+        return made
 
     def reporting_server(self) -> ReportingServer:
         """Make the role that gets the sets and elects users: S1 of two-stage sampling.
@@ -145,7 +188,8 @@ class Round:
         InvalidTypeError
             If the mechanism is not two-stage sampling.
         """
-        return ReportingServer(self.mechanism, self.identifier)
+        made: ReportingServer = self._made(Role.REPORTING_SERVER)
+        return made
 
     # What travels.
 
@@ -202,50 +246,6 @@ class Round:
         raise CorruptDataError(f"not a round of turnout's: {_arguments.shown(description)}")
 
 
-def mechanism_from_dict(description: Any) -> AggregationMechanism:
-    """Rebuild a mechanism from :meth:`AggregationMechanism.to_dict`.
-
-    Parameters
-    ----------
-    description
-        The dictionary, perhaps through JSON.
-
-    Returns
-    -------
-    AggregationMechanism
-        An equal mechanism.
-
-    Raises
-    ------
-    CorruptDataError
-        If it describes no mechanism.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> mechanism = tn.distributed.NoisyAggregation(4, 100, epsilon=1.0)
-    >>> mechanism_from_dict(mechanism.to_dict()) == mechanism
-    True
-    """
-    if isinstance(description, dict):
-        fields = dict(description)
-        name, domain = fields.pop("mechanism", None), fields.pop("domain", None)
-        chosen = _KINDS.get(name) if isinstance(name, str) else None
-        if chosen is not None:
-            known = {item.name for item in dataclasses.fields(chosen)} - {"domain"}
-            if set(fields) == known:
-                # To find it again could take any time, and it was found before it was written.
-                if fields[chosen._found] is None:
-                    raise CorruptDataError(
-                        f"not a mechanism that can be: its {chosen._found} must be given"
-                    )
-                try:
-                    return chosen(domain=Domain.from_dict(domain), **fields)
-                except (InvalidTypeError, InvalidValueError) as error:
-                    raise CorruptDataError(f"not a mechanism that can be: {error}") from error
-    raise CorruptDataError(f"not the description of a mechanism: {_arguments.shown(description)}")
-
-
 def exchange(round_: Round, values: Any) -> RoundResult:
     """Run one round with all its roles and messages, in this process.
 
@@ -281,14 +281,7 @@ def exchange(round_: Round, values: Any) -> RoundResult:
     mechanism = round_.mechanism
     items = _arguments.items("values", values, "one item for each user", private=True)
     check_users(mechanism, items)
-    server = round_.server()
-    users = [round_.user(index) for index in range(mechanism.users)]
-    collectors: list[Aggregator | ReportingServer]
-    if isinstance(mechanism, Deployed):
-        collectors = [round_.aggregator(index) for index in range(mechanism.number_of_parties)]
-    else:
-        collectors = [round_.reporting_server()]
-    roles = {role.party: role for role in (server, *users, *collectors)}
+    roles: dict[Party, Any] = {party: round_.role(party) for party in round_.parties}
 
     def deliver(messages: Iterable[Message]) -> None:
         waiting = deque(messages)
@@ -296,30 +289,25 @@ def exchange(round_: Round, values: Any) -> RoundResult:
             message = waiting.popleft()
             waiting.extend(roles[message.recipient].receive(message.to_bytes()))
 
-    for user, value in zip(users, items, strict=True):
-        deliver(user.report(value))
-    for collector in collectors:
-        deliver(collector.close())
+    for index, value in enumerate(items):
+        deliver(roles[Party(Role.USER, index)].report(value))
+    for role in roles.values():
+        if isinstance(role, Collector):
+            deliver(role.close())
+    server = roles[Party(Role.SERVER)]
     return RoundResult(server.estimate(), server.sums, ledger(roles.values(), mechanism))
 
 
-def ledger(
-    roles: Iterable[User | Aggregator | AggregatingServer | ReportingServer],
-    mechanism: AggregationMechanism,
-) -> CostLedger:
-    """Add up the costs of roles; with users as parties a user's two roles are one party."""
-    order = (Role.USER, Role.AGGREGATOR, Role.REPORTING_SERVER, Role.SERVER)
-    names = {role: in_words(role) for role in order}
-    if isinstance(mechanism, Deployed) and mechanism._users_are_parties:
-        names[Role.AGGREGATOR] = "user"
+def ledger(roles: Iterable[Participant], mechanism: AggregationMechanism) -> CostLedger:
+    """Add up the costs of roles; the two roles of one party are one."""
+    names = dict.fromkeys(mechanism._bearer(kind._role) for kind in mechanism._roles)
     totals: dict[str, Costs] = {}
-    parties: dict[str, set[Party]] = {}
+    parties: dict[str, set[int]] = {}
     for role in roles:
-        name = names[role.party.role]
+        name = mechanism._bearer(role.party.role)
         totals[name] = totals.get(name, Costs()) + role.costs
-        known = Party(Role.USER, role.party.index) if name == "user" else role.party
-        parties.setdefault(name, set()).add(known)
-    ordered = [name for name in dict.fromkeys(names.values()) if name in totals]
+        parties.setdefault(name, set()).add(role.party.index)
+    ordered = [name for name in names if name in totals]
     return CostLedger(
         {name: totals[name] for name in ordered},
         {name: len(parties[name]) for name in ordered},

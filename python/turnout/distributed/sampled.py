@@ -6,12 +6,13 @@ import abc
 import dataclasses
 import functools
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from turnout import _arguments, _core
 from turnout._binomial import at_least, first
+from turnout._rounding import written_down
 from turnout._types import Array, Floats, Integers
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
@@ -41,7 +42,8 @@ class Sampled(AggregationMechanism):
     See the subclasses for what the parameters mean.
     """
 
-    _found: ClassVar[str] = "rate"
+    _found: ClassVar[str | None] = "rate"
+    _protecting: ClassVar[tuple[str, ...]] = ("floor", "dummies")
 
     rate: float | None = None
     floor: int = 0
@@ -80,6 +82,23 @@ class Sampled(AggregationMechanism):
                 "floor must be above max_colluding_users + max_missing_users, got "
                 f"{self.floor}: no hidden coin would be left"
             )
+
+    def _told(self) -> list[tuple[str, str]]:
+        found = [
+            *super()._told(),
+            ("rate", f"{written_down(self._rate)} of the people take part, unseen"),
+        ]
+        if self._contributors:
+            found.append(("dummies", f"{self.dummies:,} on every item, {self._dummies_of()}"))
+        return found
+
+    @abc.abstractmethod
+    def _dummies_of(self) -> str:
+        """Say who adds the dummies."""
+
+    def _facts(self) -> dict[str, Any]:
+        added = self._contributors * self.dummies
+        return {**super()._facts(), "rate": self.rate, "dummies_an_item": added}
 
     @property
     def _promised(self) -> int:

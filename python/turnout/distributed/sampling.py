@@ -17,6 +17,7 @@ from turnout.accounting import CountSampling, SampleAndThreshold
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.thresholded import MOST_THRESHOLD
 from turnout.distributed.deployment import Deployed
+from turnout.distributed.roles.vectors import ROLES
 from turnout.distributed.sampled import Sampled, thresholded_limits
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import Estimation
@@ -114,6 +115,8 @@ class SamplingAggregation(Deployed, Sampled):
     """
 
     name: ClassVar[str] = "sampling"
+    _roles = ROLES
+    _protecting: ClassVar[tuple[str, ...]] = ("floor", "dummies", "threshold")
 
     threshold: int | None = None
     central: bool = False
@@ -153,6 +156,23 @@ class SamplingAggregation(Deployed, Sampled):
     def _check_protected(self) -> None:
         if self.threshold is None:
             super()._check_protected()
+
+    def _adders(self) -> str:
+        return "a trusted server" if self.central else super()._adders()
+
+    def _title(self) -> str:
+        return f"sampling; {self._adding()}"
+
+    def _dummies_of(self) -> str:
+        who = "users" if self._users_are_parties else "aggregators"
+        return f"by each of {self._contributors} {who}"
+
+    def _told(self) -> list[tuple[str, str]]:
+        found = super()._told()
+        if self.threshold is not None:
+            kept = f"counts below {self.threshold:,} are not published; 0 stands for them"
+            found.append(("threshold", kept))
+        return found
 
     @property
     def _has_messages(self) -> bool:

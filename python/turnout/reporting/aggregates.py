@@ -109,13 +109,7 @@ class OfRounds(Collected):
 
     def _parties(self) -> str:
         """Say who adds up."""
-        mechanism = self._first
-        if self._trusted:
-            return "a trusted server"
-        if getattr(mechanism, "users_are_parties", False):
-            return "all users"
-        number_of = getattr(mechanism, "number_of_parties", None)
-        return "elected users" if number_of is None else f"{number_of:,} parties"
+        return str(self._first._adders())
 
     def _adding(self) -> str:
         """Say what they do."""

@@ -78,7 +78,7 @@ def aggregated(
         where = "" if not by else f", in {len(rounds):,} groups"
         one = (
             f"{users:,} people have an answer in {questions[name].asked(name)} and all count, "
-            f"under secret sharing by {best.number_of_parties} parties at epsilon "
+            f"under secret sharing by {best._adders()} at epsilon "
             f"{best.epsilon!r}{where}.",
             *_guarantees(named),
         )

@@ -9,6 +9,7 @@ import typer
 
 from turnout import DirectEncoding, accounting
 from turnout._progress import doing
+from turnout._rounding import written_down, written_up
 from turnout.cli import options
 from turnout.cli.account import shared
 from turnout.cli.commands import command
@@ -111,7 +112,7 @@ def counts(
         ("guarantee", "only where every item has as many people as the floor, whoever changes"),
     ]
     wanted = question.wanted
-    cells = [[word, shared.up(records[word][wanted]), _MEANINGS[word]] for word in _WORDS]
+    cells = [[word, written_up(records[word][wanted]), _MEANINGS[word]] for word in _WORDS]
     tell("Counts of sampled people", rows, table(["neighbours", wanted, ""], cells, right=(1,)))
 
 
@@ -186,11 +187,11 @@ def shuffle(
     gaussian = (
         "none reaches a delta of 0"
         if math.isinf(deviation)
-        else f"standard deviation {shared.up(deviation)} on each count, by a trusted curator"
+        else f"standard deviation {written_up(deviation)} on each count, by a trusted curator"
     )
     hidden = "everyone" if participation == 1 else f"{percent(participation)}, hidden"
     wanted = question.wanted
-    upper, lower = shared.up(found[wanted]), shared.down(found[f"lower_{wanted}"])
+    upper, lower = written_up(found[wanted]), written_down(found[f"lower_{wanted}"])
     rows = [
         ("nodes", f"{nodes:,}"),
         ("participation", hidden),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Annotated, Any, Literal
 
 import typer
@@ -13,12 +12,13 @@ from rich.table import Table
 
 from turnout import accounting
 from turnout._progress import doing
+from turnout._rounding import rounded_to, written_down, written_up
 from turnout.cli import options
 from turnout.cli.tables import table
 from turnout.reporting.words import number
 
-#: So many digits are written, and so many of a value that is typed in again.
-_DIGITS, _MORE_DIGITS = 5, 6
+#: So many digits are written of a value that is typed in again.
+_MORE_DIGITS = 6
 
 
 Adjacency = Literal["add_or_remove", "add", "remove"]
@@ -214,7 +214,12 @@ def bounds_table(
 ) -> Table:
     """Draw what schemes give, with lower values; the first and the last column have these heads."""
     rows = [
-        [scheme.name, up(record[wanted]), down(record[f"lower_{wanted}"]), scheme.remark]
+        [
+            scheme.name,
+            written_up(record[wanted]),
+            written_down(record[f"lower_{wanted}"]),
+            scheme.remark,
+        ]
         for scheme, record in zip(listed, records, strict=True)
     ]
     first, last = heads
@@ -243,7 +248,7 @@ def calibrated(
 
     if isinstance(found, float):
         rounding = ROUND_CEILING if mechanism._calibrated[parameter] else ROUND_FLOOR
-        rounded = _rounded(found, _MORE_DIGITS, rounding)
+        rounded = rounded_to(found, _MORE_DIGITS, rounding)
         reached = there(rounded)
         if reached <= delta:
             return rounded, reached
@@ -257,34 +262,3 @@ def refuse_unsettled(given: Mapping[str, Any], sought: str, *needed: str) -> Non
     for name in needed:
         if given[name] is None and name != sought:
             raise typer.BadParameter(f"--{name} is needed to calibrate {sought}")
-
-
-def up(value: float, digits: int = _DIGITS) -> str:
-    """Write an upper value with a few digits, never below it.
-
-    Examples
-    --------
-    >>> up(0.123451), up(0.5), up(float("inf"))
-    ('0.12346', '0.5', 'none')
-    """
-    return _written(value, digits, ROUND_CEILING)
-
-
-def down(value: float, digits: int = _DIGITS) -> str:
-    """Write a lower value with a few digits, never above it.
-
-    Examples
-    --------
-    >>> down(0.123459), down(1e-9)
-    ('0.12345', '1e-09')
-    """
-    return _written(value, digits, ROUND_FLOOR)
-
-
-def _written(value: float, digits: int, rounding: str) -> str:
-    return "none" if math.isinf(value) else f"{_rounded(value, digits, rounding):.{digits}g}"
-
-
-def _rounded(value: float, digits: int, rounding: str) -> float:
-    # The shortest text of the number is what people read and type.
-    return float(Context(prec=digits, rounding=rounding).plus(Decimal(repr(float(value)))))

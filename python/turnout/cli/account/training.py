@@ -13,6 +13,7 @@ import typer
 from turnout import accounting
 from turnout._drawing import draw_rows
 from turnout._progress import doing
+from turnout._rounding import written_up
 from turnout._types import Axes
 from turnout.accounting.batches import MOST_SLOTS, share_of
 from turnout.accounting.pictures import plot as plot_mechanisms
@@ -241,10 +242,10 @@ def calibrate(*, target: _Target, setting: shared.Setting, as_json: options.AsJs
         *(row for row in setting.rows() if (wanted, row[0]) != ("local-size", "local size")),
         ("target", f"epsilon {number(target.epsilon)} at delta {number(target.delta)}"),
         (wanted.replace("-", " "), f"{written}: {direction}"),
-        ("delta there", shared.up(there)),
+        ("delta there", written_up(there)),
     ]
     cells = [
-        [scheme.name, shared.up(record["noise_multiplier"], 6), scheme.remark]
+        [scheme.name, written_up(record["noise_multiplier"], 6), scheme.remark]
         for scheme, record in zip(listed, compared, strict=False)
     ]
     below = [table(["scheme", "noise", "guarantee"], cells, right=(1,))] if compared else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -13,39 +13,49 @@ import typer
 from turnout import Domain, distributed
 from turnout._types import Array
 from turnout.cli import options
-from turnout.cli.account.shared import down, up
 from turnout.cli.running import note
+from turnout.distributed import recommend
+from turnout.distributed.mechanisms import known
 from turnout.reporting.words import number
 
-Name = Literal[
-    "sampling", "two-stage", "discrete-laplace", "discrete-gaussian", "skellam", "recommend"
-]
-
-_NOISES = ("discrete-laplace", "discrete-gaussian", "skellam")
-_SAMPLED = ("sampling", "two-stage")
-_TWO_STAGE = ("two-stage",)
-
-#: What runs without a delta.
-_WITHOUT_DELTA = ("discrete-laplace", "recommend")
+#: What compares all mechanisms, and is none.
+_COMPARE = "recommend"
 
 #: How many labels a note names.
 _FEW = 5
 
-#: Options of which sampling needs one.
-_PROTECTING = ("floor", "dummies", "threshold")
 
-#: Options that only some mechanisms have, and which.
-_BELONGS: dict[str, tuple[str, ...]] = {
-    "floor": (*_SAMPLED, "recommend"),
-    "dummies": _SAMPLED,
-    "threshold": ("sampling",),
-    "parties": ("sampling", *_NOISES, "recommend"),
-    "source": _NOISES,
-    "reported": (*_TWO_STAGE, "recommend"),
-    "gamma": (*_TWO_STAGE, "recommend"),
-    "collusion_bound": _TWO_STAGE,
-    "elected": _TWO_STAGE,
-}
+def words() -> dict[str, tuple[type[distributed.AggregationMechanism], Mapping[str, Any]]]:
+    """List what may be asked for: the word, its mechanism, and the arguments it stands for.
+
+    Examples
+    --------
+    >>> list(words())[:3]
+    ['sampling', 'two-stage', 'discrete-laplace']
+    """
+    return {
+        word: (kind, arguments)
+        for kind in known().values()
+        for word, arguments in kind._command_words().items()
+    }
+
+
+def _check_word(value: str) -> str:
+    """Accept the word of a mechanism, or that of the comparison."""
+    there = [*words(), _COMPARE]
+    if value not in there:
+        raise typer.BadParameter(f"{value!r} is not one of {', '.join(there)}")
+    return value
+
+
+def _parameters(function: Any) -> set[str]:
+    return set(inspect.signature(function).parameters)
+
+
+def _belongs(argument: str) -> list[str]:
+    """List the words that an argument belongs to."""
+    found = [word for word, (kind, _) in words().items() if argument in _parameters(kind)]
+    return [*found, *([_COMPARE] if argument in _parameters(recommend) else [])]
 
 
 # The groups of options in the help.
@@ -105,7 +115,9 @@ class Protection:
     """
 
     epsilon: options.Epsilon
-    mechanism: Annotated[Name, typer.Option("--mechanism", "-m", metavar="NAME")]
+    mechanism: Annotated[
+        str, typer.Option("--mechanism", "-m", metavar="NAME", callback=_check_word)
+    ]
     delta: Annotated[float | None, typer.Option("--delta", "-d", callback=options.check_delta)] = (
         None
     )
@@ -141,7 +153,8 @@ class Protection:
             If the mechanism does not have one, or needs another.
         """
         name = self.mechanism
-        for argument, names in _BELONGS.items():
+        for argument in [each for each in vars(self) if each != "mechanism"]:
+            names = _belongs(argument)
             if name not in names:
                 belongs = f"belongs to --mechanism {', '.join(names)}; not to {name}"
                 options.refuse_given(context, (argument,), belongs)
@@ -153,20 +166,24 @@ class Protection:
     def _refuse_incomplete(self, given: Mapping[str, Any]) -> None:
         """Refuse what the mechanism cannot do without, and what does not go together."""
         name = self.mechanism
-        protecting = [
-            each for each in _PROTECTING if name in _BELONGS[each] and name != "recommend"
-        ]
+        needed: list[str] = []
+        protecting: tuple[str, ...] = ()
+        if name != _COMPARE:
+            kind, stated = words()[name]
+            signature = inspect.signature(kind)
+            needed = [
+                each
+                for each, parameter in signature.parameters.items()
+                if parameter.default is parameter.empty and each not in ("domain", "users")
+            ]
+            if kind._needs_delta(**stated):
+                needed.append("delta")
+            protecting = kind._protecting
         listed = " or ".join(f"--{each}" for each in protecting)
         options.refuse_if(
-            (
-                name not in _WITHOUT_DELTA and "delta" not in given,
-                "--mechanism",
-                f"{name} needs --delta",
-            ),
-            (
-                name == "two-stage" and "reported" not in given,
-                "--mechanism",
-                "two-stage needs --reported",
+            *(
+                (each not in given, "--mechanism", f"{name} needs --{each.replace('_', '-')}")
+                for each in needed
             ),
             (
                 bool(protecting) and given.keys().isdisjoint(protecting),
@@ -187,14 +204,11 @@ class Protection:
 
 
 def mechanism_of(
-    name: Name, domain: Domain, users: int, arguments: dict[str, Any]
+    name: str, domain: Domain, users: int, arguments: Mapping[str, Any]
 ) -> distributed.AggregationMechanism:
     """Make a mechanism; its rate or noise is calibrated."""
-    if name == "sampling":
-        return distributed.SamplingAggregation(domain, users, **arguments)
-    if name == "two-stage":
-        return distributed.TwoStageSampling(domain, users, **arguments)
-    return distributed.NoisyAggregation(domain, users, noise=name.replace("-", "_"), **arguments)
+    kind, stated = words()[name]
+    return kind(domain, users, **stated, **arguments)
 
 
 def floor_holds(arguments: dict[str, Any], domain: Domain, codes: Array, what: str) -> bool | None:
@@ -219,72 +233,9 @@ def floor_holds(arguments: dict[str, Any], domain: Domain, codes: Array, what: s
     return not below
 
 
-def parameters(mechanism: distributed.AggregationMechanism) -> dict[str, Any]:
-    """Give what was found for a mechanism, for programs."""
-    found: dict[str, Any] = {"field": mechanism.field.modulus}
-    if isinstance(mechanism, distributed.NoisyAggregation):
-        found["parameter"] = mechanism.parameter
-        found["noise_variance"] = mechanism.law().variance
-    elif isinstance(mechanism, (distributed.SamplingAggregation, distributed.TwoStageSampling)):
-        found["rate"] = mechanism.rate
-        found["dummies_an_item"] = mechanism._contributors * mechanism.dummies
-    if isinstance(mechanism, distributed.TwoStageSampling):
-        found["own_probability"] = mechanism.own_probability
-        found["sampling_probability"] = mechanism.sampling_probability
-        found["reporting_epsilon"] = mechanism.reporting_epsilon
-    return found
-
-
 def rows(mechanism: distributed.AggregationMechanism) -> list[tuple[str, str]]:
     """Say what a mechanism is, what was found for it, and what it guarantees."""
-    found = [("mechanism", _title(mechanism))]
-    if isinstance(mechanism, distributed.NoisyAggregation):
-        deviation = math.sqrt(mechanism.law().variance)
-        found.append(("noise", f"standard deviation {deviation:.4g} on every count"))
-    elif isinstance(mechanism, (distributed.SamplingAggregation, distributed.TwoStageSampling)):
-        assert mechanism.rate is not None
-        found.append(("rate", f"{down(mechanism.rate)} of the people take part, unseen"))
-        if mechanism._contributors:
-            found.append(("dummies", _dummies(mechanism)))
-    threshold = getattr(mechanism, "threshold", None)
-    if threshold is not None:
-        found.append(
-            ("threshold", f"counts below {threshold:,} are not published; 0 stands for them")
-        )
-    if isinstance(mechanism, distributed.TwoStageSampling):
-        found.append(("first server", _first_server(mechanism)))
-    return [*found, ("guarantee", _guarantee(mechanism))]
-
-
-def _title(mechanism: distributed.AggregationMechanism) -> str:
-    if isinstance(mechanism, distributed.TwoStageSampling):
-        kind = "uniform"
-        if mechanism.gamma is not None:
-            kind = f"adaptive (gamma {number(mechanism.gamma)})"
-        return f"two-stage sampling, {mechanism.reported} items reported, {kind}"
-    who = getattr(mechanism, "parties", 0)
-    adding = "all users add up" if who == "users" else f"{who} aggregators add up"
-    if isinstance(mechanism, distributed.NoisyAggregation):
-        source = "every user" if mechanism.source == "users" else "each that adds up"
-        return f"{mechanism.noise.replace('_', ' ')} noise, a piece from {source}; {adding}"
-    return f"sampling; {adding}"
-
-
-def _dummies(mechanism: distributed.SamplingAggregation | distributed.TwoStageSampling) -> str:
-    each = f"{mechanism.dummies:,} on every item"
-    count = mechanism._contributors
-    if isinstance(mechanism, distributed.TwoStageSampling):
-        who = "the first user" if count == 1 else f"each of the first {count} users"
-        return f"{each}, by {who} elected for it"
-    return (
-        f"{each}, by each of {count} {'users' if mechanism._users_are_parties else 'aggregators'}"
-    )
-
-
-def _first_server(mechanism: distributed.TwoStageSampling) -> str:
-    if mechanism.gamma is None:
-        return "learns nothing about a person's item from the items reported (epsilon 0)"
-    return f"learns at most epsilon {up(mechanism.reporting_epsilon)} from the items reported"
+    return [*mechanism._told(), ("guarantee", _guarantee(mechanism))]
 
 
 def _guarantee(mechanism: distributed.AggregationMechanism) -> str:

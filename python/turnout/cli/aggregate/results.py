@@ -9,8 +9,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from turnout.cli.account.shared import up
-from turnout.cli.aggregate.mechanisms import parameters, rows
+from turnout._rounding import written_up
+from turnout.cli.aggregate.mechanisms import rows
 from turnout.cli.tables import print_json, save_picture, table, tell
 from turnout.collecting.left_out import LeftOut
 from turnout.distributed import AggregationMechanism, CostLedger, Recommendation
@@ -52,7 +52,7 @@ def json_object(mechanism: AggregationMechanism, costs: CostLedger) -> dict[str,
             "accounting": repr(promise.mechanism),
             "assumptions": list(promise.assumptions),
         },
-        "parameters": parameters(mechanism),
+        "parameters": mechanism._facts(),
         "expected_error": mechanism.expected_error(),
         "costs": {
             role: {"parties": costs.parties[role], **dataclasses.asdict(costs.average(role))}
@@ -116,7 +116,7 @@ def show_comparison(
         [
             record.title,
             f"{record.rmse:.3g}",
-            up(record.delta, 3),
+            written_up(record.delta, 3),
             "varies" if record.share_bytes is None else f"{record.share_bytes:,}",
             "the floor" if record.conditional else "any data",
         ]

@@ -6,7 +6,9 @@ what does not fit, and is then as it was before; it never opens a connection and
 and forgets everything.
 """
 
-from turnout.distributed.roles.servers import AggregatingServer, Aggregator, ReportingServer
+from turnout.distributed.roles.server import AggregatingServer
+from turnout.distributed.roles.staged import ReportingServer
 from turnout.distributed.roles.user import User
+from turnout.distributed.roles.vectors import Aggregator
 
 __all__ = ["AggregatingServer", "Aggregator", "ReportingServer", "User"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, NoReturn
+from typing import ClassVar, Final, NoReturn
 
 from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.messages import Message, MessageKind, Party, Role, in_words
@@ -37,9 +37,12 @@ class Participant(abc.ABC):
         What is computed.
     round_id
         The 16 bytes that every message of the round carries.
-    party
-        Who this is.
+    index
+        Which of those who have the role this is.
     """
+
+    #: What such a party does.
+    _role: ClassVar[Role]
 
     #: The 16 bytes that every message of the round carries.
     round_id: Final[bytes]
@@ -50,10 +53,10 @@ class Participant(abc.ABC):
     #: What was done so far.
     costs: Costs
 
-    def __init__(self, mechanism: AggregationMechanism, round_id: bytes, party: Party) -> None:
+    def __init__(self, mechanism: AggregationMechanism, round_id: bytes, index: int = 0) -> None:
         self._mechanism = mechanism
         self.round_id = round_id
-        self.party = party
+        self.party = Party(self._role, index)
         self.state = State.COLLECTING
         self.costs = Costs()
         self._failure = ""
@@ -183,6 +186,27 @@ class Participant(abc.ABC):
                 f"({listed(missing)}), and max_missing_users is {mechanism.max_missing_users}",
                 missing,
             )
+
+
+class Collector(Participant):
+    """Base class of the roles to whom users report, until the collection is closed."""
+
+    @abc.abstractmethod
+    def close(self) -> list[Message]:
+        """Take nothing more from users.
+
+        Returns
+        -------
+        list of Message
+            What is to be sent now.
+
+        Raises
+        ------
+        ProtocolError
+            If the collection is closed already.
+        MissingPartyError
+            If more users are missing than ``max_missing_users``; nothing is kept then.
+        """
 
 
 def absent(role: Role, count: int, seen: Collection[int]) -> tuple[Party, ...]:

@@ -1,23 +1,19 @@
-"""Elections of two-stage sampling: who adds up what is shared of an item, and waits for that."""
+"""An election of two-stage sampling: who adds up what is shared of which item."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
-from turnout._types import Array, Integers
-from turnout.distributed.aggregation import AggregationMechanism
-from turnout.distributed.messages import Message, Party, Role
-from turnout.distributed.payloads import NUMBER, Reader, unpack_item_shares
-from turnout.distributed.roles.base import Participant, State
-from turnout.distributed.two_stage import TwoStageSampling
-from turnout.errors import MalformedMessageError, ProtocolError
+from turnout._types import Integers
+from turnout.distributed.elected import Elected
+from turnout.distributed.payloads import NUMBER, Reader
+from turnout.errors import MalformedMessageError
 
 
-def largest_election(mechanism: TwoStageSampling, with_duties: bool) -> int:
+def largest_election(mechanism: Elected, with_duties: bool) -> int:
     """Count the bytes of the largest election that keeps to the plan.
 
     It is the one of which a few items are reported by everyone, and the others by nobody: the more
@@ -129,7 +125,7 @@ class Election:
                 duties.setdefault(user, []).append(item)
         return duties
 
-    def check(self, mechanism: TwoStageSampling) -> None:
+    def check(self, mechanism: Elected) -> None:
         """Refuse an election that does not keep to the plan: everyone can see that."""
         least = mechanism.users - mechanism.max_missing_users
         if self.received < least:
@@ -147,79 +143,3 @@ class Election:
                 raise MalformedMessageError(
                     f"{expected} users must be elected for item {item}, got {len(members)}"
                 )
-
-
-class Adding(Participant):
-    """Base class of roles that wait for an election, and for what it says comes from each user.
-
-    Without an election, of aggregators, it is known from the start who sends something.
-    """
-
-    #: Where such a role is in its round while it waits.
-    _step: ClassVar[State]
-    #: Who sends what is waited for.
-    _senders = Role.USER
-
-    def __init__(self, mechanism: AggregationMechanism, round_id: bytes, party: Party) -> None:
-        super().__init__(mechanism, round_id, party)
-        self._election: Election | None = None
-        #: The items of which each of them sends something; None until that is known.
-        self._expected: Mapping[int, list[int]] | None = None
-        self._found: dict[int, Any] = {}
-
-    @property
-    def missing(self) -> tuple[Party, ...]:
-        """The parties that this one waits for."""
-        if self.state is not self._step:
-            return ()
-        if self._expected is None:
-            return (Party(Role.REPORTING_SERVER),)
-        waited = self._expected.keys() - self._found.keys()
-        return tuple(Party(self._senders, index) for index in sorted(waited))
-
-    @property
-    def _all_found(self) -> bool:
-        return self._expected is not None and len(self._found) == len(self._expected)
-
-    def _forget(self) -> None:
-        self._election = self._expected = None
-        self._found.clear()
-
-    def _read_election(self, message: Message, user: int | None) -> Election:
-        """Read the election, which comes once; of duties it has those of one user."""
-        mechanism, known = self._mechanism, () if self._election is None else (0,)
-        assert isinstance(mechanism, TwoStageSampling)
-        self._sender(message, Role.REPORTING_SERVER, 1, known, self._step)
-        election = Election.unpack(message.payload, mechanism.users, mechanism.domain.size, user)
-        election.check(mechanism)
-        return election
-
-    def _await(self, election: Election, expected: Mapping[int, list[int]]) -> None:
-        """Wait for something of these items from each user."""
-        self._election, self._expected = election, expected
-        # What came before the election and does not fit is as if it had never come.
-        self._found = {
-            user: found
-            for user, found in self._found.items()
-            if found[0].tolist() == expected.get(user)
-        }
-
-    def _take_items(self, message: Message) -> None:
-        mechanism = self._mechanism
-        user = self._sender(message, Role.USER, mechanism.users, self._found, self._step)
-        found = unpack_item_shares(message.payload, mechanism.field, mechanism.domain.size)
-        if self._expected is not None and found[0].tolist() != self._expected.get(user):
-            raise ProtocolError(
-                f"{self.party} got elements of {message.sender} for other items than the "
-                "election says"
-            )
-        self._found[user] = found
-
-    def _total(self) -> Array:
-        """Add up what was found: one sum for every item."""
-        mechanism = self._mechanism
-        totals = np.zeros(mechanism.domain.size, mechanism.field._dtype)
-        for items, elements in self._found.values():
-            totals[items] = mechanism.field._add(totals[items], elements)
-            self.costs.additions += len(items)
-        return totals

@@ -18,8 +18,7 @@ from turnout.distributed.messages import (
     in_words,
     read_head,
 )
-from turnout.distributed.roles import Aggregator, ReportingServer
-from turnout.distributed.roles.base import Participant, State, listed
+from turnout.distributed.roles.base import Collector, Participant, State, listed
 from turnout.distributed.transport.courier import Address, Courier, Undelivered
 from turnout.distributed.transport.frames import ACCEPTED, refused, wait_for
 from turnout.distributed.transport.listener import Admission, Admits, Line, Listener
@@ -159,7 +158,7 @@ class Station:
         self._awaited = {
             party: len(role.missing)
             for party, role in self._roles.items()
-            if isinstance(role, (Aggregator, ReportingServer)) and role.state is State.COLLECTING
+            if isinstance(role, Collector) and role.state is State.COLLECTING
         }
         self._unfinished = self._not_done()
         self._stopped = False
@@ -392,7 +391,7 @@ class Station:
         try:
             for party in list(self._awaited):
                 role = self._roles[party]
-                assert isinstance(role, (Aggregator, ReportingServer))
+                assert isinstance(role, Collector)
                 given = role.close()
                 del self._awaited[party]
                 self._note(role)

@@ -1,33 +1,66 @@
-"""The roles to whom others send: aggregators, the server of the sets, and that of the sums."""
+"""Roles of rounds in which each user shares one vector among parties that add up."""
 
 from __future__ import annotations
 
 import itertools
-import secrets
 from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 
-from turnout import _arguments, _core
-from turnout._types import Integers, Truths, Unsigned
+from turnout import _core
+from turnout._types import Array, Unsigned
 from turnout.distributed import payloads
-from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import Message, MessageKind, Party, Role
-from turnout.distributed.roles.base import Participant, State, absent, listed
-from turnout.distributed.roles.elections import Adding, Election, largest_election
-from turnout.distributed.two_stage import TwoStageSampling
-from turnout.errors import (
-    InvalidTypeError,
-    MalformedMessageError,
-    MissingPartyError,
-    ProtocolError,
-)
-from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.distributed.roles.base import Collector, State, absent, listed
+from turnout.distributed.roles.server import AggregatingServer
+from turnout.distributed.roles.user import User
+from turnout.errors import MalformedMessageError, ProtocolError
 
 
-class Aggregator(Participant):
+class VectorUser(User):
+    """A user who sends a share of its vector to each party that adds up, and then is done."""
+
+    _mechanism: Deployed
+    _takes: ClassVar[Mapping[MessageKind, int]] = {}
+
+    @property
+    def missing(self) -> tuple[Party, ...]:
+        """Nobody: a user waits for no other party."""
+        return ()
+
+    def _forget(self) -> None:
+        """Drop nothing: nothing comes from others."""
+
+    def _accept(self, message: Message) -> list[Message]:
+        raise AssertionError("no kind of message is taken")
+
+    def _report(self, code: int) -> list[Message]:
+        mechanism = self._mechanism
+        field, parties = mechanism.field, mechanism.number_of_parties
+        vector = mechanism._user_vector(code)
+        self.costs += mechanism._vector_costs()
+        elements, report = field._reduce(vector), payloads.new_report()
+        if mechanism.compressed:
+            seeds, packed = field._share_compressed(elements, parties)
+            shares = [*seeds, packed]
+        else:
+            shares = [field._pack(share) for share in field.share(elements, parties)]
+        self.costs.draws += (parties - 1) * len(vector)
+        self.costs.additions += (parties - 1) * len(vector)
+        self.state = State.DONE
+        return [
+            self._send(
+                MessageKind.SHARE,
+                Party(Role.AGGREGATOR, index),
+                payloads.pack_share(report, share, mechanism._seeded(index)),
+            )
+            for index, share in enumerate(shares)
+        ]
+
+
+class Aggregator(Collector):
     """Collects one share of every user, agrees on the users with the others, and sends their sum.
 
     1. ``receive`` shares until the deadline, then ``close``: a roster of the users whose share
@@ -58,15 +91,10 @@ class Aggregator(Participant):
     """
 
     _mechanism: Deployed
+    _role: ClassVar[Role] = Role.AGGREGATOR
 
-    def __init__(self, mechanism: AggregationMechanism, round_id: bytes, index: int) -> None:
-        if not isinstance(mechanism, Deployed):
-            raise InvalidTypeError(
-                "two-stage sampling has no aggregators: elected users add up, and are made by user"
-            )
-        most = mechanism.number_of_parties - 1
-        number = _arguments.integer("index", index, least=0, most=most)
-        super().__init__(mechanism, round_id, Party(Role.AGGREGATOR, number))
+    def __init__(self, mechanism: Deployed, round_id: bytes, index: int) -> None:
+        super().__init__(mechanism, round_id, index)
         self._shares: dict[int, bytes] = {}
         self._reports = np.zeros(mechanism.users, np.uint64)
         self._rosters: dict[int, bytes] = {}
@@ -206,157 +234,33 @@ class Aggregator(Participant):
         return [self._send(MessageKind.SUM, Party(Role.SERVER), payload)]
 
 
-class ReportingServer(Participant):
-    """Collects a set of items from every user, then elects users for each item (the paper's S1).
+class VectorServer(AggregatingServer):
+    """A server that gets the sum of each party that adds up."""
 
-    It sees who reports which items, and no share. Its view alone is locally private with
-    :attr:`turnout.distributed.TwoStageSampling.reporting_epsilon`.
+    _mechanism: Deployed
 
-    Parameters
-    ----------
-    mechanism, round_id
-        What is computed, and the name of the round: see
-        :meth:`turnout.distributed.Round.reporting_server`.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> mechanism = tn.distributed.TwoStageSampling(4, 10, reported=2, rate=0.5, floor=2)
-    >>> len(tn.distributed.Round.start(mechanism).reporting_server().missing)
-    10
-    """
-
-    _mechanism: TwoStageSampling
-
-    def __init__(self, mechanism: AggregationMechanism, round_id: bytes) -> None:
-        if not isinstance(mechanism, TwoStageSampling):
-            raise InvalidTypeError("only two-stage sampling has a reporting server")
-        super().__init__(mechanism, round_id, Party(Role.REPORTING_SERVER))
-        self._sets: dict[int, Truths] = {}
+    def __init__(self, mechanism: Deployed, round_id: bytes, index: int = 0) -> None:
+        super().__init__(mechanism, round_id, index)
+        self._found: dict[int, tuple[int, bytes, Array]] = {}
 
     @property
     def missing(self) -> tuple[Party, ...]:
-        """The users whose set did not come."""
+        """The parties whose sum did not come."""
         if self.state is not State.COLLECTING:
             return ()
-        return absent(Role.USER, self._mechanism.users, self._sets)
+        return absent(Role.AGGREGATOR, self._mechanism.number_of_parties, self._found)
 
     @property
     def _takes(self) -> Mapping[MessageKind, int]:
         """The kinds of messages that this party takes, and the bytes of the largest payload."""
-        return {MessageKind.SET: payloads.bits_size(self._mechanism.domain.size)}
+        mechanism = self._mechanism
+        return {MessageKind.SUM: payloads.party_sum_size(mechanism.field, mechanism.domain.size)}
 
     def _forget(self) -> None:
-        self._sets.clear()
+        self._found.clear()
 
     def _accept(self, message: Message) -> list[Message]:
         mechanism = self._mechanism
-        user = self._sender(message, Role.USER, mechanism.users, self._sets, State.COLLECTING)
-        found = payloads.unpack_bits(message.payload, mechanism.domain.size, "a set")
-        if found.sum() != mechanism.reported:
-            raise MalformedMessageError(
-                f"the set of {message.sender} must have {mechanism.reported} items, got "
-                f"{found.sum()}"
-            )
-        self._sets[user] = found
-        return []
-
-    def close(self) -> list[Message]:
-        """Take no more sets, and elect users for each item among those that sent one.
-
-        Returns
-        -------
-        list of Message
-            An election for every user that sent a set, and for the server.
-
-        Raises
-        ------
-        ProtocolError
-            If the collection is closed already.
-        MissingPartyError
-            If more users are missing than ``max_missing_users``; nothing is kept then.
-        """
-        self._check_open()
-        mechanism = self._mechanism
-        self._check_missing(self.missing)
-        present = np.array(sorted(self._sets), np.int64)
-        table = np.array([self._sets[user] for user in present.tolist()])
-        reporters = table.sum(axis=0, dtype=np.int64)
-        self.costs.additions += int(table.size)
-        drawn = secrets.SystemRandom()
-        elected = tuple(
-            np.array(drawn.sample(present.tolist(), min(size, len(present))), np.int64)
-            for size in map(mechanism._committee_size, reporters.tolist())
-        )
-        election = Election(len(present), reporters, elected, {})
-        public = election.public_part()
-        duties = election.duties_of_all()
-        messages = []
-        for user in present.tolist():
-            own = ((item, present[table[:, item]]) for item in duties.get(user, ()))
-            payload = public + election.duty_part(own)
-            messages.append(self._send(MessageKind.ELECTION, Party(Role.USER, user), payload))
-        messages.append(self._send(MessageKind.ELECTION, Party(Role.SERVER), public))
-        self._forget()
-        self.state = State.DONE
-        return messages
-
-
-class AggregatingServer(Adding):
-    """Receives the sums of all that add up, and learns their total, which is published.
-
-    With aggregators, or with users as parties, it waits for a sum of each. In two-stage sampling it
-    is the paper's S2: it waits for the election of the reporting server and for a sum of every user
-    that is elected for an item.
-
-    Parameters
-    ----------
-    mechanism, round_id
-        What is computed, and the name of the round: see
-        :meth:`turnout.distributed.Round.server`.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> mechanism = tn.distributed.NoisyAggregation(2, users=3, parties=2, epsilon=1.0)
-    >>> [str(party) for party in tn.distributed.Round.start(mechanism).server().missing]
-    ['aggregator 0', 'aggregator 1']
-    """
-
-    _step: ClassVar[State] = State.COLLECTING
-
-    def __init__(self, mechanism: AggregationMechanism, round_id: bytes) -> None:
-        super().__init__(mechanism, round_id, Party(Role.SERVER))
-        self._published: tuple[Integers, int] | None = None
-        if isinstance(mechanism, Deployed):
-            self._senders = Role.AGGREGATOR
-            self._expected = {index: [] for index in range(mechanism.number_of_parties)}
-
-    @property
-    def _takes(self) -> Mapping[MessageKind, int]:
-        """The kinds of messages that this party takes, and the bytes of the largest payload."""
-        mechanism = self._mechanism
-        size = mechanism.domain.size
-        if isinstance(mechanism, TwoStageSampling):
-            return {
-                MessageKind.SUM: payloads.item_shares_size(mechanism.field, size),
-                MessageKind.ELECTION: largest_election(mechanism, with_duties=False),
-            }
-        return {MessageKind.SUM: payloads.party_sum_size(mechanism.field, size)}
-
-    def _accept(self, message: Message) -> list[Message]:
-        if message.kind is MessageKind.ELECTION:
-            election = self._read_election(message, None)
-            self._await(election, election.duties_of_all())
-        elif isinstance(self._mechanism, Deployed):
-            self._take_party_sum(message, self._mechanism)
-        else:
-            self._take_items(message)
-        if self._all_found:
-            self._publish()
-        return []
-
-    def _take_party_sum(self, message: Message, mechanism: Deployed) -> None:
         count = mechanism.number_of_parties
         party = self._sender(message, Role.AGGREGATOR, count, self._found, State.COLLECTING)
         found = payloads.unpack_party_sum(message.payload, mechanism.field, mechanism.domain.size)
@@ -373,63 +277,12 @@ class AggregatingServer(Adding):
                     f"{found[0]} and {known[0]}"
                 )
         self._found[party] = found
-
-    def _publish(self) -> None:
-        mechanism = self._mechanism
-        if isinstance(mechanism, Deployed):
-            received = next(iter(self._found.values()))[0]
+        if len(self._found) == count:
             total = mechanism.field._sum([elements for _, _, elements in self._found.values()])
-            self.costs.additions += mechanism.domain.size * (len(self._found) - 1)
-        else:
-            assert self._election is not None
-            received = self._election.received
-            total = self._total()
-        self._published = (mechanism.decode(total), received)
-        self._forget()
-        self.state = State.DONE
+            self.costs.additions += mechanism.domain.size * (count - 1)
+            self._publish(total, found[0])
+        return []
 
-    @property
-    def received(self) -> int:
-        """The number of users in the round.
 
-        Raises
-        ------
-        MissingPartyError
-            If the round is not complete.
-        """
-        return self._complete()[1]
-
-    @property
-    def sums(self) -> Integers:
-        """What the round reveals: one whole number for each item.
-
-        Raises
-        ------
-        MissingPartyError
-            If the round is not complete.
-        """
-        return self._complete()[0].copy()
-
-    def estimate(self) -> FrequencyEstimate:
-        """Estimate the frequencies.
-
-        Returns
-        -------
-        FrequencyEstimate
-            With exact variances and intervals.
-
-        Raises
-        ------
-        MissingPartyError
-            If the round is not complete; it names who is missing. The role goes on waiting.
-        """
-        sums, received = self._complete()
-        return self._mechanism.estimate(sums, received)
-
-    def _complete(self) -> tuple[Integers, int]:
-        if self._published is None:
-            if self.state is State.FAILED:
-                raise MissingPartyError(f"{self.party}: {self._failure}")
-            missing = self.missing
-            raise MissingPartyError(f"{self.party} still waits for {listed(missing)}", missing)
-        return self._published
+#: The roles of such rounds, those who are asked first.
+ROLES = (VectorUser, Aggregator, VectorServer)
