@@ -369,7 +369,7 @@ def test_wrong_usage_exits_with_2(
 def test_the_page_is_that_of_the_round(
     people: Path, turnout: Run, name: str, tmp_path: Path
 ) -> None:
-    options, _ = MECHANISMS[name]
+    options, made = MECHANISMS[name]
     page = tmp_path / "page.html"
     asked = ("--report", page, "--title", "How often?", "--seed", 3, "--interval", 0.9)
     answer = as_json(turnout, people, name, *options, *asked)
@@ -380,6 +380,9 @@ def test_the_page_is_that_of_the_round(
     for each in answer["estimates"]:
         assert f"{each['label']}" in text
         assert any(f"{100 * each['frequency']:.{digits}f} %" in text for digits in (1, 2, 3))
+    adders = {"two-stage": "elected users", "skellam": "all users"}
+    parties = getattr(made(tn.Domain(LABELS)), "parties", None)
+    assert adders.get(name, f"{parties} parties") in text
     for sentence in answer["guarantee"]["assumptions"]:
         assert sentence in html.unescape(text)
     notes = text.partition("What else to know")[2]
