@@ -62,28 +62,45 @@ function expanded(key) {
 
 const turned = (word, by) => (word >>> by) | (word << (32 - by));
 
+/** The bytes of a word in the other order. */
+const swapped = (word) => ((word & 0xff) << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24);
+
+/** One column of a round: a byte of each row, mixed. */
+function column(one, two, three, four, key) {
+  return (
+    TABLE[one >>> 24] ^
+    turned(TABLE[(two >>> 16) & 255], 8) ^
+    turned(TABLE[(three >>> 8) & 255], 16) ^
+    turned(TABLE[four & 255], 24) ^
+    key
+  );
+}
+
+/** One column of the last round, which mixes nothing. */
+function lastColumn(one, two, three, four, key) {
+  const bytes = (SBOX[one >>> 24] << 24) | (SBOX[(two >>> 16) & 255] << 16) | (SBOX[(three >>> 8) & 255] << 8);
+  return (bytes | SBOX[four & 255]) ^ key;
+}
+
+/** Encrypts the four words of a block, most significant byte first. */
 function encrypt(keys, block) {
-  const view = new DataView(block.buffer);
-  let state = [0, 1, 2, 3].map((place) => view.getUint32(4 * place) ^ keys[place]);
-  const byte = (place, row) => (state[(place + row) % 4] >>> (24 - 8 * row)) & 255;
-  for (let round = 1; round <= ROUNDS; round++) {
-    state = [0, 1, 2, 3].map((place) => {
-      const key = keys[4 * round + place];
-      if (round === ROUNDS) {
-        return (
-          ((SBOX[byte(place, 0)] << 24) | (SBOX[byte(place, 1)] << 16) | (SBOX[byte(place, 2)] << 8) | SBOX[byte(place, 3)]) ^ key
-        );
-      }
-      return (
-        TABLE[byte(place, 0)] ^
-        turned(TABLE[byte(place, 1)], 8) ^
-        turned(TABLE[byte(place, 2)], 16) ^
-        turned(TABLE[byte(place, 3)], 24) ^
-        key
-      );
-    });
+  let [a, b, c, d] = block;
+  a ^= keys[0];
+  b ^= keys[1];
+  c ^= keys[2];
+  d ^= keys[3];
+  let place = 4;
+  for (let round = 1; round < ROUNDS; round++, place += 4) {
+    const one = column(a, b, c, d, keys[place]);
+    const two = column(b, c, d, a, keys[place + 1]);
+    const three = column(c, d, a, b, keys[place + 2]);
+    d = column(d, a, b, c, keys[place + 3]);
+    [a, b, c] = [one, two, three];
   }
-  state.forEach((word, place) => view.setUint32(4 * place, word));
+  block[0] = lastColumn(a, b, c, d, keys[place]);
+  block[1] = lastColumn(b, c, d, a, keys[place + 1]);
+  block[2] = lastColumn(c, d, a, b, keys[place + 2]);
+  block[3] = lastColumn(d, a, b, c, keys[place + 3]);
 }
 
 /** The block of a stream at a position, before it is encrypted: stream and position, little-endian. */
@@ -95,27 +112,29 @@ export function counterBlock(purpose, index, position) {
   return block;
 }
 
-/** The words of a stream of a public key, the core's `AesStreams`. */
+/** The words of the first stream of a purpose, of a public key: the core's `AesStreams`. */
 export class AesStream {
   #keys;
-  #position = 0n;
-  #words = [];
+  #purpose;
+  #position = 0;
+  #block = new Uint32Array(4);
+  #half = 1;
 
-  constructor(key, purpose, index) {
+  constructor(key, purpose) {
     this.#keys = expanded(key);
-    this.purpose = purpose;
-    this.index = index;
+    this.#purpose = purpose;
   }
 
-  next() {
-    if (this.#words.length === 0) {
-      const block = counterBlock(this.purpose, this.index, this.#position);
-      this.#position += 1n;
-      encrypt(this.#keys, block);
-      const view = new DataView(block.buffer);
-      this.#words = [view.getBigUint64(8, true), view.getBigUint64(0, true)];
+  /** The upper half of the next word of 64 bits. Streams are read for less than 2^32 blocks. */
+  upper() {
+    this.#half ^= 1;
+    if (this.#half === 0) {
+      // The position and the number of the stream, of 64 bits each, little-endian.
+      this.#block.set([swapped(this.#position), 0, 0, this.#purpose]);
+      this.#position += 1;
+      encrypt(this.#keys, this.#block);
     }
-    return this.#words.pop();
+    return swapped(this.#block[2 * this.#half + 1]) >>> 0;
   }
 }
 

@@ -14,7 +14,7 @@ const MOST_POOL_CELLS = 1n << 28n;
 const POOL_BITS = 31;
 
 /** The number of streams of hash functions: a part of every plan with a pool. */
-const HASH_POOL = 4n;
+const HASH_POOL = 4;
 
 /** Residues below a prime, in intervals of lengths that differ by at most one. */
 class Buckets {
@@ -69,8 +69,8 @@ function checkBuckets(buckets) {
 
 /** A fixed, public set of parabolas, which a seed stands for. */
 class HashPool {
-  #drawn = [];
-  #stream;
+  #coefficients = null;
+  #seed;
 
   constructor(functions, buckets, seed, size) {
     if (functions < 1n || functions > MOST_FUNCTIONS || buckets * functions > MOST_POOL_CELLS) {
@@ -80,20 +80,28 @@ class HashPool {
     if (size > modulus) throw notAQuestion(`${size} answers are too many to be hashed`);
     this.functions = functions;
     this.buckets = new Buckets(modulus, buckets);
-    this.#stream = new AesStream(seededKey(seed), HASH_POOL, 0n);
+    this.#seed = seed;
   }
 
-  #residue() {
-    for (;;) {
-      const candidate = this.#stream.next() >> BigInt(64 - POOL_BITS);
-      if (candidate < this.buckets.modulus) return Number(candidate);
+  /** Three residues for each function, drawn when the first is needed. */
+  get coefficients() {
+    if (this.#coefficients === null) {
+      const stream = new AesStream(seededKey(this.#seed), HASH_POOL);
+      const modulus = Number(this.buckets.modulus);
+      this.#coefficients = new Uint32Array(3 * Number(this.functions));
+      for (let place = 0; place < this.#coefficients.length; place++) {
+        let residue;
+        do residue = stream.upper() >>> (32 - POOL_BITS);
+        while (residue >= modulus);
+        this.#coefficients[place] = residue;
+      }
     }
+    return this.#coefficients;
   }
 
   bucket(number, code) {
-    const place = Number(number);
-    while (this.#drawn.length <= 3 * place) this.#drawn.push(this.#residue(), this.#residue(), this.#residue());
-    const [a, b, c] = this.#drawn.slice(3 * place, 3 * place + 3).map(BigInt);
+    const place = 3 * Number(number);
+    const [a, b, c] = Array.from(this.coefficients.subarray(place, place + 3), BigInt);
     return this.buckets.of((((a * code + b) % this.buckets.modulus) * code + c) % this.buckets.modulus);
   }
 }

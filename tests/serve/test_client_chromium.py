@@ -128,6 +128,28 @@ def test_a_person_answers_once_and_the_same_message_is_sent_until_it_arrives(
         page.evaluate(ANSWER, {**given, "text": text_of(older, tmp_path)})
 
 
+def test_two_pages_at_once_draw_one_message(page: Any, tmp_path: Path) -> None:
+    plan = tn.Plan(tn.DirectEncoding(1.0, 1000), tn.Everyone())
+    given = {"text": text_of(plan, tmp_path), "count": 20}
+    other = page.context.new_page()
+    other.goto(f"{ORIGIN}/")
+    start = """
+    ({ text, count }) => {
+      window.drawn = import("/turnout.js").then(async ({ Outbox, Plan }) => {
+        const outbox = new Outbox();
+        const plan = await Plan.read(text, { publicKey: null });
+        const answers = Array.from({ length: count }, (_, code) => outbox.answer(plan, code));
+        return (await Promise.all(answers)).map((status) => status.message);
+      });
+    }
+    """
+    pages = (page, other)
+    for each in pages:
+        each.evaluate(start, given)
+    messages = [message for each in pages for message in each.evaluate("window.drawn")]
+    assert (len(messages), len(set(messages))) == (40, 1)
+
+
 def test_a_person_who_is_not_drawn_stays_so(page: Any, tmp_path: Path) -> None:
     plan = tn.Plan(tn.DirectEncoding(1.0, ["no", "yes"]), tn.Bernoulli(1e-9))
     given = {"text": text_of(plan, tmp_path), "publicKey": KEY.public_key, "answer": "yes"}

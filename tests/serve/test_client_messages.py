@@ -97,6 +97,7 @@ def test_every_kind_is_answered_or_refused_with_a_reason(kinds: Any, tmp_path: P
             found[name, "message in a browser"] = result["error"]["message"]
             continue
         assert [report_of(message) for message in result["messages"]] == reports, name
+        assert "undefined" not in " ".join(result["plan"]["words"])
         found[name, "message in a browser"] = "works"
     kinds.compare(found)
 
