@@ -329,3 +329,16 @@ def test_of_small_groups_nothing_is_shown(opened: Open) -> None:
     assert nothing.described()["estimates"] == []
     assert nothing.described()["reason"] == "no group has 31 reports yet"
     assert nothing.page("Title") is None
+
+
+def test_a_serial_of_permanent_answers_is_one_round(opened: Open) -> None:
+    kept = tn.Memoized(tn.DirectEncoding(3.0, 3), first_epsilon=2.0)
+    serials = [tn.Plan(kept, tn.Everyone(), serial=each) for each in (1, 2)]
+    collection, store = opened(*serials)
+    for plan in serials:
+        # In two requests, which are of one round all the same.
+        messages = [message_of(plan, 1) for _ in range(20)]
+        take(collection, store, messages[:5])
+        take(collection, store, messages[5:])
+    rounds = counted(store).tally.origin.rounds
+    assert [size for _, size in rounds.sizes] == [20, 20]

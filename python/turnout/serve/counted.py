@@ -8,9 +8,10 @@ from typing import Any
 
 from turnout import GroupedTally, Plan
 from turnout._documents import canonical, parsed
-from turnout.collecting.keys import Key, key_from_json, key_to_json, shown_key
+from turnout.collecting.keys import Key, key_from_json, key_to_json, shown_key, times_in
 from turnout.collecting.left_out import LeftOut
 from turnout.collecting.origin import PIECE, Origin
+from turnout.collecting.rounds import Rounds
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.serve.collection import Family, families
 from turnout.serve.storage.interface import Reading, Store, StoredTally
@@ -95,6 +96,9 @@ def count(store: Store, reading: Reading, family: Family, only: Plan | None = No
             people = asked.get(group)
             known.append(people)
             origin = Origin.named("turnout-store", store.identity, plan.fingerprint, group)
+            # One serial of a plan is one round: a message of each person.
+            one = Rounds.named(f"{store.identity} {plan.fingerprint}", 0)
+            origin = origin.with_rounds(one.within(times_in(list(plan.groups or ()), key)))
             parts.setdefault(key, []).append(_sum(plan, key, shards, people, origin))
     plan = only or family.plans[0]
     merged = {key: _added(tallies) for key, tallies in parts.items()}

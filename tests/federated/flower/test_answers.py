@@ -246,6 +246,13 @@ def test_what_is_no_report_in_the_file_is_not_sent(
             InvalidValueError,
             "participation rate",
         ),
+        (
+            lambda: frequency_server_app(
+                tn.Plan(tn.Memoized(tn.DirectEncoding(2.0, 3), first_epsilon=1.0), tn.Everyone())
+            ),
+            InvalidValueError,
+            "drawn afresh",
+        ),
     ],
 )
 def test_bad_arguments(make: Any, error: type[Exception], name: str) -> None:

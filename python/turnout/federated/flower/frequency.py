@@ -252,6 +252,12 @@ def _check_plan(plan: Plan) -> None:
             "plan must have one participation rate for all nodes, Everyone() or Bernoulli(...)",
             plan.participation,
         )
+    if not plan.oracle.fresh:
+        raise _arguments.invalid(
+            "plan must be one whose reports are drawn afresh: a node of Flower keeps no permanent "
+            "answers, and would draw new ones for each collection",
+            plan.oracle,
+        )
 
 
 def _check_name(name: object) -> None:
