@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
-import importlib.util
+import importlib
 import io
 import json
 import os
@@ -41,19 +41,15 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 
 
-def load() -> ModuleType:
-    """The table of the decoders, each of which has read its valid input once."""
-    spec = importlib.util.spec_from_file_location("decoders", ROOT / "tests/decoders.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["decoders"] = module
-    spec.loader.exec_module(module)
-    for name, decoder in module.DECODERS.items():
-        broken = module.broken_word(decoder, decoder.sealed(decoder.content))
+def load() -> tuple[ModuleType, ModuleType]:
+    """The table of the decoders, each of which has read its valid input once, and what makes it."""
+    sys.path.insert(0, str(ROOT))
+    table, decoding = map(importlib.import_module, ("tests.decoders", "tests.decoding"))
+    for name, decoder in table.DECODERS.items():
+        broken = decoding.broken_word(decoder, decoder.sealed(decoder.content))
         if broken:
             sys.exit(f"{name}: {broken}")
-    return module
+    return table, decoding
 
 
 def group_of(name: str, decoder: Any) -> str:
@@ -62,11 +58,11 @@ def group_of(name: str, decoder: Any) -> str:
     return "documents" if decoder.document else "messages"
 
 
-def altered_document(table: ModuleType, data: bytes, chance: random.Random) -> bytes:
+def altered_document(decoding: ModuleType, data: bytes, chance: random.Random) -> bytes:
     """A document with a value replaced, dropped, added, repeated or nested."""
     document = [json.loads(data)]
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
-        paths = table.places(document)[1:]
+        paths = decoding.places(document)[1:]
         *way, last = chance.choice(paths)
         parent: Any = document
         for key in way:
@@ -80,7 +76,7 @@ def altered_document(table: ModuleType, data: bytes, chance: random.Random) -> b
                 parent.insert(chance.randrange(len(parent) + 1), copy.deepcopy(parent[last]))
             case 2 | 3:
                 # Another value of the same document.
-                parent[last] = copy.deepcopy(table.value_at(document, chance.choice(paths)))
+                parent[last] = copy.deepcopy(decoding.value_at(document, chance.choice(paths)))
             case 4 if type(parent[last]) in (int, float):
                 parent[last] += chance.choice((-1, 1, 0.5, parent[last]))
             case 4 if isinstance(parent[last], str) and parent[last]:
@@ -89,13 +85,19 @@ def altered_document(table: ModuleType, data: bytes, chance: random.Random) -> b
                 parent[last] = parent[last][:place] + letter + parent[last][place + 1 :]
             case 5:
                 # In itself or in what nests, at most as deep as JSON can be written.
-                inner = table.places(parent[last])[1:]
+                inner = decoding.places(parent[last])[1:]
                 way_in = chance.choice(inner) if inner else ()
-                like = table.replaced(parent[last], way_in, table.HOLE) if inner else table.HOLE
-                nest = chance.choice([like, *table.NESTS])
-                hole = next(p for p in table.places(nest) if table.value_at(nest, p) == table.HOLE)
+                like = (
+                    decoding.replaced(parent[last], way_in, decoding.HOLE)
+                    if inner
+                    else decoding.HOLE
+                )
+                nest = chance.choice([like, *decoding.NESTS])
+                hole = next(
+                    p for p in decoding.places(nest) if decoding.value_at(nest, p) == decoding.HOLE
+                )
                 for _ in range(chance.choice((1, 2, 8, 30, 60, 100))):
-                    parent[last] = table.replaced(nest, hole, parent[last])
+                    parent[last] = decoding.replaced(nest, hole, parent[last])
             case _:
                 parent[last] = chance.choice(VALUES)
         if not document:
@@ -117,12 +119,12 @@ def altered_bytes(data: bytes, chance: random.Random) -> bytes:
 def main(group: str, seconds: int, chosen: int) -> None:
     """Fuzz the decoders of a group, from a seed; 0 stands for another one each time."""
     if atheris is None:
-        table = load()
+        table, decoding = load()
     else:
         # It says of every module that it does so.
         silent = contextlib.redirect_stderr(io.StringIO())
         with silent, atheris.instrument_imports(include=["turnout"]):
-            table = load()
+            table, decoding = load()
     names = sorted(name for name, one in table.DECODERS.items() if group_of(name, one) == group)
     runs = dict.fromkeys(names, 0)
 
@@ -135,12 +137,12 @@ def main(group: str, seconds: int, chosen: int) -> None:
         runs[name] += 1
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for given in {content, decoder.sealed(content)}:
-            broken = table.broken_word(decoder, given)
+            broken = decoding.broken_word(decoder, given)
             grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
             if grown > MOST_MEMORY:
                 broken = f"{grown} KiB of memory for {len(given)} bytes"
             if broken:
-                file = table.CORPUS / name / hashlib.sha256(content).hexdigest()[:16]
+                file = decoding.CORPUS / name / hashlib.sha256(content).hexdigest()[:16]
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(content)
                 # To the stream itself: a fuzzer ends the process without what is buffered.
@@ -156,14 +158,14 @@ def main(group: str, seconds: int, chosen: int) -> None:
             return bytes([chance.randrange(len(names))]) + content
         if decoder.document and chance.random() < 0.7:
             with contextlib.suppress(ValueError, RecursionError, OverflowError, TypeError):
-                return (head + altered_document(table, content, chance))[:most]
+                return (head + altered_document(decoding, content, chance))[:most]
         if atheris is not None and content and chance.random() < 0.8:
             return bytes(head + atheris.Mutate(content, most - 1))
         return (head + altered_bytes(content, chance))[:most]
 
     seeds = []
     for number, name in enumerate(names):
-        known = [file.read_bytes() for file in (table.CORPUS / name).glob("*")]
+        known = [file.read_bytes() for file in (decoding.CORPUS / name).glob("*")]
         seeds += [bytes([number]) + one for one in [table.DECODERS[name].content, *known]]
     if atheris is None:
         chance, end = random.Random(chosen or None), time.monotonic() + seconds

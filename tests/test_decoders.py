@@ -8,23 +8,18 @@ be written, and reads as the same. ``decoders.py`` is the table, ``corpus`` what
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import decoders, decoding
 
 from turnout._seal import SEAL_MARKER
-from turnout.collecting.report_files import read_reports
+from turnout.collecting.report_files import read_reports, write_reports
 from turnout.errors import TurnoutError
 
-SPEC = importlib.util.spec_from_file_location("decoders", Path(__file__).with_name("decoders.py"))
-assert SPEC is not None
-assert SPEC.loader is not None
-decoders = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(decoders)
 DOCUMENTS = [name for name, decoder in decoders.DECODERS.items() if decoder.document]
 
 WRONG: list[Any] = [
@@ -59,7 +54,7 @@ def changed(document: Any) -> Iterator[Any]:
 def test_what_is_wrong_inside_a_genuine_seal_is_one_error(name: str) -> None:
     decoder = decoders.DECODERS[name]
     decoder.read(decoder.sealed(decoder.content))
-    bodies = map(decoders.canonical, changed(json.loads(decoder.content)))
+    bodies = map(decoding.canonical, changed(json.loads(decoder.content)))
     escaped = []
     for body in [*NO_DOCUMENTS, *bodies]:
         try:
@@ -75,8 +70,8 @@ def test_what_is_wrong_inside_a_genuine_seal_is_one_error(name: str) -> None:
 @pytest.mark.parametrize("depth", [24, 150])
 def test_what_is_nested_at_any_depth_is_one_error(name: str, depth: int) -> None:
     decoder = decoders.DECODERS[name]
-    for body in decoders.deep(json.loads(decoder.content), depth):
-        assert decoders.broken_word(decoder, decoder.sealed(body)) is None, body[:300]
+    for body in decoding.deep(json.loads(decoder.content), depth):
+        assert decoding.broken_word(decoder, decoder.sealed(body)) is None, body[:300]
 
 
 @pytest.mark.parametrize("name", decoders.DECODERS)
@@ -89,7 +84,7 @@ def test_what_is_cut_or_altered_is_one_error(name: str) -> None:
         pieces += [
             whole[:place] + bytes([whole[place] ^ flip]) + whole[place + 1 :] for flip in (1, 128)
         ]
-    broken = {decoders.broken_word(decoder, piece) for piece in [*pieces, whole + whole]}
+    broken = {decoding.broken_word(decoder, piece) for piece in [*pieces, whole + whole]}
     assert broken == {None}
 
 
@@ -97,23 +92,23 @@ def test_what_is_cut_or_altered_is_one_error(name: str) -> None:
 def test_what_a_fuzzer_found_breaks_no_word(name: str) -> None:
     decoder = decoders.DECODERS[name]
     assert decoder.read(decoder.sealed(decoder.content)) is not None or decoder.written is None
-    files = [file.read_bytes() for file in sorted(decoders.CORPUS.glob(f"{name}/*"))]
+    files = [file.read_bytes() for file in sorted(decoding.CORPUS.glob(f"{name}/*"))]
     for content in [decoder.content, *files]:
         for given in (content, decoder.sealed(content)):
-            assert decoders.broken_word(decoder, given) is None, content
+            assert decoding.broken_word(decoder, given) is None, content
 
 
 def test_the_corpus_is_of_decoders_that_there_are() -> None:
-    assert {folder.name for folder in decoders.CORPUS.iterdir()} <= set(decoders.DECODERS)
+    assert {folder.name for folder in decoding.CORPUS.iterdir()} <= set(decoders.DECODERS)
 
 
 def test_a_decoder_that_breaks_its_word_is_seen() -> None:
-    decoder = decoders.Decoder(b"1", decoders.plain, json.loads, lambda value: b"2")
-    assert "becomes" in str(decoders.broken_word(decoder, b"1"))
-    assert "JSONDecodeError" in str(decoders.broken_word(decoder, b""))
-    assert decoders.broken_word(decoder, b"2") is None
+    decoder = decoding.Decoder(b"1", decoding.plain, json.loads, lambda value: b"2")
+    assert "becomes" in str(decoding.broken_word(decoder, b"1"))
+    assert "JSONDecodeError" in str(decoding.broken_word(decoder, b""))
+    assert decoding.broken_word(decoder, b"2") is None
     again = decoder._replace(written=lambda value: b"")
-    assert "not again" in str(decoders.broken_word(again, b"2"))
+    assert "not again" in str(decoding.broken_word(again, b"2"))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
@@ -121,9 +116,9 @@ def test_a_report_file_altered_anywhere_and_sealed_again_is_one_error(
     ending: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"reports.{ending}"
-    decoders.write_reports(decoders.ORACLE.randomize(["no", "yes"] * 3, seed=1), path)
+    write_reports(decoders.ORACLE.randomize(["no", "yes"] * 3, seed=1), path)
     whole = path.read_bytes()
-    assert decoders.sealed_again(whole) == whole
+    assert decoding.sealed_again(whole) == whole
     seal = range(whole.rindex(SEAL_MARKER.encode()), whole.rindex(SEAL_MARKER.encode()) + 79)
     names = [place for place in range(len(whole)) if whole[place:].startswith(b"report")]
     refused = 0
@@ -133,7 +128,7 @@ def test_a_report_file_altered_anywhere_and_sealed_again_is_one_error(
         altered = bytearray(whole)
         # In the name of a column this is no UTF-8.
         altered[place] ^= 0x80
-        path.write_bytes(decoders.sealed_again(bytes(altered)))
+        path.write_bytes(decoding.sealed_again(bytes(altered)))
         try:
             read_reports(path)
         except TurnoutError:

@@ -16,7 +16,7 @@ from turnout import Collector, GroupedTally, Plan
 from turnout._files import open_regular
 from turnout.cli import options
 from turnout.cli.tallies import Counts
-from turnout.collecting.groups.tally import in_several_rounds
+from turnout.collecting.groups._people import in_several_rounds
 from turnout.collecting.keys import Key, shown_key
 from turnout.collecting.left_out import NOTHING
 from turnout.collecting.message_reading import ERRORS, REFUSALS, Seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -292,3 +292,17 @@ def shown_key(key: Key) -> str:
     'DE, 3'
     """
     return ", ".join(shown_part(part) for part in key)
+
+
+def typed(key: Key) -> tuple[Any, ...]:
+    """Tell keys of several types apart: 1, 1.0 and True are equal but not the same."""
+    return tuple((type(part), part) for part in key)
+
+
+def kept_by(name: str, kept: Any) -> Callable[[Any], bool]:
+    """Make what tells whether a part of a key is kept: by a function, a value, or several."""
+    if callable(kept):
+        return lambda part: bool(kept(part))
+    several = isinstance(kept, (list, tuple, set, frozenset, range, np.ndarray))
+    values = {plain_part(name, value) for value in (kept if several else [kept])}
+    return lambda part: part in values

@@ -219,19 +219,8 @@ class Plan(Generic[R_co]):
         """Refuse to go on under a plan that has expired.
 
         :meth:`report`, :meth:`gather` and the ``message`` of a client call it. Reading a plan does
-        not, so that what was collected under it can still be looked at.
-
-        Parameters
-        ----------
-        at
-            The moment that counts, with a time zone; now by default, by this machine's clock.
-
-        Raises
-        ------
-        PlanExpiredError
-            If the plan had expired at that moment.
-        InvalidTypeError, InvalidValueError
-            If ``at`` is no moment with a time zone.
+        not, so that what was collected under it can still be looked at. The moment that counts is
+        ``at``, with a time zone, or now by this machine's clock.
         """
         moment = datetime.now(timezone.utc) if at is None else _arguments.moment("at", at)
         if self.expires is not None and moment >= self.expires:
@@ -493,20 +482,7 @@ class Plan(Generic[R_co]):
         return gather(self, messages, nodes, on_bad, received)
 
     def _check_same(self, other: Plan, what: str) -> None:
-        """Refuse another plan, naming what differs.
-
-        Parameters
-        ----------
-        other
-            The plan to compare with.
-        what
-            What was made under the other plan, for the message.
-
-        Raises
-        ------
-        PlanMismatchError
-            If the plans differ.
-        """
+        """Refuse another plan, naming what differs, and what was made under it."""
         if self != other:
             found = differences(self, other)
             raise PlanMismatchError(

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from turnout import _arguments
 from turnout.collecting import keys
+from turnout.collecting.groups._people import tallies_in_one_round, tallies_of_different_people
 from turnout.collecting.keys import Key
 from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.origin import Origin, refuse_repeats
 from turnout.collecting.plan import Plan
-from turnout.collecting.rounds import SIZE, Rounds, of_different_people, together
 from turnout.collecting.tally import BaseTally, T
 from turnout.collecting.tally_encoding import decode_groups, encode_groups
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
@@ -118,7 +115,7 @@ class GroupedTally(Mapping[Key, T]):
         self._origin = Origin.settled(own, self.nodes)
         _arguments.instance("same_people", same_people, bool, "True or False")
         if not same_people:
-            renamed = _of_different_people([{key: self._tallies[key]} for key in self])
+            renamed = tallies_of_different_people([{key: self._tallies[key]} for key in self])
             self._tallies = {key: one for each in renamed for key, one in each.items()}
 
     @classmethod
@@ -214,7 +211,7 @@ class GroupedTally(Mapping[Key, T]):
     def _of_new_origin(self) -> GroupedTally[T]:
         """Give the same counts as those of a new collection: pieces of it have been added up."""
         new = {key: replace(tally, origin=Origin.new()) for key, tally in self._tallies.items()}
-        tallies = _in_one_round(new)
+        tallies = tallies_in_one_round(new)
         origin = Origin.settled(None, self.nodes)
         return self._made(self._names, self._plan, tallies, origin, self._of_no_group)
 
@@ -254,7 +251,7 @@ class GroupedTally(Mapping[Key, T]):
         _arguments.instance("same_people", same_people, bool, "True or False")
         merged, added = dict(self._tallies), other._tallies
         if not same_people:
-            merged, added = _of_different_people([merged, added])
+            merged, added = tallies_of_different_people([merged, added])
         for key, tally in added.items():
             # Of one plan object, tallies need not compare their domains.
             same = _rebuilt(self._plan, tally)
@@ -340,7 +337,7 @@ class GroupedTally(Mapping[Key, T]):
         [('DE', 1)]
         """
         conditions = {**(values or {}), **columns}
-        tests = [(self._place(name), _test(name, kept)) for name, kept in conditions.items()]
+        tests = [(self._place(name), keys.kept_by(name, kept)) for name, kept in conditions.items()]
         chosen = {
             key: tally
             for key, tally in self._tallies.items()
@@ -440,7 +437,7 @@ class GroupedTally(Mapping[Key, T]):
             self._names == other._names
             and self._plan == other._plan
             and self._of_no_group == other._of_no_group
-            and list(map(_typed, self._tallies)) == list(map(_typed, other._tallies))
+            and list(map(keys.typed, self._tallies)) == list(map(keys.typed, other._tallies))
             and list(self._tallies.values()) == list(other._tallies.values())
         )
 
@@ -478,36 +475,13 @@ def _of_all(tallies: Mapping[Key, Any]) -> Origin:
     return Origin.of_all(tally.origin for tally in tallies.values())
 
 
-def _of_different_people(sets: list[dict[Key, T]]) -> list[dict[Key, T]]:
-    """Name the rounds of sets of tallies so that no person is in two of the sets."""
-    rounds = [together(tally.origin.rounds for tally in one.values()) for one in sets]
-    return [
-        {key: _in_rounds(tally, tally.origin.rounds.renamed(names)) for key, tally in one.items()}
-        for one, names in zip(sets, of_different_people(rounds), strict=True)
-    ]
-
-
 def in_one_round(counted: Any) -> Any:
     """Take all nodes of a tally, or of all groups, for different people."""
     if isinstance(counted, GroupedTally):
         names, plan, origin = counted.names, counted.plan, counted.origin
-        tallies = _in_one_round(dict(counted.items()))
+        tallies = tallies_in_one_round(dict(counted.items()))
         return GroupedTally._made(names, plan, tallies, origin, counted.of_no_group)
-    return _in_one_round({(): counted})[()]
-
-
-def in_several_rounds(tally: T, number: int) -> T:
-    """Take a round for so many rounds of the same people, whose sizes are not known."""
-    return _in_rounds(tally, tally.origin.rounds.split(number)) if number > 1 else tally
-
-
-def _in_one_round(tallies: dict[Key, T]) -> dict[Key, T]:
-    one = Rounds.named(secrets.token_hex(SIZE), 0)
-    return {key: _in_rounds(tally, one) for key, tally in tallies.items()}
-
-
-def _in_rounds(tally: T, rounds: Rounds) -> T:
-    return replace(tally, origin=tally.origin.with_rounds(rounds))
+    return tallies_in_one_round({(): counted})[()]
 
 
 def _merged(plan: Plan, tallies: list[T]) -> T:
@@ -519,16 +493,3 @@ def _merged(plan: Plan, tallies: list[T]) -> T:
     for tally in tallies[1:]:
         result = result.merge(tally)
     return result
-
-
-def _test(name: str, kept: Any) -> Callable[[Any], bool]:
-    if callable(kept):
-        return lambda part: bool(kept(part))
-    several = isinstance(kept, (list, tuple, set, frozenset, range, np.ndarray))
-    values = {keys.plain_part(f"{name}", value) for value in (kept if several else [kept])}
-    return lambda part: part in values
-
-
-def _typed(key: Key) -> tuple[Any, ...]:
-    """Tell keys of several types apart: 1, 1.0 and True are equal but not the same."""
-    return tuple((type(part), part) for part in key)
