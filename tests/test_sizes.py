@@ -1,9 +1,10 @@
-"""The functions of commands are short."""
+"""Files have one subject and are short; so are the functions of commands."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,37 @@ from turnout.cli.app import COMMANDS, Later
 
 ROOT = Path(__file__).parents[1]
 
+#: A file has at most so many lines.
+MOST_LINES = 500
+
+#: Files that have more, and why.
+LONGER = {
+    "python/turnout/_core.pyi": "the stub of one compiled module",
+}
+
 #: A function of a command line has at most so many lines.
 MOST_LINES_OF_FUNCTION = 60
 
 #: A command has at most so many parameters; those that belong together are an object.
 MOST_PARAMETERS = 12
+
+
+def sources() -> Iterator[Path]:
+    """All files of ours."""
+    for folder in ("benches", "examples", "fuzz", "python", "reproduce", "rust", "tests"):
+        for kind in ("*.py", "*.pyi", "*.rs"):
+            yield from (ROOT / folder).rglob(kind)
+
+
+def test_no_file_is_long() -> None:
+    sizes = {
+        path.relative_to(ROOT).as_posix(): len(path.read_text("utf-8").splitlines())
+        for path in sources()
+        if "target" not in path.parts
+    }
+    assert len(sizes) > 700
+    long = {name: size for name, size in sizes.items() if size > MOST_LINES}
+    assert long.keys() == LONGER.keys(), f"split by subject: {sorted(long.keys() ^ LONGER.keys())}"
 
 
 def lines_of(function: ast.FunctionDef) -> int:

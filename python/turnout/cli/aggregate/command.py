@@ -111,16 +111,7 @@ def aggregate(
     """
     arguments = protection.arguments(context)
     compared = protection.mechanism == "recommend"
-    if compared:
-        reason = "belongs to a round, and --mechanism recommend runs none"
-        options.refuse_given(context, _OF_A_ROUND, reason)
-    options.refuse_if(
-        (
-            page.page is not None and processing.name != "none",
-            "--report",
-            "shows the shares as they were counted: leave out --project and --shrink",
-        )
-    )
+    _refuse_contradictions(context, compared, processing, page)
     page.check(data)
     if plot is not None:
         options.refuse_overwriting_inputs(plot, data.paths)
@@ -158,3 +149,19 @@ def aggregate(
     ).deliver(f"Aggregate of {answers.name}", plot=plot, target=None, as_json=as_json)
     if not as_json:
         say_written("page", page.page)
+
+
+def _refuse_contradictions(
+    context: typer.Context, compared: bool, processing: Processing, page: Page
+) -> None:
+    """Refuse options of a round where none is run, and a page of shares that were changed."""
+    if compared:
+        reason = "belongs to a round, and --mechanism recommend runs none"
+        options.refuse_given(context, _OF_A_ROUND, reason)
+    options.refuse_if(
+        (
+            page.page is not None and processing.name != "none",
+            "--report",
+            "shows the shares as they were counted: leave out --project and --shrink",
+        )
+    )
