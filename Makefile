@@ -14,7 +14,7 @@ SOURCES := $(RUST) $(shell find python -name '*.py' -o -name '*.pyi' -o -path '*
 SISTER := $(shell find reproduce -name '*.py' -o -name '*.pyi') reproduce/pyproject.toml reproduce/README.md reproduce/LICENSE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-rest test-rust test-python slow-tests public-api check-wheel fuzz bench \
+.PHONY: help demo test test-all test-rest test-rust test-python slow-tests fuzz-client public-api check-wheel fuzz bench \
 	bench-core wheel docs clean needs
 
 help:
@@ -156,7 +156,7 @@ fuzz: needs $(TESTING)/.made
 	VIRTUAL_ENV=$(CURDIR)/$(TESTING) $(MATURIN) develop --quiet --profile quick --skip-install
 	RUSTFLAGS='$(FUZZ_FLAGS)' CARGO_TARGET_DIR=$(FUZZED)/target cargo build --quiet --locked --release \
 		--manifest-path fuzz/Cargo.toml --target $$(rustc --print host-tuple)
-	$(MAKE) --jobs 2 $(FUZZ_RUST:%=fuzz-%) $(FUZZ_PYTHON:%=fuzz-%)
+	$(MAKE) --jobs 2 $(FUZZ_RUST:%=fuzz-%) $(FUZZ_PYTHON:%=fuzz-%) fuzz-client
 
 # In a folder of its own, so that what is found is not lost among the inputs that are committed.
 $(FUZZ_RUST:%=fuzz-%): fuzz-%:
@@ -167,6 +167,11 @@ $(FUZZ_RUST:%=fuzz-%): fuzz-%:
 
 $(FUZZ_PYTHON:%=fuzz-%): fuzz-%:
 	RAYON_NUM_THREADS=1 $(TESTING)/bin/python fuzz/decoders.py $* $(FUZZ_SECONDS) $(FUZZ_SEED)
+
+# Some thousand altered plans a minute for the client of browsers, where Node is.
+fuzz-client:
+	! command -v node >/dev/null || FUZZ_SEED=$(or $(filter-out 0,$(FUZZ_SEED)),$$$$) FUZZ_TIMES=$$((400 * $(FUZZ_SECONDS))) \
+		node --test tests/serve/fuzz.test.mjs
 
 # Every test with its time: what takes 0.3 s or more is written to tests/slow.txt.
 slow-tests: needs $(TESTING)/.made

@@ -10,13 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import turnout as tn
 from turnout.signing import SigningKey
 
 HERE = Path(__file__).parent
 KEY = SigningKey(bytes(range(32)))
-NODE = shutil.which("node")
+
+
+def _node() -> str | None:
+    """Find Node, if it has what browsers have: 20 or later."""
+    found = shutil.which("node")
+    if found is None:
+        return None
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True)
+    return found if int(version.stdout.strip().removeprefix("v").split(".")[0]) >= 20 else None
+
+
+NODE = _node()
+needs_node = pytest.mark.skipif(NODE is None, reason="Node 20 or later is not installed")
 STATIC = HERE.parents[1] / "python" / "turnout" / "serve" / "static"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serve.clients import KEY, NODE, STATIC, run, text_of
+from tests.serve.clients import KEY, STATIC, needs_node, run, text_of
 from tests.serve.test_client_vectors import KEPT, job_of
 
 import turnout as tn
@@ -21,7 +21,7 @@ CHROMIUM = next(
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
-    pytest.mark.skipif(NODE is None, reason="Node is not installed"),
+    needs_node,
 ]
 
 ORIGIN = "https://survey.test"

@@ -10,15 +10,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import pytest
-from tests.serve.clients import KEY, NODE, run, text_of
+from tests.serve.clients import KEY, needs_node, run, text_of
 from tests.test_device_permanent import STAGES, memoized
 from tests.test_device_questions import COLUMNS, EACH
 
 import turnout as tn
 from turnout.frequency.choice import registered
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not installed")
+pytestmark = needs_node
 
 WORDS = 2**64
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.serve.clients import KEY, NODE, run, text_of
+from tests.serve.clients import KEY, needs_node, run, text_of
 
 import turnout as tn
 from turnout.frequency.attributes import PaddedOracle
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not installed")
+pytestmark = needs_node
 
 RATE = 0.8
 #: So many take part that 10^5 messages are made.

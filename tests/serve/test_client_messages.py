@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serve.clients import KEY, NODE, plain, report_of, run, text_of
+from tests.serve.clients import KEY, needs_node, plain, report_of, run, text_of
 from tests.test_device import LABELS, ROUNDS, oracles
 from tests.test_device_permanent import STAGES, memoized
 from tests.test_device_questions import QUESTIONS
@@ -16,7 +16,7 @@ from tests.test_device_questions import QUESTIONS
 import turnout as tn
 from turnout.frequency.choice import registered
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not installed")
+pytestmark = needs_node
 
 #: More seeds than gaps of rare people are long.
 SEEDS = 12

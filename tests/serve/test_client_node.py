@@ -8,12 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from tests.serve.clients import HERE, KEY, NODE, text_of
+from tests.serve.clients import HERE, KEY, NODE, needs_node, text_of
 
 import turnout as tn
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not installed")
+pytestmark = needs_node
 
 
 def passes(name: str, **environment: str) -> None:

@@ -7,8 +7,7 @@ import subprocess
 import textwrap
 from pathlib import Path
 
-import pytest
-from tests.serve.clients import KEY, NODE, STATIC, text_of
+from tests.serve.clients import KEY, NODE, STATIC, needs_node, text_of
 
 import turnout as tn
 
@@ -48,7 +47,7 @@ assert.equal(localStorage.getItem("state").match(/"given":\\[0,1\\]/)?.length, 1
 """
 
 
-@pytest.mark.skipif(NODE is None, reason="Node is not installed")
+@needs_node
 def test_the_javascript_of_the_page_runs(tmp_path: Path) -> None:
     assert NODE is not None
     page = PAGE.read_text(encoding="utf-8")

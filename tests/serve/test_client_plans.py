@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serve.clients import KEY, NODE, run, text_of
+from tests.serve.clients import KEY, needs_node, run, text_of
 
 import turnout as tn
 from turnout.signing import SigningKey
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not installed")
+pytestmark = needs_node
 
 END = datetime(2031, 1, 1, tzinfo=timezone.utc)
 PLAN = tn.Plan(

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.serve.clients import NODE, run
+from tests.serve.clients import needs_node, run
 from tests.serve.vectors import FOLDER, lines
 
 KEPT = [json.loads(line) for line in (FOLDER / "messages.jsonl").read_text().splitlines()]
@@ -28,7 +28,7 @@ def job_of(case: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.everyday
-@pytest.mark.skipif(NODE is None, reason="Node is not installed")
+@needs_node
 def test_the_client_makes_the_messages_that_are_kept() -> None:
     for case, result in zip(KEPT, run(map(job_of, KEPT)), strict=True):
         assert result.get("messages") == case["messages"], case["name"]
