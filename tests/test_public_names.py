@@ -44,7 +44,9 @@ def test_importing_turnout_imports_what_it_says_and_no_more() -> None:
     program = "import json, sys, turnout; print(json.dumps(sorted(sys.modules)))"
     loaded = printed(program)
     assert [name for name in loaded if name.startswith("turnout")] == ["turnout", "turnout._public"]
-    assert {"numpy", "scipy"}.isdisjoint(loaded)
+    # Most of the time that it takes went to these two, for a stub that open() reads as well.
+    bare = printed("import json, sys; print(json.dumps(sorted(sys.modules)))")
+    assert {"numpy", "scipy", "pathlib", "typing"}.isdisjoint(set(loaded) - set(bare))
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 import importlib
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any
 
 
 def named_in_stub(
     package: str, file: str
-) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
     """Read from the stub of a package what is public in it, to be imported when it is asked for.
 
     The stub ``__init__.pyi`` is what type checkers and editors read, so that names stand there and
@@ -36,7 +34,9 @@ def named_in_stub(
     >>> listed() == names == turnout.planning.__all__
     True
     """
-    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    # Without pathlib and typing, which would be most of the time of "import turnout".
+    with open(f"{file.removesuffix('.py')}.pyi", encoding="utf-8") as text:  # noqa: PTH123
+        stub = ast.parse(text.read())
     homes = {
         each.name: statement.module
         for statement in stub.body
@@ -44,7 +44,7 @@ def named_in_stub(
         for each in statement.names
     }
 
-    def get(name: str) -> Any:
+    def get(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = homes[name]
