@@ -49,6 +49,7 @@ from turnout.collecting.sums import DesignSums
 from turnout.distributed import messages, payloads
 from turnout.distributed.field import PrimeField
 from turnout.distributed.roles.elections import Election
+from turnout.distributed.rounds import exchange
 from turnout.distributed.transport import frames
 from turnout.errors import TurnoutError
 from turnout.federated import RandomParticipationSGD
@@ -285,7 +286,7 @@ def round_with_one_altered(data: bytes) -> None:
 
     mechanism = AGGREGATIONS[which % len(AGGREGATIONS)]
     with mock.patch.object(messages.Message, "to_bytes", to_bytes):
-        td.exchange(td.Round.start(mechanism), [0, 1, 1, 0][: mechanism.users])
+        exchange(td.Round.start(mechanism), [0, 1, 1, 0][: mechanism.users])
 
 
 def election() -> bytes:

@@ -28,6 +28,7 @@ import turnout as tn
 import turnout.distributed as td
 from turnout import _kinds, samplers
 from turnout.distributed.messages import MessageKind
+from turnout.distributed.rounds import exchange
 from turnout.errors import InvalidValueError, TurnoutError
 from turnout.federated import SGD, Client, RandomParticipationSGD, Server, Update
 from turnout.frequency.attributes import Questions
@@ -215,7 +216,7 @@ def test_no_role_of_a_round_shows_an_item_or_a_share() -> None:
                 yield functools.partial(round_.user(0).report, odd)
                 yield functools.partial(mechanism.run, [odd] * mechanism.users)
                 for values in ([odd] * mechanism.users, odd):
-                    yield functools.partial(td.exchange, round_, values)
+                    yield functools.partial(exchange, round_, values)
                 roles: list[Any] = [round_.server(), round_.user(0)]
                 for role in roles:
                     yield functools.partial(role.receive, odd)

@@ -51,8 +51,10 @@ from turnout.frequency.rounds import Rounds
 from turnout.mean.law import SecondMoment
 from turnout.pipeline.columns import GroupIndex
 from turnout.pipeline.encoding import EncodedBlock
+from turnout.pipeline.job import Job
 from turnout.pipeline.processing import JobNoise, Totals
 from turnout.pipeline.sources import Block, Source
+from turnout.planning.participation import MixedPlan
 from turnout.samplers.normalizer import LogNormalizer
 from turnout.signing import SigningKey
 
@@ -85,17 +87,17 @@ def answers() -> Any:
 
 
 def block() -> Any:
-    return next(iter(answers().blocks()))
+    return next(iter(answers()._all_blocks()))
 
 
 def encoded() -> Any:
     return answers()._encoded(block(), tn.Domain.from_integers(10**5))
 
 
-def job() -> tp.Job:
+def job() -> Job:
     noise = JobNoise(BYTES, None)
     plan = tn.Plan(ORACLE, tn.Everyone())
-    return tp.Job(Path("reports"), "0" * 32, plan, {"fingerprint": MARK}, noise, MARK)
+    return Job(Path("reports"), "0" * 32, plan, {"fingerprint": MARK}, noise, MARK)
 
 
 def share() -> td.Message:
@@ -170,7 +172,7 @@ MADE: dict[type, Callable[[], Any]] = {
     Block: block,
     EncodedBlock: encoded,
     GroupIndex: lambda: encoded().groups,
-    tp.Job: job,
+    Job: job,
     td.Message: share,
     Undelivered: lambda: Undelivered(share(), te.ProtocolError("too late")),
     Draw: lambda: Draw(0, True, CODES),
@@ -215,7 +217,7 @@ REASONS: dict[str, tuple[type, ...]] = {
     ),
     "names of groups and files, which are public": (Groups, tp.ReportSet),
     "what a choice promises, of no data": (
-        ta.Bracket, tl.MixedPlan, tl.OracleCandidate, tl.PlanCandidate, tl.PlanCheck,
+        ta.Bracket, MixedPlan, tl.OracleCandidate, tl.PlanCandidate, tl.PlanCheck,
         tl.TradeOffCurve, td.RecommendationRecord, ts.PrivacyBudget,
     ),
     "who takes part in a round, and what all of them know of it": (

@@ -20,7 +20,7 @@ from turnout.accounting.ledger import PrivacyLedger
 from turnout.accounting.thresholded import SampleAndThreshold
 from turnout.errors import InvalidValueError
 
-__all__ = ["ThresholdedCount", "ThresholdedCounts", "sample_and_threshold"]
+__all__ = ["ThresholdedCount", "ThresholdedCounts"]
 __dir__ = listing(__all__)
 
 

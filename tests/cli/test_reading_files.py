@@ -15,7 +15,7 @@ import pytest
 
 import turnout as tn
 from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.pipeline import Job
+from turnout.pipeline.job import Job
 
 Run = Callable[..., Any]
 

@@ -21,6 +21,7 @@ import turnout.distributed as td
 from turnout.distributed import Party, Role
 from turnout.distributed.messages import MessageKind
 from turnout.distributed.roles.elections import Election
+from turnout.distributed.rounds import exchange
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 Floats = npt.NDArray[np.float64]
@@ -175,7 +176,7 @@ def test_two_stages_with_all_messages_have_the_law_of_the_study(
     arguments = TWO_STAGE[name]
     mechanism = td.TwoStageSampling(3, 8, **arguments)
     values = np.repeat(np.arange(3), counts).tolist()
-    results = [td.exchange(td.Round.start(mechanism), values) for _ in range(200)]
+    results = [exchange(td.Round.start(mechanism), values) for _ in range(200)]
     own = float(own_probability(3, 2, arguments.get("gamma", 1.0)))
     q = arguments["rate"] * own
     truth = np.array(counts) / 8

@@ -15,6 +15,7 @@ from tests.distributed.test_mechanisms import Noisy, Sampling, TwoStage
 import turnout as tn
 import turnout.distributed as td
 from turnout.distributed import parameters
+from turnout.distributed.rounds import mechanism_from_dict
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -39,7 +40,7 @@ PLANS = [
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_mechanisms_and_rounds_survive_the_round_trip(plan: td.AggregationMechanism) -> None:
     description = json.loads(json.dumps(plan.to_dict()))
-    again = td.mechanism_from_dict(description)
+    again = mechanism_from_dict(description)
     assert again == plan
     assert type(again) is type(plan)
     assert again.fingerprint == plan.fingerprint
@@ -56,14 +57,14 @@ def test_altered_descriptions_are_refused(plan: td.AggregationMechanism) -> None
     good = plan.to_dict()
     for name in good:
         with pytest.raises(CorruptDataError):
-            td.mechanism_from_dict({key: value for key, value in good.items() if key != name})
+            mechanism_from_dict({key: value for key, value in good.items() if key != name})
     wrong: list[Any] = [{**good, "more": 1}, {**good, "mechanism": "noise"}, None, [], "sampling"]
     wrong += [{**good, "mechanism": None}, {**good, "domain": None}, {**good, "users": -1}]
     wrong += [{**good, "users": "9"}, {**good, "adjacency": 5}, {**good, "epsilon": [1]}]
     wrong += [{**good, "mechanism": ["sampling"]}, {**good, "domain": 4}]
     for description in wrong:
         with pytest.raises(CorruptDataError):
-            td.mechanism_from_dict(description)
+            mechanism_from_dict(description)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)

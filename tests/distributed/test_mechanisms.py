@@ -11,6 +11,7 @@ import pytest
 
 import turnout as tn
 import turnout.distributed as td
+from turnout.distributed.rounds import mechanism_from_dict
 from turnout.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -232,7 +233,7 @@ def test_targets_out_of_reach_are_refused_and_lax_ones_taken() -> None:
         Sampling(floor=3, epsilon=9.0, delta=0.9),
     ):
         assert lax.accounting.delta(lax.epsilon) <= lax.delta
-        assert td.mechanism_from_dict(lax.to_dict()) == lax
+        assert mechanism_from_dict(lax.to_dict()) == lax
 
 
 # What protects.

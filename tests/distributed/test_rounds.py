@@ -16,7 +16,7 @@ import turnout as tn
 import turnout.distributed as td
 from turnout.distributed import two_stage as two_stage_module
 from turnout.distributed.roles.elections import Election
-from turnout.distributed.rounds import ledger
+from turnout.distributed.rounds import exchange, ledger
 from turnout.errors import InvalidTypeError, InvalidValueError, UnknownLabelError
 
 VALUES = [0, 1, 1, 2, 2, 2, 3, 0, 1, 1, 2, 3]
@@ -120,7 +120,7 @@ def test_the_costs_of_a_study_are_those_measured_with_messages(
 ) -> None:
     mechanism = make(4, 12, **arguments)
     studied = mechanism.run(VALUES, seed=1).costs
-    measured = td.exchange(td.Round.start(mechanism), VALUES).costs
+    measured = exchange(td.Round.start(mechanism), VALUES).costs
     assert as_dictionary(studied) == as_dictionary(measured)
     assert studied.parties == measured.parties
     assert studied.formulas == measured.formulas == mechanism.paper_costs()
@@ -282,7 +282,7 @@ def test_studies_and_rounds_with_messages_have_one_law(
 ) -> None:
     mechanism = make(4, 12, **arguments)
     studied = np.array([mechanism.run(VALUES, seed=seed).sums for seed in range(200)])
-    exchanged = np.array([td.exchange(td.Round.start(mechanism), VALUES).sums for _ in range(200)])
+    exchanged = np.array([exchange(td.Round.start(mechanism), VALUES).sums for _ in range(200)])
     for item in range(4):
         lowest = int(min(studied[:, item].min(), exchanged[:, item].min()))
         statistical.check_same_law(studied[:, item] - lowest, exchanged[:, item] - lowest)
@@ -317,7 +317,7 @@ def test_bad_values_are_refused(run: str) -> None:
     def go(values: Any) -> Any:
         if run == "run":
             return mechanism.run(values)
-        return td.exchange(td.Round.start(mechanism), values)
+        return exchange(td.Round.start(mechanism), values)
 
     for values in (["no"] * 2, ["no"] * 4, []):
         with pytest.raises(InvalidValueError, match=f"3 users, got {len(values)}"):

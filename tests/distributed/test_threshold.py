@@ -15,6 +15,7 @@ from scipy import stats
 import turnout as tn
 import turnout.distributed as td
 from turnout.accounting import SampleAndThreshold
+from turnout.distributed.rounds import exchange, mechanism_from_dict
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 
@@ -107,7 +108,7 @@ def test_variances_and_errors_are_those_of_the_law(rate: float, threshold: int) 
 def test_a_round_with_all_messages_publishes_what_reaches_the_threshold() -> None:
     mechanism = td.SamplingAggregation(3, 9, rate=1 - 1e-12, threshold=3, parties=2)
     values = [0] * 5 + [1] * 3 + [2]
-    for result in (td.exchange(td.Round.start(mechanism), values), mechanism.run(values)):
+    for result in (exchange(td.Round.start(mechanism), values), mechanism.run(values)):
         assert result.sums.tolist() == [5, 3, 0]
         estimate = result.estimate
         assert estimate.frequencies == pytest.approx([5 / 9, 3 / 9, 0.0])
@@ -128,7 +129,7 @@ def test_the_rate_is_the_largest_for_the_target_and_the_server_is_trusted() -> N
     assert mechanism.accounting == SampleAndThreshold(mechanism.rate, 20)
     assert "sees the counts below 20" in str(mechanism.guarantee)
     assert "the data may be anything" in str(mechanism.guarantee)
-    assert td.mechanism_from_dict(mechanism.to_dict()) == mechanism
+    assert mechanism_from_dict(mechanism.to_dict()) == mechanism
     central = td.SamplingAggregation(3, 1000, threshold=20, central=True, **wanted)
     assert "sees the counts" not in str(central.guarantee)
     told = td.SamplingAggregation(3, 1000, threshold=20, max_colluding_users=4, **wanted)

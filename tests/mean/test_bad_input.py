@@ -117,7 +117,7 @@ def test_other_arguments(mechanism: Any) -> None:
         estimate.interval(method="exact")
     with pytest.raises(InvalidValueError, match="simultaneous"):
         estimate.interval(simultaneous="both")
-    with pytest.raises(InvalidTypeError, match="mean must hold real numbers"):
+    with pytest.raises(InvalidTypeError, match="truth must hold real numbers"):
         estimate.interval().contains("0")
     for arguments in (
         (made, tn.Everyone(), []),

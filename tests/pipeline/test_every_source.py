@@ -141,7 +141,7 @@ def text_type(values: list[str | None], kind: str) -> pa.Array:
 def read(answers: Answers, domain: tn.Domain) -> tuple[list[int], int, int]:
     codes: list[int] = []
     dropped = refused = 0
-    for number, block in enumerate(answers.blocks(domain)):
+    for number, block in enumerate(answers._all_blocks(domain)):
         encoded = answers._encoded(block, domain)
         assert (encoded.index, encoded.rows) == (number, block.rows)
         assert (
@@ -292,5 +292,5 @@ def test_same_codes_as_encoding_in_memory() -> None:
     domain = tn.Domain(labels)
     codes, _, _ = read(scan(open_source(pa.table({"a": column}), block_rows=999), "a"), domain)
     assert codes == domain.encode(column).tolist()
-    block = next(iter(scan(pa.table({"a": column}), "a").blocks()))
+    block = next(iter(scan(pa.table({"a": column}), "a")._all_blocks()))
     assert scan(pa.table({"a": column}), "a")._encoded(block, domain).codes.dtype == np.uint16

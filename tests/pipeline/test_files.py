@@ -369,7 +369,7 @@ def test_names_for_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     source = open_source("a.parquet")
     assert repr(source) == "<ColumnarSource: a.parquet, 2 rows>"
     answers = scan(source, "answer")
-    [block] = answers.blocks()
+    [block] = answers._all_blocks()
     with pytest.raises(UnknownLabelError, match=r"^a\.parquet: column 'answer': 1 .*row 2"):
         answers._encoded(block, tn.Domain(["a", "b"]))
     assert [file.shown for file in find_files("*.parquet")[1]] == ["a.parquet"]

@@ -55,7 +55,7 @@ def test_numbers_of_pandas_are_not_copied(dtype: Any) -> None:
 def test_integers_reach_the_kernel_as_they_are() -> None:
     array = pa.array(np.arange(20, dtype=np.uint16))
     answers = scan(open_source(pa.table({"a": array})), "a")
-    encoded = answers._encoded(next(answers.blocks()), tn.Domain.from_integers(20))
+    encoded = answers._encoded(next(answers._all_blocks()), tn.Domain.from_integers(20))
     assert encoded.codes.dtype == np.uint16
     assert encoded.codes.ctypes.data == array.buffers()[1].address
 
@@ -83,10 +83,10 @@ def test_nullable_and_categories_of_pandas() -> None:
         }
     )
     answers = scan(frame, "i", missing="drop")
-    encoded = answers._encoded(next(answers.blocks()), tn.Domain.from_integers(3))
+    encoded = answers._encoded(next(answers._all_blocks()), tn.Domain.from_integers(3))
     assert (encoded.codes.tolist(), encoded.left_out.people) == ([1, 2], 1)
     answers = scan(frame, "c", missing="drop")
-    encoded = answers._encoded(next(answers.blocks()), tn.Domain(["u", "v"]))
+    encoded = answers._encoded(next(answers._all_blocks()), tn.Domain(["u", "v"]))
     assert (encoded.codes.tolist(), encoded.left_out.people) == ([0, 1], 1)
 
 
@@ -108,12 +108,12 @@ def test_a_stream_is_read_once_and_no_further_than_needed() -> None:
     answers = scan(source, "a")
     with pytest.raises(InvalidValueError, match="state the domain"):
         answers.domain()
-    blocks = answers.blocks()
+    blocks = answers._all_blocks()
     assert next(blocks).rows == 4
     assert taken == [0, 1]
     assert [block.rows for block in blocks] == [4] * 6 + [2]
     with pytest.raises(InvalidValueError, match="can be read only once, and has been"):
-        next(answers.blocks())
+        next(answers._all_blocks())
 
 
 def test_streams_that_are_none() -> None:
@@ -209,7 +209,7 @@ def test_text_that_is_not_utf8_is_refused_and_not_quoted() -> None:
         pa.string(), 1, [None, pa.py_buffer(np.array([0, 4], np.int32)), pa.py_buffer(b"ann\xff")]
     )
     answers = scan(pa.table({"a": values}), "a")
-    [block] = answers.blocks()
+    [block] = answers._all_blocks()
     with pytest.raises(CorruptDataError, match="'a' holds text that is not UTF-8") as caught:
         answers._encoded(block, tn.Domain(["ann", "bert"]))
     assert "ann" not in str(caught.value)
@@ -233,6 +233,6 @@ def test_a_stream_that_breaks_off() -> None:
 def test_a_column_that_holds_no_categories() -> None:
     table = pa.table({"a": pa.array([b"\xff"])})
     answers = scan(table, "a")
-    [block] = answers.blocks()
+    [block] = answers._all_blocks()
     with pytest.raises(InvalidTypeError, match="'a' has type binary, which is not one"):
         answers._encoded(block, tn.Domain(["a", "b"]))

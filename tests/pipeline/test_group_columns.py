@@ -20,7 +20,8 @@ from turnout import errors
 from turnout.collecting.report_files import ReportFile
 from turnout.collecting.report_files.header import Groups
 from turnout.collecting.report_files.writing import ReportWriter
-from turnout.pipeline import Job, running
+from turnout.pipeline import running
+from turnout.pipeline.job import Job
 
 ORACLE = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
 

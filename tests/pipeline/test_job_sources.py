@@ -15,7 +15,8 @@ from tests.pipeline.test_jobs import ORACLE, states, table
 import turnout as tn
 from turnout import errors
 from turnout.collecting.report_files import write_reports
-from turnout.pipeline import Job, running
+from turnout.pipeline import running
+from turnout.pipeline.job import Job
 from turnout.pipeline.processing import JobNoise
 
 

@@ -20,7 +20,8 @@ import pytest
 import turnout as tn
 from turnout import _files, errors, metrics
 from turnout.collecting.report_files import ReportFile, read_reports
-from turnout.pipeline import Job, processing, running, scanning, sources
+from turnout.pipeline import processing, running, scanning, sources
+from turnout.pipeline.job import Job
 from turnout.pipeline.processing import JobNoise
 
 DOMAIN = tn.Domain(["no", "yes", "maybe"])
@@ -402,7 +403,7 @@ def test_a_part_that_two_make_at_once_is_one_file(tmp_path, answers_file):
     answers = tn.pipeline.scan(answers_file, "answer")
     job, task, answers = running.open_job(answers, ORACLE, tmp_path / "reports")
     assert task is not None
-    blocks = list(answers.blocks(DOMAIN))
+    blocks = list(answers._all_blocks(DOMAIN))
     encoded = [answers._encoded(block, DOMAIN) for block in blocks]
     started = []
 
@@ -425,7 +426,7 @@ def test_of_two_that_go_on_at_once_the_second_one_ends_well(tmp_path, answers_fi
     folder = tmp_path / "reports"
     job, task, answers = running.open_job(answers, ORACLE, folder)
     assert task is not None
-    encoded = [answers._encoded(block, DOMAIN) for block in answers.blocks(DOMAIN)]
+    encoded = [answers._encoded(block, DOMAIN) for block in answers._all_blocks(DOMAIN)]
 
     def slow():
         yield from encoded
@@ -445,7 +446,7 @@ def test_a_part_whose_file_is_taken_away_and_that_is_not_there_is_an_error(tmp_p
     assert task is not None
 
     def removing():
-        yield from [answers._encoded(block, DOMAIN) for block in answers.blocks(DOMAIN)]
+        yield from [answers._encoded(block, DOMAIN) for block in answers._all_blocks(DOMAIN)]
         for path in (tmp_path / "reports").glob(".part-*.tmp"):
             path.unlink()
 

@@ -28,7 +28,7 @@ identity.RepeatFinder = partial(identity.RepeatFinder, memory)
 domain = tn.Domain([f"answer number {i}" for i in range(10)])
 answers = scan(path, "answer", **options)
 rows = 0
-for block in answers.blocks():
+for block in answers._all_blocks():
     encoded = answers.encoded(block, domain)
     rows += encoded.codes.size
 # Not ru_maxrss, which a process takes over from the one that started it.

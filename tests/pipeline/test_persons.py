@@ -26,7 +26,7 @@ DOMAIN = tn.Domain.from_integers(1000)
 
 
 def kept(answers: Answers, **options: Any) -> list[int]:
-    blocks = list(answers.blocks(DOMAIN, **options))
+    blocks = list(answers._all_blocks(DOMAIN, **options))
     # In any order of work, and after a way through another process.
     copy = pickle.loads(pickle.dumps(answers))
     found = {b.index: copy._encoded(pickle.loads(pickle.dumps(b)), DOMAIN) for b in blocks[::-1]}
@@ -82,7 +82,7 @@ def test_refused_without_a_word_of_whom(once: bool) -> None:
     data = iter([table]) if once else table
     answers = scan(data, "row", id_column="id")
     with pytest.raises(InvalidValueError) as caught:
-        list(answers.blocks())
+        list(answers._all_blocks())
     assert "anna" not in str(caught.value)
     assert "bert" not in str(caught.value)
     wanted = "3 row(s) of block 0" if once else "2 person(s) have more than one row, 3 row(s) more"
@@ -98,7 +98,7 @@ def test_the_number_of_rows_left_out_is_told(caplog: pytest.LogCaptureFixture) -
     table = pa.table({"row": range(5), "id": ["anna", "bert", "anna", "anna", "bert"]})
     answers = scan(table, "row", id_column="id", duplicates="first")
     with caplog.at_level(logging.INFO, "turnout.pipeline"):
-        blocks = list(answers.blocks())
+        blocks = list(answers._all_blocks())
     assert "2 persons have more than one row; 3 rows are left out" in caplog.text
     assert "anna" not in caplog.text
     assert answers._encoded(blocks[0], DOMAIN).left_out.duplicates == 3
@@ -107,7 +107,7 @@ def test_the_number_of_rows_left_out_is_told(caplog: pytest.LogCaptureFixture) -
 def test_the_first_row_counts_even_if_its_answer_is_missing() -> None:
     table = pa.table({"row": [None, 1, 2], "id": [7, 7, 8]})
     answers = scan(table, "row", id_column="id", duplicates="first", missing="drop")
-    encoded = answers._encoded(next(answers.blocks()), DOMAIN)
+    encoded = answers._encoded(next(answers._all_blocks()), DOMAIN)
     assert (encoded.codes.tolist(), encoded.left_out.people, encoded.left_out.duplicates) == (
         [2],
         1,
@@ -119,7 +119,7 @@ def test_rows_that_do_not_count_need_no_known_answer() -> None:
     table = pa.table({"row": [1, 5000, 2, 6000], "id": [7, 7, 8, 9]})
     answers = scan(table, "row", id_column="id", duplicates="first")
     with pytest.raises(tn.errors.CodeOutsideDomainError, match=r"1 values .* to 999 \(row 4\)"):
-        answers._encoded(next(answers.blocks()), DOMAIN)
+        answers._encoded(next(answers._all_blocks()), DOMAIN)
 
 
 @pytest.mark.parametrize("once", [False, True])
@@ -131,14 +131,14 @@ def test_missing_identifiers(once: bool, ids: Any) -> None:
     data = iter([table]) if once else table
     answers = scan(open_source(data, block_rows=4), "row", id_column="id", duplicates="first")
     with pytest.raises(InvalidValueError, match=r"'id': 2 rows have no identifier \(rows 2, 4\)"):
-        list(answers.blocks())
+        list(answers._all_blocks())
 
 
 @pytest.mark.parametrize("ids", [[1.0, 2.0], [True, False], pa.array([0, 1], pa.date32())])
 def test_what_is_no_identifier(ids: Any) -> None:
     answers = scan(pa.table({"row": [1, 2], "id": ids}), "row", id_column="id")
     with pytest.raises(InvalidTypeError, match="expected identifiers: text, integers or bytes"):
-        list(answers.blocks())
+        list(answers._all_blocks())
 
 
 def test_uuids() -> None:
@@ -152,7 +152,7 @@ def test_blocks_of_the_source_do_not_know_persons() -> None:
     table = pa.table({"row": range(3), "id": [1, 2, 1]})
     answers = scan(table, "row", id_column="id", duplicates="first")
     block = next(iter(answers.source.blocks(answers.columns)))
-    with pytest.raises(InvalidValueError, match=r"must be one of Answers\.blocks"):
+    with pytest.raises(InvalidValueError, match=r"must be one of the blocks of these answers"):
         answers._encoded(block, DOMAIN)
 
 
@@ -165,7 +165,7 @@ def test_a_query_whose_order_changes_is_refused() -> None:
     source = StreamSource("the query", tables[0].schema, lambda names: [next(runs).select(names)])
     answers = scan(source, "row", id_column="id", duplicates="first")
     with pytest.raises(CorruptDataError, match="another order of rows"):
-        list(answers.blocks())
+        list(answers._all_blocks())
     assert kept(answers) == [0, 2]
 
 
@@ -242,7 +242,7 @@ def test_temporary_files_are_gone_after_an_error(
     table = pa.table({"row": range(50), "id": [*range(49), None]})
     answers = scan(open_source(table, block_rows=10), "row", id_column="id", duplicates="first")
     with pytest.raises(InvalidValueError, match="no identifier"):
-        list(answers.blocks())
+        list(answers._all_blocks())
     assert list(tmp_path.iterdir()) == []
     table = pa.table({"row": range(50), "id": [0, *range(49)]})
     answers = scan(open_source(table, block_rows=10), "row", id_column="id", duplicates="first")

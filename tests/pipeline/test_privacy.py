@@ -261,7 +261,7 @@ def test_who_takes_part_is_independent_of_missing_answers_and_of_other_blocks() 
     oracle = tn.DirectEncoding(40.0, 16)
     plan = tn.Plan(oracle, tn.Bernoulli(rate))
     taking = []
-    for block in answers.blocks():
+    for block in answers._all_blocks():
         encoded = answers._encoded(block, oracle.domain)
         noise = JobNoise.made(14)
         made = randomize_block(plan, encoded, noise)
@@ -388,7 +388,7 @@ def test_pseudonyms_do_not_depend_on_the_answer() -> None:
             pseudonym_key=key,
             pseudonym_context="c",
         )
-        [block] = answers.blocks()
+        [block] = answers._all_blocks()
         made.append(answers._encoded(block, tn.Domain([0, 1])).pseudonyms)
     assert made[0] is not None
     assert made[1] is not None
@@ -406,9 +406,9 @@ def test_a_null_of_a_dictionary_that_no_row_has_is_no_missing_identifier() -> No
             with pytest.raises(
                 errors.InvalidValueError, match=r"1 row has no identifier \(row 2\)"
             ):
-                list(answers.blocks())
+                list(answers._all_blocks())
         else:
-            [block] = answers.blocks()
+            [block] = answers._all_blocks()
             assert block.left_out is not None
             assert block.left_out.tolist() == [2]
 
@@ -446,7 +446,7 @@ def test_rows_that_are_appended_while_a_file_is_read_are_refused(tmp_path: Path)
     path.write_text("id,a\n" + "".join(map(line.format, range(2**20))))
     source = sources.open_source(path, block_rows=SMALL)
     answers = scan(source, "a", id_column="id", duplicates="first")
-    blocks = answers.blocks()
+    blocks = answers._all_blocks()
     next(blocks)
     with path.open("a") as file:
         file.write("".join(map(line.format, range(1000))))
@@ -460,7 +460,7 @@ def test_a_file_that_takes_the_place_of_another_is_refused(
     path, other = tmp_path / "answers.parquet", tmp_path / "other"
     pq.write_table(pa.table({"a": [0, 1, 1]}), path)
     pq.write_table(pa.table({"a": [1, 1, 0]}), other)
-    [block] = scan(path, "a").blocks()
+    [block] = scan(path, "a")._all_blocks()
     opened = pq.ParquetFile
 
     def replaced(*args: Any, **options: Any) -> Any:

@@ -36,7 +36,7 @@ DOMAIN = tn.Domain(["no", "yes"])
 
 
 def only(answers: Answers) -> EncodedBlock:
-    [block] = answers.blocks()
+    [block] = answers._all_blocks()
     return answers._encoded(block, DOMAIN)
 
 
@@ -185,7 +185,7 @@ def test_groups(rows: list[tuple[Any, ...]], block_rows: int, pieces: int) -> No
     )
     source = open_source(table, block_rows=block_rows)
     answers = scan(source, "a", missing="drop", group_by=["c", "v"])
-    for block in answers.blocks():
+    for block in answers._all_blocks():
         encoded = answers._encoded(block, DOMAIN)
         assert encoded.groups is not None
         mine = rows[block.start : block.start + block.rows]
@@ -294,7 +294,7 @@ def test_unknown_and_missing_answers_are_named_with_their_rows() -> None:
     values[11] = values[22] = "maybe"
     values[25] = "never"
     answers = scan(open_source(pa.table({"a": values}), block_rows=10), "a")
-    blocks = list(answers.blocks())
+    blocks = list(answers._all_blocks())
     assert answers._encoded(blocks[0], DOMAIN).codes.tolist() == [0] * 10
     with pytest.raises(UnknownLabelError, match=r"1 values .* 2 labels of the domain \(row 12\)"):
         answers._encoded(blocks[1], DOMAIN)
@@ -315,7 +315,9 @@ def test_a_label_for_missing_answers() -> None:
     assert only(scan(table, "a", missing="yes")).codes.tolist() == [0, 1]
     numbers = pa.table({"a": pa.array([2, None], pa.uint8())})
     answers = scan(numbers, "a", missing=0)
-    assert answers._encoded(next(answers.blocks()), tn.Domain.from_integers(3)).codes.tolist() == [
+    assert answers._encoded(
+        next(answers._all_blocks()), tn.Domain.from_integers(3)
+    ).codes.tolist() == [
         2,
         0,
     ]
@@ -324,7 +326,7 @@ def test_a_label_for_missing_answers() -> None:
 def test_labels_that_are_written_alike(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\ntrue\n")
     answers = scan(tmp_path / "a.csv", "a")
-    [block] = answers.blocks()
+    [block] = answers._all_blocks()
     assert answers._encoded(block, tn.Domain([1, "true"])).codes.tolist() == [
         0,
         1,
@@ -399,6 +401,6 @@ def test_domain_of_a_csv_file(
     answers = scan(tmp_path / "a.csv", "a", missing="drop")
     domain = answers.domain()
     assert domain.labels == labels
-    [block] = answers.blocks()
+    [block] = answers._all_blocks()
     if isinstance(labels[0], int) or not gaps:
         assert answers._encoded(block, domain).left_out.people == gaps

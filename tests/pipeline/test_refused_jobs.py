@@ -12,7 +12,8 @@ import pytest
 
 import turnout as tn
 from turnout import _files, errors
-from turnout.pipeline import Job, processing, running, scanning, sources
+from turnout.pipeline import processing, running, scanning, sources
+from turnout.pipeline.job import Job
 
 DOMAIN = tn.Domain(["no", "yes"])
 ORACLE = tn.DirectEncoding(1.0, DOMAIN)
@@ -191,7 +192,7 @@ def test_no_part_appears_of_a_job_that_was_withdrawn(tmp_path):
     job, task, answers = running.open_job(answers, ORACLE, folder)
 
     def blocks():
-        for block in answers.blocks(ORACLE.domain):
+        for block in answers._all_blocks(ORACLE.domain):
             yield answers._encoded(block, ORACLE.domain)
         assert job._withdraw()
 

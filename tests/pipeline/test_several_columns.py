@@ -71,7 +71,7 @@ def test_every_kind_of_several_questions_takes_the_same_rules() -> None:
     kept = {"vote": ["yes", "none", "no", "no"], "year": [1, 2, 2, 1]}
     for kind in (tn.JointTable, tn.SampledAttribute, tn.SplitBudget):
         oracle = kind(1.0, domains)
-        [block] = answers.blocks(oracle.domain)
+        [block] = answers._all_blocks(oracle.domain)
         for one in (answers, pickle.loads(pickle.dumps(answers))):
             codes = one._encoded(block, oracle.domain).codes
             assert np.array_equal(codes, oracle.domain.to_codes(kept))

@@ -114,7 +114,7 @@ def test_a_block_is_written_while_the_next_one_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = scan(pa.table({"answer": np.arange(6) % 5}), "answer")
-    [block] = answers.blocks(ORACLE.domain)
+    [block] = answers._all_blocks(ORACLE.domain)
     encoded = answers._encoded(block, ORACLE.domain)
     second = threading.Event()
 

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import turnout as tn
-from turnout.pipeline import Job, running, scanning, sources
+from turnout.pipeline import running, scanning, sources
+from turnout.pipeline.job import Job
 
 ORACLE = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
 

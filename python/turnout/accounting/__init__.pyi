@@ -25,7 +25,6 @@ from turnout.accounting.participation import LocalSampling as LocalSampling
 from turnout.accounting.participation import RandomParticipation as RandomParticipation
 from turnout.accounting.participation import WeakClientSampling as WeakClientSampling
 from turnout.accounting.pictures import plot as plot
-from turnout.accounting.registry import mechanism_from_dict as mechanism_from_dict
 from turnout.accounting.shuffling import Shuffled as Shuffled
 from turnout.accounting.thresholded import SampleAndThreshold as SampleAndThreshold
 from turnout.accounting.values import Bracket as Bracket

@@ -23,7 +23,8 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.choice import registered
 from turnout.frequency.joint import JointTable
 from turnout.participation import Participation, taking_part_in
-from turnout.pipeline import Answers, Job
+from turnout.pipeline import Answers
+from turnout.pipeline.job import Job
 from turnout.pipeline.processing import Totals, plan_of
 from turnout.pipeline.running import randomize as run_job
 from turnout.pipeline.running import randomize_to_file

@@ -97,15 +97,15 @@ class BaseInterval(Tabular):
         """The distance between the limits."""
         return self.high - self.low
 
-    def contains(self, frequencies: npt.ArrayLike) -> Any:
-        """Whether the limits enclose each of some frequencies.
+    def contains(self, truth: npt.ArrayLike) -> Any:
+        """Whether the limits enclose the truth: one number for each pair of limits.
 
         Raises
         ------
         InvalidValueError, InvalidTypeError
             If there is not one finite number for each pair of limits.
         """
-        given = _arguments.frequencies("frequencies", frequencies, self.low.size)
+        given = _arguments.frequencies("truth", truth, self.low.size)
         return (self.low <= given) & (given <= self.high)
 
 

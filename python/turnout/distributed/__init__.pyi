@@ -17,6 +17,5 @@ from turnout.distributed.roles import Aggregator as Aggregator
 from turnout.distributed.roles import ReportingServer as ReportingServer
 from turnout.distributed.roles import User as User
 from turnout.distributed.rounds import Round as Round
-from turnout.distributed.rounds import exchange as exchange
 from turnout.distributed.sampling import SamplingAggregation as SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling as TwoStageSampling

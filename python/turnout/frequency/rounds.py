@@ -45,7 +45,7 @@ R = TypeVar("R")
 class RoundsProtocol:
     """Base class of what is asked in rounds, and how: a dataclass of its parameters."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def _to_dict(self) -> dict[str, Any]:
         """Name the arguments of the constructor, in terms of JSON.
 
         Raises
@@ -61,8 +61,8 @@ class RoundsProtocol:
         return {**found, "oracle": named_oracle("oracle", found["oracle"])}
 
     @classmethod
-    def from_dict(cls, parameters: dict[str, Any]) -> Self:
-        """Rebuild it from :meth:`to_dict`.
+    def _from_dict(cls, parameters: dict[str, Any]) -> Self:
+        """Rebuild it from :meth:`_to_dict`.
 
         Raises
         ------
@@ -259,7 +259,7 @@ class Rounds(ABC, Generic[K, R]):
             {
                 "format": _DOCUMENT.format,
                 "version": _DOCUMENT.version,
-                "protocol": {"name": self.name, **self.protocol.to_dict()},
+                "protocol": {"name": self.name, **self.protocol._to_dict()},
                 "tallies": tallies,
             }
         )
@@ -342,7 +342,7 @@ def rounds_from_json(text: object) -> Any:
         } if not rest and name in _PROTOCOLS:
             try:
                 kind: Any = _PROTOCOLS[name]
-                found = kind(kind._protocol_type.from_dict(parameters))
+                found = kind(kind._protocol_type._from_dict(parameters))
             except (TurnoutError, TypeError) as error:
                 raise CorruptDataError(f"not a {_DOCUMENT.word}: {error}") from error
             for number, tally in enumerate(tallies):

@@ -59,8 +59,8 @@ class MeanInterval(BaseInterval):
         low, high = np.atleast_1d(self.low), np.atleast_1d(self.high)
         return records_of(self._columns, range(low.size), low, high)
 
-    def contains(self, mean: npt.ArrayLike) -> bool | Truths:
-        """Whether the limits enclose a mean: one number for each coordinate.
+    def contains(self, truth: npt.ArrayLike) -> bool | Truths:
+        """Whether the limits enclose the truth: one number for each coordinate.
 
         Raises
         ------
@@ -70,13 +70,13 @@ class MeanInterval(BaseInterval):
         low, high = np.atleast_1d(self.low), np.atleast_1d(self.high)
         one = np.ndim(self.low) == 0
         expected = "one number for each coordinate"
-        given = _arguments.vector("mean", [mean] if one else mean, expected)
+        given = _arguments.vector("truth", [truth] if one else truth, expected)
         if given.size != low.size:
             raise InvalidValueError(
-                f"mean must have one number for each of the {low.size} coordinates, got "
+                f"truth must have one number for each of the {low.size} coordinates, got "
                 f"{given.size}"
             )
-        _arguments.refuse_entries("mean", given, ~np.isfinite(given), "finite")
+        _arguments.refuse_entries("truth", given, ~np.isfinite(given), "finite")
         inside: Truths = (low <= given) & (given <= high)
         return bool(inside[0]) if one else inside
 

@@ -228,7 +228,9 @@ class Answers(AskedColumns):
 
     # Blocks -----------------------------------------------------------------------------------
 
-    def blocks(self, domain: Asked | None = None, skip: Container[int] = ()) -> Iterator[Block]:
+    def _all_blocks(
+        self, domain: Asked | None = None, skip: Container[int] = ()
+    ) -> Iterator[Block]:
         """List the blocks of the source, with the rows that do not count in each.
 
         Parameters
@@ -308,7 +310,7 @@ class Answers(AskedColumns):
         """
         if self.id_column is not None and self.duplicates is not None and block.left_out is None:
             raise InvalidValueError(
-                "block must be one of Answers.blocks, which knows the rows of each person"
+                "block must be one of the blocks of these answers, which know whose rows they have"
             )
         table = block.read()
         if table.num_rows != block.rows:

@@ -84,7 +84,7 @@ def run_collection(
     secrets = Secrets.of(JobNoise.made(seed), answers.pseudonym_key)
     answers._persons(progress=executor.progress)
     collecting = _Collecting(answers._with_key(None), plan)
-    stretches = in_parts(answers.blocks(plan.domain), executor.stretch)
+    stretches = in_parts(answers._all_blocks(plan.domain), executor.stretch)
     parts = (Part(number, list(blocks)) for number, blocks in stretches)
     with (
         executor.merging() as total,

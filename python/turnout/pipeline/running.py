@@ -229,7 +229,7 @@ def _parts(answers: Answers, task: PartTask) -> Iterator[Part]:
     there = blocks_there(task, number_of_parts(answers, PART_BLOCKS))
     for number in sorted({block // PART_BLOCKS for block in there}):
         yield Part(number, None)
-    for number, blocks in in_parts(answers.blocks(task.plan.domain, skip=there), PART_BLOCKS):
+    for number, blocks in in_parts(answers._all_blocks(task.plan.domain, skip=there), PART_BLOCKS):
         held: list[Block] = []
         for block in blocks:
             held.append(block)
@@ -248,7 +248,7 @@ def number_of_parts(answers: Answers, together: int) -> int | None:
 
 
 def _encoded(answers: Answers, plan: Plan) -> Iterator[EncodedBlock]:
-    for block in answers.blocks(plan.domain):
+    for block in answers._all_blocks(plan.domain):
         encoded = answers._encoded(block, plan.domain)
         observe_rows(Totals.of_block(encoded))
         yield encoded

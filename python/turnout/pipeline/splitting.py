@@ -55,11 +55,11 @@ def split(
     >>> import pyarrow as pa
     >>> import turnout as tn
     >>> people = tn.pipeline.scan(pa.table({"word": ["a", "b", "c", "d"]}), "word")
-    >>> protocol = tn.HeavyHitters(4.0, bits=8)
+    >>> search = tn.HeavyHitters(4.0, bits=8).rounds()
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     files = split(people, protocol.assign, pathlib.Path(place, "groups"), protocol.groups)
-    >>> len(files) == protocol.groups, sum(rows for _, rows in files)
-    (True, 4)
+    ...     files = split(people, search.assign, pathlib.Path(place, "groups"), 4)
+    >>> len(files), sum(rows for _, rows in files)
+    (4, 4)
     """
     pa, parquet = require("pyarrow", "cli"), require("pyarrow.parquet", "cli")
     target = Path(folder)
@@ -75,7 +75,7 @@ def split(
         with contextlib.ExitStack() as files:
             writers: list[Any] = []
             names = [name for name in answers.columns if name != answers.id_column]
-            for block in answers.blocks():
+            for block in answers._all_blocks():
                 table = answers._rows_of(block).table.select(names)
                 if not writers:
                     schema = _plain_schema(pa, table.schema)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import turnout as tn
-from turnout.federated.flower import collect_frequencies, frequency_client_app
+from turnout.federated.flower import frequency_client_app
+from turnout.federated.flower.frequency import collect_frequencies
 
 
 def asked(

@@ -23,7 +23,6 @@ from turnout.federated import SGD, Client, InProcessEngine, RandomParticipationS
 from turnout.federated.flower import (
     RandomParticipationStrategy,
     client_app,
-    collect_frequencies,
     frequency_client_app,
     frequency_server_app,
     pack,
@@ -31,6 +30,7 @@ from turnout.federated.flower import (
     unpack,
 )
 from turnout.federated.flower import strategy as strategies
+from turnout.federated.flower.frequency import collect_frequencies
 from turnout.federated.trees import vector
 
 Make = Callable[..., Any]

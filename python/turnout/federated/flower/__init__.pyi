@@ -1,7 +1,6 @@
 from turnout.federated.flower.client import LocalData as LocalData
 from turnout.federated.flower.client import client_app as client_app
 from turnout.federated.flower.client import participation_mod as participation_mod
-from turnout.federated.flower.frequency import collect_frequencies as collect_frequencies
 from turnout.federated.flower.frequency import frequency_client_app as frequency_client_app
 from turnout.federated.flower.frequency import frequency_server_app as frequency_server_app
 from turnout.federated.flower.records import pack as pack

@@ -150,9 +150,9 @@ class ShareInterval:
     level: float
     simultaneous: str | None
 
-    def contains(self, shares: Any) -> Truths:
+    def contains(self, truth: Any) -> Truths:
         """Say which limits hold shares of their shape."""
-        given = np.asarray(shares, np.float64)
+        given = np.asarray(truth, np.float64)
         held: Truths = (self.low <= given) & (given <= self.high)
         return held
 

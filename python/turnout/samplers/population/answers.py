@@ -123,7 +123,7 @@ class IdentifiedBounds:
     high: Floats
     level: float | None
 
-    def contains(self, frequencies: npt.ArrayLike) -> Truths:
+    def contains(self, truth: npt.ArrayLike) -> Truths:
         """Whether the bounds enclose each of some frequencies.
 
         Raises
@@ -131,7 +131,7 @@ class IdentifiedBounds:
         InvalidValueError, InvalidTypeError
             If there is not one finite number for each answer.
         """
-        given = _arguments.frequencies("frequencies", frequencies, self.low.size)
+        given = _arguments.frequencies("truth", truth, self.low.size)
         return (self.low <= given) & (given <= self.high)
 
 

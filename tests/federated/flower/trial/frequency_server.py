@@ -8,7 +8,8 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 import turnout as tn
-from turnout.federated.flower import collect_frequencies, frequency_server_app
+from turnout.federated.flower import frequency_server_app
+from turnout.federated.flower.frequency import collect_frequencies
 
 LABELS = ["never", "once", "often"]
 PLAN = tn.Plan(tn.DirectEncoding(3.0, tn.Domain(LABELS)), tn.Bernoulli(0.6))
