@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests import kinds
+from tests.stored import header_of, with_header
 
 import turnout as tn
 from turnout.collecting.groups.counting import tally_by_group
@@ -222,6 +223,16 @@ def test_other_origins_are_refused() -> None:
         with pytest.raises(InvalidValueError, match="identities must be at most 1024 times 16"):
             Origin(wrong)  # type: ignore[arg-type]
     many = {"identities": sorted(number.to_bytes(16, "big").hex() for number in range(MOST + 1))}
-    for described in (None, [], {}, {"identities": None}, {"identities": [], "more": 1}, many):
-        with pytest.raises(CorruptDataError, match="the origin of a tally must name"):
-            Origin.from_json(described)
+    one, other = "0a" * 16, "0b" * 16
+    data = ORACLE.simulate([5, 5], seed=1).to_bytes()
+    header = header_of(data)
+    for described in (
+        None, [], {}, {"identities": None}, {"identities": [], "more": 1}, many,
+        {"identities": [other, one]}, {"identities": [one, one]}, {"identities": [one.upper()]},
+        {"identities": [one[:31]]}, {"identities": [one], "rounds": {}},
+    ):  # fmt: skip
+        with pytest.raises(CorruptDataError, match="the origin of a tally must be its collections"):
+            tn.Tally.from_bytes(with_header(data, header | {"origin": described}))
+    assert tn.Tally.from_bytes(
+        with_header(data, header | {"origin": {"identities": [one, other]}})
+    ).origin == Origin(frozenset(map(bytes.fromhex, [one, other])))

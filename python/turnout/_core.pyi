@@ -6,7 +6,9 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 __all__ = [
+    "GROUPS_MAGIC",
     "MOST_EXPIRES",
+    "MOST_IDENTITIES",
     "MOST_SERIAL",
     "SEAL",
     "CountMeanSketch",
@@ -68,6 +70,8 @@ __all__ = [
     "random_participation",
     "random_participation_attained",
     "random_participation_grid",
+    "read_groups",
+    "read_tally",
     "rounded_gaussian",
     "scan_rows",
     "select_bernoulli",
@@ -78,6 +82,8 @@ __all__ = [
     "two_stage_sums",
     "uniform_integers",
     "uniforms",
+    "write_groups",
+    "write_tally",
 ]
 
 _Elements = npt.NDArray[Any]
@@ -523,6 +529,22 @@ class Plan:
 SEAL: str
 
 _Design = tuple[int, int] | None
+
+# Collections, and rounds with their nodes.
+_Origin = tuple[list[bytes], list[tuple[bytes, int]]]
+# Nodes, reports, sums of probabilities, origin, and what is left out.
+_Facts = tuple[int, int, _Design, _Origin, tuple[int, int, int, int, int]]
+# The columns, the keys and what is known of each group, the origin of all, and what is left out.
+_GroupsFacts = tuple[list[str], list[tuple[str, _Facts]], _Origin, tuple[int, int, int, int, int]]
+
+GROUPS_MAGIC: bytes
+MOST_IDENTITIES: int
+
+def write_tally(plan: Plan, known: _Facts, sums: bytes) -> bytes: ...
+def read_tally(data: bytes) -> tuple[Plan, _Facts, bytes]: ...
+def write_groups(plan: Plan, known: _GroupsFacts, sums: bytes) -> bytes: ...
+def read_groups(data: bytes) -> tuple[Plan, _GroupsFacts, bytes]: ...
+
 _Groups = tuple[list[str], list[tuple[str, int, _Design, int]]] | None
 _Numbers = tuple[int, ...]
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from turnout import GroupedTally, Plan
+from turnout import GroupedTally, Plan, _core
 from turnout._files import read_bytes
 from turnout.collecting import tally as tallies
 from turnout.collecting.origin import refuse_repeats as refuse_shared_reports
-from turnout.collecting.tally_encoding import GROUPS_MAGIC
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.report_set import check_plans
 
@@ -35,7 +34,7 @@ def read_tally(source: Path) -> Counts:
         raise InvalidValueError(f"{source}: a folder, and no tally{_hint(source)}")
     data = read_bytes(source)
     try:
-        if data.startswith(GROUPS_MAGIC):
+        if data.startswith(_core.GROUPS_MAGIC):
             return GroupedTally.from_bytes(data)
         counts: Counts = tallies.read_tally(data)
         return counts

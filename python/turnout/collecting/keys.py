@@ -42,6 +42,11 @@ def checked_names(names: Any) -> tuple[str, ...]:
     kept = _arguments.names("names", names, "columns of the groups")
     if not kept:
         raise _arguments.invalid("names must be at least one name", kept)
+    for name in kept:
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise _arguments.invalid("names must be Unicode text", name) from error
     return kept
 
 

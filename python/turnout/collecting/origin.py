@@ -24,22 +24,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from turnout import _arguments
+from turnout import _arguments, _core
 from turnout.collecting.rounds import (
     NONE,
     Rounds,
     of_different_people,
-    rounds_from_json,
-    rounds_to_json,
     together,
 )
-from turnout.errors import CorruptDataError, InvalidValueError
+from turnout.errors import InvalidValueError
 
 #: The length of an identity, in bytes.
 SIZE: Final = 16
 
 #: The most identities that are kept.
-MOST: Final = 1024
+MOST: Final = _core.MOST_IDENTITIES
 
 
 @dataclass(frozen=True)
@@ -177,35 +175,6 @@ class Origin:
                 "other must be of other reports, got some that are counted here already: add each "
                 "tally once, and no sum beside one of its parts"
             )
-
-    def to_json(self) -> dict[str, Any]:
-        """Describe it in terms of JSON: identities in hexadecimal, in their order; and rounds."""
-        described: dict[str, Any] = {"identities": sorted(one.hex() for one in self.identities)}
-        return described | ({"rounds": rounds_to_json(self.rounds)} if self.rounds.sizes else {})
-
-    @classmethod
-    def from_json(cls, described: Any) -> Origin:
-        """Rebuild what :meth:`to_json` describes.
-
-        Raises
-        ------
-        CorruptDataError
-            If it is the description of anything else.
-        """
-        try:
-            match described:
-                case {"identities": list(listed), **rest} if rest.keys() <= {"rounds"}:
-                    rounds = rounds_from_json(rest["rounds"]) if rest else NONE
-                    made = cls(frozenset(map(bytes.fromhex, listed)), rounds)
-                    if made.to_json() == described:
-                        return made
-        except (AttributeError, TypeError, ValueError):
-            pass
-        raise CorruptDataError(
-            "the origin of a tally must name its collections by 16 bytes each, in hexadecimal and "
-            "in order, and perhaps the rounds of permanent answers with their sizes, got "
-            f"{_arguments.shown(described)}"
-        )
 
 
 #: Of a piece of a collection, which gets an origin when all its pieces have been added up.

@@ -16,9 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, Final
+from typing import Final
 
-from turnout import _arguments
 from turnout.errors import InvalidValueError
 
 #: The length of what names a round, in bytes.
@@ -175,28 +174,6 @@ def of_different_people(each: Iterable[Rounds]) -> list[dict[bytes, bytes]]:
             {name: _digest(str(place).encode(), *base) for place, (name, _) in enumerate(ordered)}
         )
     return renamed
-
-
-def rounds_to_json(rounds: Rounds) -> dict[str, int]:
-    """Describe rounds in terms of JSON: names in hexadecimal."""
-    return {name.hex(): size for name, size in rounds.sizes}
-
-
-def rounds_from_json(described: Any) -> Rounds:
-    """Rebuild what :func:`rounds_to_json` describes.
-
-    Raises
-    ------
-    AttributeError, ValueError, TypeError, TurnoutError
-        If it is the description of anything else.
-    """
-    sizes = {}
-    for name, size in described.items():
-        key = bytes.fromhex(name)
-        if len(key) != SIZE or key.hex() != name:
-            raise ValueError(f"no name of a round: {name!r}")
-        sizes[key] = _arguments.integer("the nodes of a round", size, least=1, most=2**64 - 1)
-    return Rounds.of(sizes)
 
 
 def _digest(*parts: bytes) -> bytes:

@@ -5,10 +5,9 @@ All are fixed-point integers, so that tallies merged in any order are equal, not
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -88,26 +87,6 @@ class DesignSums:
             self.probability + other.probability,
             self.probability_squared + other.probability_squared,
         )
-
-    def to_dict(self) -> dict[str, int]:
-        """Describe the sums in terms of JSON, without loss."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, description: Any) -> DesignSums:
-        """Rebuild the sums from :meth:`to_dict`.
-
-        Raises
-        ------
-        CorruptDataError
-            If the description is not one of sums.
-        """
-        match description:
-            case {"probability": int(first), "probability_squared": int(second), **rest} if (
-                not rest and type(first) is type(second) is int and 0 <= second <= first
-            ):
-                return cls(first, second)
-        raise CorruptDataError(f"not sums of probabilities: {_arguments.shown(description)}")
 
 
 class WeightedSums:

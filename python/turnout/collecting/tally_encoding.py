@@ -63,89 +63,22 @@ The checksum finds damage; it does not authenticate.
 
 from __future__ import annotations
 
-import hashlib
-import struct
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
-from turnout import _arguments
+from turnout import _core
 from turnout._documents import canonical, parsed
 from turnout.collecting.keys import Key, check_columns, checked_names, key_from_json, key_to_json
-from turnout.collecting.left_out import NOTHING, LeftOut
+from turnout.collecting.left_out import LeftOut
 from turnout.collecting.origin import Origin
 from turnout.collecting.plan import Plan
+from turnout.collecting.rounds import Rounds
 from turnout.collecting.sums import DesignSums
-from turnout.errors import CorruptDataError, InvalidTypeError, TurnoutError, UnsupportedVersionError
+from turnout.errors import CorruptDataError, InvalidTypeError, TurnoutError
 
-T = TypeVar("T")
-
-#: All tallies have this version; a new one of any gets a number of its own.
-VERSION = 4
-
-_PREFIX = struct.Struct("<8sII")
-_DIGEST = 32
-
-MAGIC = b"\x89TALLY\r\n"
-GROUPS_MAGIC = b"\x89GROUP\r\n"
-
-
-def pack(magic: bytes, header: dict[str, Any], arrays: Iterable[bytes]) -> bytes:
-    r"""Put a header and arrays into a container.
-
-    Examples
-    --------
-    >>> data = pack(b"\x89TALLY\r\n", {"nodes": 3}, [b"abc"])
-    >>> unpack(data, b"\x89TALLY\r\n", "tally", lambda header, arrays: (header, arrays))
-    ({'nodes': 3}, b'abc')
-    """
-    text = canonical(header).encode()
-    body = b"".join([_PREFIX.pack(magic, VERSION, len(text)), text, *arrays])
-    return body + hashlib.sha256(body).digest()
-
-
-def unpack(data: object, magic: bytes, what: str, read: Callable[[Any, bytes], T]) -> T:
-    """Check a container and read what is in it.
-
-    Parameters
-    ----------
-    data
-        The bytes.
-    magic
-        Those that it must begin with.
-    what
-        What messages call it.
-    read
-        Makes the result of the parsed header and the arrays; may raise what parsing raises.
-
-    Raises
-    ------
-    InvalidTypeError
-        If ``data`` is not bytes.
-    UnsupportedVersionError
-        If the container is of a version that this release does not read.
-    CorruptDataError
-        If it is truncated, altered, or does not hold what it should.
-    """
-    if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
-    given = bytes(data)
-    if len(given) < _PREFIX.size or not given.startswith(magic):
-        raise CorruptDataError(f"not a {what} of turnout: the first bytes are not those of one")
-    _, version, length = _PREFIX.unpack_from(given)
-    if version != VERSION:
-        raise UnsupportedVersionError(
-            f"the {what} has version {version}; this release of turnout reads {VERSION}"
-        )
-    body, digest = given[:-_DIGEST], given[-_DIGEST:]
-    end = _PREFIX.size + length
-    if len(body) < end or hashlib.sha256(body).digest() != digest:
-        raise CorruptDataError(f"the {what} is truncated or was altered: its checksum does not fit")
-    try:
-        return read(parsed(body[_PREFIX.size : end]), body[end:])
-    except CorruptDataError:
-        raise
-    except (TurnoutError, ValueError, OverflowError, TypeError, KeyError) as error:
-        raise CorruptDataError(f"not a {what} of turnout: {error}") from error
+#: Collections, and rounds with their nodes, as the core has them.
+_Whence: TypeAlias = tuple[list[bytes], list[tuple[bytes, int]]]
+#: Nodes, reports, sums of probabilities, origin, and what is left out.
+_Facts: TypeAlias = tuple[int, int, tuple[int, int] | None, _Whence, tuple[int, int, int, int, int]]
 
 
 def encode(tally: Any) -> bytes:
@@ -156,8 +89,7 @@ def encode(tally: Any) -> bytes:
     InvalidTypeError
         If a label of the domain cannot be written.
     """
-    header = {"plan": tally.plan.to_dict(), **_facts(tally)}
-    return pack(MAGIC, header, [tally._sums_to_bytes()])
+    return _core.write_tally(tally.plan._described, _facts(tally), tally._sums_to_bytes())
 
 
 def encode_groups(grouped: Any) -> bytes:
@@ -168,33 +100,27 @@ def encode_groups(grouped: Any) -> bytes:
     InvalidTypeError
         If a label of the domain cannot be written.
     """
-    groups = [{"key": key_to_json(key), **_facts(tally)} for key, tally in grouped.items()]
-    header = {"plan": grouped.plan.to_dict(), "names": list(grouped.names), "groups": groups}
-    header["origin"] = grouped.origin.to_json()
-    header |= _left_out(grouped.of_no_group)
-    return pack(GROUPS_MAGIC, header, [tally._sums_to_bytes() for tally in grouped.values()])
+    groups = [(canonical(key_to_json(key)), _facts(tally)) for key, tally in grouped.items()]
+    known = list(grouped.names), groups, _origin(grouped.origin), _numbers(grouped.of_no_group)
+    sums = b"".join(tally._sums_to_bytes() for tally in grouped.values())
+    return _core.write_groups(grouped.plan._described, known, sums)
 
 
-def _facts(tally: Any) -> dict[str, Any]:
-    """Say of a tally what is neither its plan nor its sums."""
-    design = None if tally.design is None else tally.design.to_dict()
-    known = {"nodes": tally.nodes, "received": tally.received, "design": design}
-    known["origin"] = tally.origin.to_json()
-    return known | _left_out(tally.left_out)
+def _facts(tally: Any) -> _Facts:
+    """Say of a tally what is neither its plan nor its sums, as the core takes it."""
+    design = tally.design
+    sums = None if design is None else (design.probability, design.probability_squared)
+    origin, left_out = _origin(tally.origin), _numbers(tally.left_out)
+    return tally.nodes, tally.received, sums, origin, left_out
 
 
-def _left_out(numbers: LeftOut) -> dict[str, Any]:
-    return {"left_out": numbers.to_dict()} if numbers else {}
+def _origin(origin: Origin) -> _Whence:
+    return list(origin.identities), list(origin.rounds.sizes)
 
 
-def _read_left_out(facts: dict[Any, Any]) -> LeftOut:
-    """Take what is left out from what is known; no numbers are there only if there is nothing."""
-    if "left_out" not in facts:
-        return NOTHING
-    found = LeftOut.from_dict(facts["left_out"])
-    if not found:
-        raise CorruptDataError("'left_out' stands there and nothing is left out")
-    return found
+def _numbers(left_out: LeftOut) -> tuple[int, int, int, int, int]:
+    absent, refused = left_out.absent, left_out.refused
+    return left_out.unanswered, left_out.ungrouped, left_out.duplicates, refused, absent
 
 
 def decode(data: object) -> Any:
@@ -206,15 +132,11 @@ def decode(data: object) -> Any:
         If it is of a version that this release does not read.
     CorruptDataError
         If the bytes are truncated, altered, or no tally.
+    InvalidTypeError
+        If ``data`` is not bytes.
     """
-
-    def read(header: Any, sums: bytes) -> Any:
-        match header:
-            case {"plan": described, **facts}:
-                return _made(Plan.from_dict(described), facts, sums)
-        raise CorruptDataError("not a tally of turnout: its header has no plan")
-
-    return unpack(data, MAGIC, "tally", read)
+    described, known, sums = _core.read_tally(_bytes(data))
+    return _made("tally", Plan._of(described), known, sums)
 
 
 def decode_groups(data: object) -> tuple[tuple[str, ...], dict[Key, Any], Plan, dict[str, Any]]:
@@ -226,68 +148,70 @@ def decode_groups(data: object) -> tuple[tuple[str, ...], dict[Key, Any], Plan, 
         If it is of a version that this release does not read.
     CorruptDataError
         If the bytes are truncated, altered, or no grouped tally.
+    InvalidTypeError
+        If ``data`` is not bytes.
     """
-    return unpack(data, GROUPS_MAGIC, "grouped tally", _read_groups)
-
-
-def _read_groups(
-    header: Any, arrays: bytes
-) -> tuple[tuple[str, ...], dict[Key, Any], Plan, dict[str, Any]]:
-    match header:
-        case {
-            "plan": described,
-            "names": list(names),
-            "origin": origin,
-            "groups": list(groups),
-            **rest,
-        } if rest.keys() <= {"left_out"}:
-            plan = Plan.from_dict(described)
-            whole = Origin.from_json(origin)
-            if whole.rounds.sizes:
-                raise CorruptDataError("the origin of a grouped tally has rounds; its groups do")
-            more = {"of_no_group": _read_left_out(rest), "origin": whole}
-        case _:
-            raise CorruptDataError("not a grouped tally of turnout: its header has other entries")
-    checked = checked_names(names)
+    described, (names, groups, origin, left_out), sums = _core.read_groups(_bytes(data))
+    plan = Plan._of(described)
     length = plan.oracle.tally_type._bytes_of_sums(plan)
-    if len(arrays) != len(groups) * length:
+    if len(sums) != len(groups) * length:
         raise CorruptDataError(
             f"the sums of the grouped tally do not fit {len(groups)} groups of {plan.domain!r}"
         )
     tallies: dict[Key, Any] = {}
-    for place, group in enumerate(groups):
-        match group:
-            case {"key": described, **facts}:
-                key = key_from_json(described, len(names))
-            case _:
-                raise CorruptDataError("a group of the grouped tally has no key")
+    for place, (text, known) in enumerate(groups):
+        key = key_from_json(parsed(text), len(names))
         if key in tallies:
             raise CorruptDataError(f"the grouped tally has the key {list(key)} twice")
-        tallies[key] = _made(plan, facts, arrays[place * length : (place + 1) * length])
-    check_columns(checked, tallies)
-    return checked, tallies, plan, more
+        part = sums[place * length : (place + 1) * length]
+        tallies[key] = _made("grouped tally", plan, known, part)
+    try:
+        columns = checked_names(names)
+        check_columns(columns, tallies)
+    except TurnoutError as error:
+        raise CorruptDataError(f"not a grouped tally of turnout: {error}") from error
+    return columns, tallies, plan, {"of_no_group": LeftOut(*left_out), "origin": _whence(origin)}
 
 
-def _made(plan: Plan, facts: dict[Any, Any], arrays: bytes) -> Any:
+def _bytes(data: object) -> bytes:
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise InvalidTypeError(f"data must be bytes, got {type(data).__name__}")
+    return bytes(data)
+
+
+def _whence(origin: _Whence) -> Origin:
+    identities, rounds = origin
+    return Origin(frozenset(identities), Rounds(tuple(rounds)))
+
+
+def _made(what: str, plan: Plan, known: _Facts, sums: bytes) -> Any:
     """Make the tally of a plan from the bytes of its sums and what else is known of it."""
-    if facts.keys() - {"left_out"} != {"nodes", "received", "design", "origin"}:
-        raise CorruptDataError(
-            "what is known of a tally must be its nodes, received, design, origin and perhaps "
-            f"left_out, got {_arguments.shown(list(facts))}"
-        )
     kind = plan.oracle.tally_type
-    if len(arrays) != kind._bytes_of_sums(plan):
+    if len(sums) != kind._bytes_of_sums(plan):
         raise CorruptDataError(
             f"the sums of the tally do not fit {plan.domain!r}: expected "
-            f"{kind._bytes_of_sums(plan)} bytes, got {len(arrays)}"
+            f"{kind._bytes_of_sums(plan)} bytes, got {len(sums)}"
         )
-    sums, weights = kind._sums_of_bytes(plan, arrays)
-    design = None if facts["design"] is None else DesignSums.from_dict(facts["design"])
-    more = {"weights": weights, "design": design, "left_out": _read_left_out(facts)}
-    origin = Origin.from_json(facts["origin"])
-    made = kind(plan, sums, facts["received"], facts["nodes"], **more, origin=origin)
+    nodes, received, design, whence, left_out = known
+    origin = _whence(whence)
+    try:
+        found, weights = kind._sums_of_bytes(plan, sums)
+        made = kind(
+            plan,
+            found,
+            received,
+            nodes,
+            weights=weights,
+            design=None if design is None else DesignSums(*design),
+            left_out=LeftOut(*left_out),
+            origin=origin,
+        )
+    except CorruptDataError:
+        raise
+    except (TurnoutError, ValueError, OverflowError) as error:
+        raise CorruptDataError(f"not a {what} of turnout: {error}") from error
     if made.origin.rounds != origin.rounds:
         raise CorruptDataError(
-            f"the rounds of the tally's origin do not fit {facts['nodes']} nodes of {plan.oracle!r}"
+            f"the rounds of the tally's origin do not fit {nodes} nodes of {plan.oracle!r}"
         )
     return made

@@ -58,6 +58,10 @@ pub enum Error {
     #[error("the {0} is not the one of its fingerprint: the file was altered or formatted anew")]
     Fingerprint(&'static str),
 
+    /// The bytes are not those of their checksum.
+    #[error("the {0} is truncated or was altered: its checksum does not fit")]
+    Checksum(&'static str),
+
     /// There is no signature, and there must be one.
     #[error("the plan is not signed; expected a signature by {expected}")]
     Unsigned {

@@ -1,8 +1,8 @@
-//! The wire: plans, plan files, messages and the headers of report files, read and written by one
-//! description each.
+//! The wire: plans, plan files, messages, the headers of report files and stored tallies, read and
+//! written by one description each.
 //!
 //! A server publishes a [`PlanFile`]; devices answer it with messages, which a [`MessageReader`] reads.
-//! Files of reports have a [`ReportHeader`].
+//! Files of reports have a [`ReportHeader`]; what was counted is a [`StoredTally`].
 //! Nothing here knows what is asked: a plan holds its question as a text, and a message a report that is
 //! one integer or a row of integers of a [`Layout`]. What answers questions is the module
 //! `device`.
@@ -24,6 +24,7 @@ mod plan_file;
 mod report_header;
 pub(crate) mod sealed;
 mod signing;
+mod tally;
 
 pub use error::{Error, Problem};
 pub use groups::{Groups, Key};
@@ -34,3 +35,4 @@ pub use plan::{Fingerprint, MOST_EXPIRES, MOST_SERIAL, Participation, Plan};
 pub use plan_file::PlanFile;
 pub use report_header::{NodeGroup, NodeGroups, ReportFacts, ReportHeader, SEAL, Source};
 pub use signing::{PublicKey, SigningKey};
+pub use tally::{GroupsFacts, MOST_IDENTITIES, Origin, StoredGroups, StoredTally, TallyFacts};

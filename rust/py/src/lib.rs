@@ -27,6 +27,7 @@ mod samplers;
 mod sharing;
 mod signing;
 mod square_wave;
+mod tally;
 mod tickets;
 mod wire;
 
@@ -72,6 +73,7 @@ mod _core {
         sharing::{PrimeField, ShareSum},
         signing::{ed25519_public_key, ed25519_sign, ed25519_verify},
         square_wave::SquareWave,
+        tally::{read_groups, read_tally, write_groups, write_tally},
         tickets::{PyTicketKey, PyTicketRequest, ticket_number},
         wire::{Device, MessageReader, MessageWriter, Plan},
     };
@@ -87,6 +89,14 @@ mod _core {
     /// The last moment at which a plan can expire, in seconds since the start of 1970.
     #[pymodule_export]
     const MOST_EXPIRES: u64 = turnout_core::wire::MOST_EXPIRES;
+
+    /// What the bytes of a tally by groups begin with.
+    #[pymodule_export]
+    const GROUPS_MAGIC: &[u8] = turnout_core::wire::StoredGroups::MAGIC;
+
+    /// The most collections that the origin of a tally names.
+    #[pymodule_export]
+    const MOST_IDENTITIES: usize = turnout_core::wire::MOST_IDENTITIES;
 
     /// Has the numpy crate find its tables now. It would when they are first needed, under a lock,
     /// and a process that forks just then would leave a child that waits for ever.

@@ -9,14 +9,14 @@ use crate::noise::exactly;
 use crate::wire::{Plan, written};
 
 /// Sums of probabilities, and of their squares.
-type Design = (u128, u128);
+pub(crate) type Design = (u128, u128);
 
 /// Groups: the names of their columns, and of each its key in JSON, its nodes, the sums of their
 /// probabilities, and its rows without an answer.
 type Groups = (Vec<String>, Vec<(String, u64, Option<Design>, u64)>);
 
 /// The numbers of what is left out.
-type Numbers = (u64, u64, u64, u64, u64);
+pub(crate) type Numbers = (u64, u64, u64, u64, u64);
 
 /// The header of a report file, checked.
 #[pyclass(frozen, module = "turnout._core")]
@@ -49,7 +49,7 @@ impl ReportHeader {
                 GivenSource::Id(id) => Source::Id(exactly("id", &id)?),
                 GivenSource::Part((job, number)) => Source::Part { job, number },
             },
-            left_out: numbers_left_out(left_out),
+            left_out: left_out_of(left_out),
         };
         wire::ReportHeader::new(plan.inner().clone(), facts)
             .map(Self)
@@ -120,9 +120,7 @@ impl ReportHeader {
 
     #[getter]
     fn left_out(&self) -> Numbers {
-        let LeftOut { unanswered, ungrouped, duplicates, refused, absent } =
-            self.0.facts().left_out;
-        (unanswered, ungrouped, duplicates, refused, absent)
+        numbers_of_left_out(self.0.facts().left_out)
     }
 }
 
@@ -135,21 +133,31 @@ enum GivenSource {
 
 fn node_groups((columns, groups): Groups) -> Result<NodeGroups> {
     let group = |(key, nodes, design, unanswered): (String, u64, Option<Design>, u64)| {
-        let key = Key::read(&key).ok_or_else(|| Failure::Value("no such key".to_owned()))?;
+        let key = key_of(&key)?;
         Ok(NodeGroup { key, nodes, design: design.map(design_sums), unanswered })
     };
     Ok(NodeGroups { columns, groups: groups.into_iter().map(group).collect::<Result<_>>()? })
 }
 
-const fn design_sums((probability, probability_squared): Design) -> DesignSums {
+pub(crate) const fn design_sums((probability, probability_squared): Design) -> DesignSums {
     DesignSums { probability, probability_squared }
 }
 
-const fn numbers_of_design(design: DesignSums) -> Design {
+pub(crate) const fn numbers_of_design(design: DesignSums) -> Design {
     (design.probability, design.probability_squared)
 }
 
-const fn numbers_left_out(numbers: Numbers) -> LeftOut {
+pub(crate) const fn left_out_of(numbers: Numbers) -> LeftOut {
     let (unanswered, ungrouped, duplicates, refused, absent) = numbers;
     LeftOut { unanswered, ungrouped, duplicates, refused, absent }
+}
+
+pub(crate) const fn numbers_of_left_out(left_out: LeftOut) -> Numbers {
+    let LeftOut { unanswered, ungrouped, duplicates, refused, absent } = left_out;
+    (unanswered, ungrouped, duplicates, refused, absent)
+}
+
+/// The key of a group, which is given in JSON.
+pub(crate) fn key_of(text: &str) -> Result<Key> {
+    Key::read(text).ok_or_else(|| Failure::Value("no such key".to_owned()))
 }

@@ -2,17 +2,23 @@
 
 #![expect(clippy::expect_used, reason = "a target panics where the core breaks its word")]
 
+use sha2::{Digest, Sha256};
 use turnout_core::device::{Device, Noise, PermanentDevice, Written};
 use turnout_core::wire::{
     Fingerprint, Groups, Integer, Layout, MessageReader, MessageWriter, Participation, Plan,
-    PlanFile, ReportHeader, SEAL, SigningKey,
+    PlanFile, ReportHeader, SEAL, SigningKey, StoredGroups, StoredTally,
 };
 
 use super::bodies::Target;
 
 /// All targets by their names.
-pub(crate) const TARGETS: [(&str, Target); 4] =
-    [("plans", plans), ("messages", messages), ("headers", headers), ("states", states)];
+pub(crate) const TARGETS: [(&str, Target); 5] = [
+    ("plans", plans),
+    ("messages", messages),
+    ("headers", headers),
+    ("tallies", tallies),
+    ("states", states),
+];
 
 /// The longest report that is made here.
 const LONGEST: usize = 1 << 16;
@@ -111,6 +117,20 @@ pub(crate) fn headers(data: &[u8]) {
     let written = header.text();
     assert!(!written.contains(SEAL), "{written}");
     assert_eq!(ReportHeader::read(&written), Ok(header));
+}
+
+/// A stored tally, or one by groups. What is given is its beginning, without the checksum, which nobody
+/// finds by chance.
+pub(crate) fn tallies(data: &[u8]) {
+    let sealed = [data, &Sha256::digest(data)].concat();
+    if let Ok(tally) = StoredTally::read(&sealed) {
+        let written = tally.to_bytes().expect("it was read");
+        assert_eq!(StoredTally::read(&written), Ok(tally));
+    }
+    if let Ok(tally) = StoredGroups::read(&sealed) {
+        let written = tally.to_bytes().expect("it was read");
+        assert_eq!(StoredGroups::read(&written), Ok(tally));
+    }
 }
 
 /// The state of permanent answers.

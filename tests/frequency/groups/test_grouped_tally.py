@@ -197,8 +197,10 @@ def test_a_type_that_differs_between_files_is_refused_when_they_are_merged() -> 
 
 def test_bad_arguments_are_refused() -> None:
     tally = collected([1, 2, 3])
-    for names in ([], ["a", "a"]):
-        with pytest.raises(InvalidValueError, match=r"names must (be at least|name different)"):
+    for names in ([], ["a", "a"], ["\ud800"]):
+        with pytest.raises(
+            InvalidValueError, match=r"names must (be at least|name different|be Unicode text)"
+        ):
             GroupedTally(names, {})
     for wrong in ([1], 3):
         with pytest.raises(InvalidTypeError, match="names"):

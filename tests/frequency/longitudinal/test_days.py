@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.stored import header_of, with_header
 
 import turnout as tn
 from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.rounds import Rounds
 from turnout.collecting.tally import read_tally
-from turnout.collecting.tally_encoding import MAGIC, pack, unpack
 from turnout.errors import CorruptDataError, EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.rounds import shared_noise
 from turnout.frequency.longitudinal import Memoized, permanent_variance, rounds_variance
@@ -253,7 +253,7 @@ def test_reports_drawn_afresh_have_no_rounds() -> None:
     oracle = tn.DirectEncoding(1.0, 3)
     days = [oracle.simulate([50, 30, 20], seed=day) for day in range(2)]
     assert sizes(sum(days)) == []
-    assert sum(days).origin.to_json().keys() == {"identities"}
+    assert header_of(sum(days).to_bytes())["origin"].keys() == {"identities"}
 
 
 def test_groups_of_one_set_of_reports_are_different_people() -> None:
@@ -351,13 +351,12 @@ def test_the_nodes_of_one_round_may_change_and_not_those_of_several() -> None:
     ],
 )
 def test_rounds_that_do_not_fit_are_refused(change: Callable[[dict[str, Any]], Any]) -> None:
-    header, arrays = unpack(
-        chain("L-GRR").simulate([50, 0, 0]).to_bytes(), MAGIC, "tally", lambda *both: both
-    )
-    assert read_tally(pack(MAGIC, header, [arrays])).nodes == 50
+    data = chain("L-GRR").simulate([50, 0, 0]).to_bytes()
+    header = header_of(data)
+    assert read_tally(with_header(data, header)).nodes == 50
     change(header["origin"]["rounds"])
     with pytest.raises(CorruptDataError):
-        read_tally(pack(MAGIC, header, [arrays]))
+        read_tally(with_header(data, header))
 
 
 def test_questions_with_a_part_that_keeps_answers() -> None:
