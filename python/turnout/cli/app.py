@@ -234,6 +234,7 @@ COMMANDS = [
     *_later(
         "{}",
         serve="Run a collection: take in messages, keep their tallies, and show results.",
+        invite="Make one-time links: one for each person, so that each person answers once.",
     ),
     *_later(
         "{}.command",
