@@ -14,6 +14,7 @@ import pytest
 from tests.serve.conftest import Running
 
 import turnout as tn
+from turnout.serve.invitations import Invitations
 from turnout.signing import SigningKey
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -254,3 +255,58 @@ def test_a_collection_that_has_ended_says_so(person: Any, serve: Serve) -> None:
     person.get_by_role("button", name="Send this message").click()
     person.get_by_role("heading", name="The server did not take your answer").wait_for()
     assert received(server) == 0
+
+
+@pytest.mark.parametrize("blind", [False, True])
+def test_an_invited_person_answers_once(
+    person: Any, serve: Serve, tmp_path: Path, browser: Any, blind: bool
+) -> None:
+    invitations, tokens = Invitations.create(3, blind=blind)
+    invitations.write(tmp_path / "invitations.json")
+    server = serve(
+        tn.DirectEncoding(1.0, LABELS), None, "--invitations", tmp_path / "invitations.json"
+    )
+    person.goto(server.address)
+    person.get_by_role("heading", name="Please use your invitation").wait_for()
+    person.goto(f"{server.address}/#invitation={tokens[0]}&key={KEY.public_key}")
+    answered(person)
+    with person.expect_request("**/reports") as sent:
+        person.get_by_role("button", name="Send this message").click()
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert tokens[0] not in str(sent.value.headers if blind else sent.value.post_data)
+    assert received(server) == 1
+    # The same link in another browser: it was used.
+    elsewhere = browser.new_context().new_page()
+    elsewhere.goto(f"{server.address}/#invitation={tokens[0]}")
+    answered(elsewhere)
+    elsewhere.get_by_role("button", name="Send this message").click()
+    elsewhere.get_by_role("heading", name="The server did not take your answer").wait_for()
+    assert "with this invitation" in elsewhere.locator("main").inner_text()
+    elsewhere.context.close()
+    assert received(server) == 1
+
+
+def test_a_ticket_whose_answer_was_lost_is_asked_for_again(
+    person: Any, serve: Serve, tmp_path: Path
+) -> None:
+    invitations, tokens = Invitations.create(1, blind=True)
+    invitations.write(tmp_path / "invitations.json")
+    server = serve(
+        tn.DirectEncoding(1.0, LABELS), None, "--invitations", tmp_path / "invitations.json"
+    )
+    person.goto(f"{server.address}/#invitation={tokens[0]}")
+    answered(person)
+    lost: list[Any] = []
+
+    def lose(route: Any) -> None:
+        lost.append(route.fetch().status)
+        route.abort()
+
+    person.route("**/tickets", lose, times=1)
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_text("It is kept in this browser").wait_for()
+    person.reload()
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert lost == [200]
+    assert received(server) == 1

@@ -102,8 +102,8 @@ def invite(
             ("can be linked to reports", "no" if blind else "by who runs the server"),
             ("public key of the plan", key or "none: the plan is not signed"),
         ],
+        f"The file for the server: {server_file}",
         links=target,
-        **{"file for the server": server_file},
         pictures=qr,
     )
 

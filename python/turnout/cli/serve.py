@@ -15,6 +15,7 @@ from turnout.cli.commands import command
 from turnout.cli.running import messages
 from turnout.errors import InvalidValueError
 from turnout.serve.collection import Collection
+from turnout.serve.invitations import Invitations
 from turnout.serve.results import LEAST
 from turnout.serve.storage.opening import open_store
 from turnout.serve.web.app import Settings
@@ -37,6 +38,7 @@ def serve(
     connections: Annotated[int, typer.Option(min=1)] = 4096,
     request_seconds: Annotated[float, typer.Option(min=0.1, max=3600)] = 20.0,
     public_key: options.PublicKey = None,
+    invitations: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
 ) -> None:
     """Run a collection: take in messages, keep their tallies, and show results.
 
@@ -77,6 +79,9 @@ def serve(
         The file of that key; it is made if it is not there.
     least
         Show nothing of a group, or of a collection, with fewer reports.
+    invitations
+        Take one message of each invited person: the file that turnout invite wrote. Without it
+        anybody can answer, as often as they like.
     connections
         How many connections may be open at once; of more, one that waits is closed.
     request_seconds
@@ -87,7 +92,14 @@ def serve(
         (results == "public" and key is not None, "--key", "belongs to --results key"),
     )
     secret = None if key is None else _key(key)
-    settings = Settings(title, secret, least, connections, request_seconds)
+    settings = Settings(
+        title=title,
+        key=secret,
+        least=least,
+        invitations=None if invitations is None else Invitations.read(invitations),
+        connections=connections,
+        request_seconds=request_seconds,
+    )
     opened = open_store(store, keep)
     try:
         collection = Collection(plan, opened, public_key)

@@ -150,6 +150,10 @@ class Batch:
         self._refuse(contradictory, repeated)
         return len(repeated)
 
+    def leave_out(self, refused: Mapping[int, tuple[str, str]]) -> None:
+        """Refuse good messages, by their numbers among them: of each the kind and the reason."""
+        self._refuse(refused)
+
     def refusals_by_kind(self) -> dict[str, int]:
         """Count the refusals of each kind."""
         kinds = dict.fromkeys(REFUSALS, 0)

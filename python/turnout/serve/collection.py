@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -31,7 +32,7 @@ from turnout.serve.storage.interface import (
 
 #: What becomes of a message: it counts, it came in before, or it is refused, of a kind each.
 ACCEPTED, REPEATED = 0, 1
-REFUSED: Final = {kind: number for number, kind in enumerate(ERRORS, 2)}
+REFUSED: Final = {kind: number for number, kind in enumerate((*ERRORS, "invitation"), 2)}
 
 #: Bytes of a message beside its report and its group, with room for spaces.
 _ENVELOPE: Final = 512
@@ -294,6 +295,43 @@ class Read:
             self.outcomes[places[batch.positions]] = ACCEPTED
             for place, refusal in batch.refusals.items():
                 self.outcomes[places[place]] = REFUSED[refusal.kind]
+
+    def leave_out_uninvited(self, writing: Writing, marks: Mapping[int, bytes]) -> None:
+        """Use up invitations, and refuse messages whose invitation was used before.
+
+        Parameters
+        ----------
+        writing
+            The transaction, in which the messages are remembered already.
+        marks
+            Of each message that came with an invitation or a ticket its mark, by place.
+        """
+        for family, batch, places in self.batches:
+            rows = {}
+            for row, place in enumerate(places[batch.positions].tolist()):
+                if place in marks:
+                    plan = family.plans[batch.plans[row]]
+                    rows[row] = mark_under(plan.fingerprint, marks[place])
+            before = writing.use(dict.fromkeys(rows.values(), b""))
+            met = set(before)
+            uninvited = []
+            for row, mark in rows.items():
+                if mark in met:
+                    uninvited.append(row)
+                met.add(mark)
+            if not uninvited:
+                continue
+            writing.forget(
+                [record(batch.nonces[row], batch.contents[row])[:NONCE_BYTES] for row in uninvited]
+            )
+            self.outcomes[places[batch.positions[uninvited]]] = REFUSED["invitation"]
+            reason = "came with an invitation that was used before"
+            batch.leave_out(dict.fromkeys(uninvited, ("invitation", reason)))
+
+
+def mark_under(fingerprint: str, mark: bytes) -> bytes:
+    """Give the mark of an invitation under one plan: each plan is answered once."""
+    return hashlib.sha256(fingerprint.encode("ascii") + mark).digest()
 
 
 class Remembered:

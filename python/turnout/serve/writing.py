@@ -11,7 +11,7 @@ import logging
 import queue
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -52,9 +52,10 @@ class Taken(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """The messages of a request, and who waits for what becomes of them."""
+    """The messages of a request, its invitation, and who waits for what becomes of them."""
 
     lines: Sequence[bytes]
+    mark: bytes | None
     done: Callable[[Taken | BaseException], None]
 
 
@@ -95,8 +96,10 @@ class Writer:
         self._queue.put(None)
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 
-    async def take(self, lines: Sequence[bytes], size: int) -> Taken:
+    async def take(self, lines: Sequence[bytes], size: int, mark: bytes | None = None) -> Taken:
         """Take in messages of so many bytes, and wait until they are durable.
+
+        A message that comes with the mark of an invitation is refused if that was used before.
 
         Raises
         ------
@@ -116,7 +119,7 @@ class Writer:
 
         self.waiting += size
         try:
-            self._queue.put(Waiting(lines, done))
+            self._queue.put(Waiting(lines, mark, done))
             return await future
         finally:
             self.waiting -= size
@@ -182,7 +185,7 @@ class Writer:
     def _outcomes(self, work: Sequence[Waiting]) -> list[Taken | BaseException]:
         """Write the messages of requests; where one is beyond reading, the others all the same."""
         try:
-            taken: list[Taken | BaseException] = list(self._write([each.lines for each in work]))
+            taken: list[Taken | BaseException] = list(self._write(work))
         except StoreUnavailableError as error:
             self._generation = None
             if self.trouble is None:
@@ -200,12 +203,15 @@ class Writer:
         self.trouble = None
         return taken
 
-    def _write(self, requests: Sequence[Sequence[bytes]]) -> list[Taken]:
-        lines = [line for each in requests for line in each]
+    def _write(self, requests: Sequence[Waiting]) -> list[Taken]:
+        lines = [line for each in requests for line in each.lines]
+        marks = dict(_marks(requests))
         read = self._collection.read(lines)
         if len(read):
             with self._store.writing() as writing:
                 read.leave_out_repeated(writing)
+                if marks:
+                    read.leave_out_uninvited(writing, marks)
                 tallies = self._count(writing, read)
                 if self._store.keep == "messages":
                     accepted = np.flatnonzero(read.outcomes == ACCEPTED).tolist()
@@ -224,8 +230,8 @@ class Writer:
         taken, start = [], 0
         outcomes = read.outcomes.tolist()
         for each in requests:
-            taken.append(_taken(outcomes[start : start + len(each)]))
-            start += len(each)
+            taken.append(_taken(outcomes[start : start + len(each.lines)]))
+            start += len(each.lines)
         return taken
 
     def _count(self, writing: Writing, read: Read) -> dict[tuple[int, str], Any]:
@@ -257,6 +263,15 @@ class Writer:
         most = max((tally._bytes_of_sums(tally.plan) for tally in tallies.values()), default=0)
         if most * len(self._tallies) > _HELD:
             self._tallies.clear()
+
+
+def _marks(requests: Sequence[Waiting]) -> Iterator[tuple[int, bytes]]:
+    """Give the places of messages that came with an invitation, and the marks."""
+    start = 0
+    for each in requests:
+        if each.mark is not None:
+            yield from dict.fromkeys(range(start, start + len(each.lines)), each.mark).items()
+        start += len(each.lines)
 
 
 def _refused(read: Read) -> Counter[str]:

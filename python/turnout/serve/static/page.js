@@ -132,19 +132,28 @@ class Invitation {
     this.token = token;
     this.key = `turnout/ticket/${plan.fingerprint}`;
     this.plan = plan;
+    this.ticket = null;
   }
 
   /** Sends a request as `fetch` does, with what lets its message in. */
   async fetch(url, request) {
     if (this.kind === null) return fetch(url, request);
     const headers = { ...request.headers };
-    if (this.kind === "blind") headers["turnout-ticket"] = await this.ticket();
+    if (this.kind === "blind") headers["turnout-ticket"] = this.ticket;
     else headers["turnout-invitation"] = this.token;
     return fetch(url, { ...request, headers });
   }
 
-  /** The ticket for which the invitation is exchanged, once: its state is kept until it is there. */
-  async ticket() {
+  /** Exchanges a blind invitation for its ticket, unless that is there already. */
+  async ready() {
+    if (this.kind !== "blind" || this.ticket) return;
+    // One page at a time: the server signs one number for an invitation.
+    const locks = navigator.locks ?? { request: (_, use) => use() };
+    this.ticket = await locks.request(this.key, () => this.exchange());
+  }
+
+  /** The ticket; what it takes to finish it is kept until the answer is there. */
+  async exchange() {
     const kept = JSON.parse(localStorage.getItem(this.key) ?? "null");
     if (kept?.ticket) return kept.ticket;
     const request = kept
@@ -165,7 +174,7 @@ class Invitation {
       redirect: "error",
     });
     if (!response.ok) {
-      if (response.status >= 500 || response.status === 429) throw new TypeError("no ticket yet");
+      if (response.status >= 500 || response.status === 429) throw new TypeError("not now");
       throw new TicketError("invitation", (await response.text()).trim());
     }
     const ticket = await request.finish((await response.json()).signed);
@@ -177,9 +186,10 @@ class Invitation {
 // The steps.
 
 class Page {
-  constructor(plan, outbox) {
+  constructor(plan, outbox, invitation) {
     this.plan = plan;
     this.outbox = outbox;
+    this.invitation = invitation;
     this.retries = 0;
   }
 
@@ -195,7 +205,7 @@ class Page {
     const plan = await Plan.read(text, { publicKey, lastSerial });
     await outbox.sawSerial(COLLECTION, plan);
     invitation = Invitation.of(plan);
-    const page = new Page(plan, outbox);
+    const page = new Page(plan, outbox, invitation);
     const status = await outbox.status(plan);
     if (invitation === null && status.state === "none") return page.uninvited();
     return page.after(status);
@@ -317,10 +327,12 @@ class Page {
     button.disabled = true;
     trouble.textContent = "";
     try {
+      if (this.invitation === null) return this.uninvited();
+      await this.invitation.ready();
       this.after(await this.outbox.send(this.plan));
     } catch (error) {
       if (error instanceof TicketError || error.code === "refused") return this.refused(error);
-      trouble.textContent = wordsOf(error);
+      trouble.textContent = error instanceof TypeError ? KEPT : wordsOf(error);
       button.disabled = false;
       button.textContent = "Send again";
       this.later(button, trouble);
@@ -363,16 +375,15 @@ class Page {
   }
 }
 
+const KEPT =
+  "The message could not be sent. It is kept in this browser, and the same message is sent again when the " +
+  "connection is back. You can also come back to this page later.";
+
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".");
 
 function wordsOf(error) {
   if (error instanceof TurnoutError) {
-    if (error.code === "sending") {
-      return (
-        "The message could not be sent. It is kept in this browser, and the same message is sent again when " +
-        "the connection is back. You can also come back to this page later."
-      );
-    }
+    if (error.code === "sending") return KEPT;
     return sentence(error.message);
   }
   if (error instanceof TicketError) return sentence(error.message);

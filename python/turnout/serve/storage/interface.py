@@ -9,6 +9,9 @@ A store has, all written in one transaction:
   reads adds up the shards;
 * with ``keep="messages"`` the messages too, as they came in.
 
+Apart from these it has the marks of invitations and tickets that were used, in no order that says
+when, and with nothing that says for which message.
+
 Beside them it has the text of each plan, how many messages were refused, and how many people were
 asked, if somebody said so. It holds no address, no time and no order of single messages beyond that
 of the transactions.
@@ -84,6 +87,20 @@ class Writing(ABC):
         """
 
     @abstractmethod
+    def forget(self, nonces: Sequence[bytes]) -> None:
+        """Forget messages of this transaction, by the hashes of their nonces: they do not count."""
+
+    @abstractmethod
+    def use(self, marks: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:
+        """Mark invitations as used, each with what it was used for, or nothing.
+
+        Returns
+        -------
+        mapping
+            Of those that were used before: what for. They are left as they are.
+        """
+
+    @abstractmethod
     def tally(self, plan: int, group: str) -> StoredTally | None:
         """Read what is counted of a group in the shard of this server."""
 
@@ -122,6 +139,10 @@ class Reading(ABC):
     @abstractmethod
     def remembered(self) -> int:
         """Count the messages that are remembered."""
+
+    @abstractmethod
+    def used(self) -> int:
+        """Count the invitations and tickets that were used."""
 
     @abstractmethod
     def said(self, records: Sequence[bytes]) -> Mapping[bytes, bytes]:

@@ -42,6 +42,7 @@ MIGRATIONS: Final = (
         number bigint NOT NULL, PRIMARY KEY (kind, shard));
     CREATE TABLE turnout_messages (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         lines bytea NOT NULL);
+    CREATE TABLE turnout_used (mark bytea PRIMARY KEY, said bytea NOT NULL);
     """,
 )
 
@@ -289,6 +290,35 @@ class _Writing(Writing):
         found = self._connection.execute(_FIND, (list(earlier),), binary=True)
         return dict(found.fetchall())
 
+    def forget(self, nonces: Sequence[bytes]) -> None:
+        """Forget messages of this transaction, by the hashes of their nonces."""
+        if nonces:
+            self._connection.execute(
+                "DELETE FROM turnout_seen WHERE nonce = ANY(%b::bytea[])", (list(nonces),)
+            )
+
+    def use(self, marks: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:
+        """Mark invitations as used."""
+        if not marks:
+            return {}
+        # In order, so that two servers with the same invitations never wait for each other in turn.
+        ordered = sorted(marks)
+        rows = self._connection.execute(
+            "INSERT INTO turnout_used SELECT * FROM unnest(%b::bytea[], %b::bytea[]) "
+            "ON CONFLICT DO NOTHING RETURNING mark",
+            (ordered, [marks[mark] for mark in ordered]),
+            binary=True,
+        ).fetchall()
+        earlier = list(set(ordered).difference(mark for (mark,) in rows))
+        if not earlier:
+            return {}
+        found = self._connection.execute(
+            "SELECT mark, said FROM turnout_used WHERE mark = ANY(%b::bytea[])",
+            (earlier,),
+            binary=True,
+        )
+        return dict(found.fetchall())
+
     def tally(self, plan: int, group: str) -> StoredTally | None:
         """Read what is counted of a group in the shard of this server."""
         found = self._connection.execute(
@@ -362,6 +392,10 @@ class _Reading(Reading):
     def remembered(self) -> int:
         """Count the messages that are remembered."""
         return int(self._all("SELECT count(*) FROM turnout_seen")[0][0])
+
+    def used(self) -> int:
+        """Count the invitations and tickets that were used."""
+        return int(self._all("SELECT count(*) FROM turnout_used")[0][0])
 
     def said(self, records: Sequence[bytes]) -> Mapping[bytes, bytes]:
         """Give of those records that are remembered the hash of the nonce, and what was said."""

@@ -43,6 +43,7 @@ MIGRATIONS: Final = (
         people INTEGER NOT NULL, PRIMARY KEY (plan, "group")) WITHOUT ROWID;
     CREATE TABLE refused (kind TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE messages (number INTEGER PRIMARY KEY, lines BLOB NOT NULL);
+    CREATE TABLE used (mark BLOB PRIMARY KEY, said BLOB NOT NULL) WITHOUT ROWID;
     """,
 )
 
@@ -294,6 +295,25 @@ class _Writing(Writing):
         connection.execute("RELEASE remember")
         return found
 
+    def forget(self, nonces: Sequence[bytes]) -> None:
+        """Forget messages of this transaction, by the hashes of their nonces."""
+        self._connection.executemany(
+            "DELETE FROM seen WHERE nonce = ?", [(nonce,) for nonce in nonces]
+        )
+
+    def use(self, marks: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:
+        """Mark invitations as used."""
+        found = {}
+        for mark, said in marks.items():
+            row = self._connection.execute(
+                "SELECT said FROM used WHERE mark = ?", (mark,)
+            ).fetchone()
+            if row is None:
+                self._connection.execute("INSERT INTO used VALUES (?, ?)", (mark, said))
+            else:
+                found[mark] = row[0]
+        return found
+
     def tally(self, plan: int, group: str) -> StoredTally | None:
         """Read what is counted of a group."""
         found = self._connection.execute(
@@ -350,6 +370,10 @@ class _Reading(Reading):
     def remembered(self) -> int:
         """Count the messages that are remembered."""
         return int(self._all("SELECT count(*) FROM seen")[0][0])
+
+    def used(self) -> int:
+        """Count the invitations and tickets that were used."""
+        return int(self._all("SELECT count(*) FROM used")[0][0])
 
     def said(self, records: Sequence[bytes]) -> Mapping[bytes, bytes]:
         """Give of those records that are remembered the hash of the nonce, and what was said."""

@@ -30,9 +30,11 @@ from turnout.errors import InvalidValueError, StoreUnavailableError
 from turnout.reporting.records import json_text
 from turnout.serve.collection import Collection, Family
 from turnout.serve.counters import Counters
+from turnout.serve.invitations import Invitations
 from turnout.serve.limits import Limits
 from turnout.serve.results import LEAST, Results
 from turnout.serve.storage.interface import Store
+from turnout.serve.web.inviting import Inviting
 from turnout.serve.web.openapi import description
 from turnout.serve.writing import Writer
 
@@ -99,6 +101,8 @@ class Settings:
         What must be shown to see results; None if everybody may.
     least
         Of a group of fewer reports nothing is shown.
+    invitations
+        Who may answer, once each; None if everybody may, as often as they like.
     connections, request_seconds
         As :class:`turnout.serve.limits.Limits` has them.
     """
@@ -106,6 +110,7 @@ class Settings:
     title: str = ""
     key: str | None = field(default=None, repr=False)
     least: int = LEAST
+    invitations: Invitations | None = None
     connections: int = 4096
     request_seconds: float = 20.0
 
@@ -126,6 +131,7 @@ class Server:
     def __init__(self, collection: Collection, store: Store, settings: Settings) -> None:
         self.collection, self.store, self.settings = collection, store, settings
         self.writer = Writer(collection, store)
+        self._inviting = Inviting(settings.invitations, collection, store)
         self.counters = Counters()
         self._limits: tuple[Any, Limits] = (None, Limits(0))
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="turnout-results")
@@ -151,6 +157,7 @@ class Server:
             Route("/plan.json", self._plan),
             *(Route(f"/{name}", partial(self._static, name)) for name in _STATIC),
             Route("/reports", self._reports, methods=["POST"]),
+            Route("/tickets", self._inviting.ticket, methods=["POST"]),
             Route("/results", self._results_page),
             Route("/results.json", self._results_json),
             Route("/openapi.json", self._description),
@@ -174,8 +181,7 @@ class Server:
         words = {
             "title": html.escape(self.settings.title),
             "public_key": found.public_key if found is not None else "",
-            "invitations": "",
-            "ticket_key": "",
+            **self._inviting.words(),
             "results": "public" if self.settings.key is None else "key",
         }
         text = string.Template(_file("index.html").decode()).safe_substitute(words)
@@ -197,11 +203,14 @@ class Server:
     async def _reports(self, request: Request) -> Response:
         """Take messages in, one a line, and answer when they are durable."""
         limits = self.limits
+        mark = self._inviting.mark(request)
         lines, size = await self._lines(request, limits)
+        if mark is not None and len(lines) > 1:
+            raise HTTPException(400, "send one message with an invitation or a ticket")
         if self.writer.waiting + size > limits.waiting_bytes:
             raise HTTPException(429, "too many messages wait to be stored", _RETRY)
         try:
-            taken = await self.writer.take(lines, size)
+            taken = await self.writer.take(lines, size, mark)
         except StoreUnavailableError:
             raise HTTPException(
                 503, "messages cannot be stored at the moment: send the same again", _RETRY

@@ -6,7 +6,7 @@ from typing import Any
 
 from turnout import __version__
 from turnout._documents import object_schema
-from turnout.collecting.message_reading import ERRORS
+from turnout.serve.collection import REFUSED
 from turnout.serve.limits import Limits
 
 _NUMBER = {"type": "integer", "minimum": 0}
@@ -65,7 +65,9 @@ def description(limits: Limits, *, key: bool) -> dict[str, Any]:
             "/turnout.js": _get("The client, an ES module.", "text/javascript"),
             "/page.js": _get("The program of the page.", "text/javascript"),
             "/page.css": _get("The style of the page.", "text/css"),
+            "/tickets.js": _get("The client of tickets, an ES module.", "text/javascript"),
             "/reports": {"post": _post(limits)},
+            "/tickets": {"post": _ticket()},
             "/results": _get("The results for people.", "text/html", refusals, more=results),
             "/results.json": _get(
                 "The results for programs: the object of turnout estimate --json, and more.",
@@ -112,12 +114,43 @@ def _post(limits: Limits) -> dict[str, Any]:
             },
             **_refusals(
                 {
-                    400: "There is no message.",
+                    400: "There is no message, or more than one came with an invitation.",
+                    403: "A valid invitation or ticket is missing.",
                     408: "The request took too long.",
                     413: "There are too many messages, or too many bytes.",
                     415: "The body is compressed, or of another type.",
                     429: "Too many messages wait: send the same again later.",
                     503: "They cannot be stored at the moment: send the same again later.",
+                }
+            ),
+        },
+    }
+
+
+def _ticket() -> dict[str, Any]:
+    text = {"type": "string"}
+    asked = object_schema({"plan": text, "invitation": text, "blinded": text})
+    signed = object_schema({"signed": text})
+    return {
+        "summary": "Exchange an unused invitation for a ticket (RFC 9474): a signature of a "
+        "blinded number.",
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": asked}},
+        },
+        "responses": {
+            "200": {
+                "description": "The signature, in base64url.",
+                "content": {"application/json": {"schema": signed}},
+            },
+            **_refusals(
+                {
+                    400: "The request cannot be read, or the number cannot be signed.",
+                    403: "Nobody was invited by this link, or it was used.",
+                    404: "There is no such plan, or there are no tickets here.",
+                    408: "The request took too long.",
+                    413: "There are too many bytes.",
+                    503: "Invitations cannot be used at the moment: try again later.",
                 }
             ),
         },
@@ -152,7 +185,7 @@ def _refusals(refusals: dict[int, str], other: str | None = None) -> dict[str, A
 def _schemas() -> dict[str, Any]:
     refused = {
         "type": "object",
-        "properties": {kind: {"type": "integer", "minimum": 1} for kind in ERRORS},
+        "properties": {kind: {"type": "integer", "minimum": 1} for kind in REFUSED},
         "additionalProperties": False,
     }
     return {

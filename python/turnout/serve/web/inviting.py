@@ -1,0 +1,113 @@
+"""The requests of invited people: what lets their message in, and tickets."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from turnout._documents import parsed
+from turnout.errors import InvalidValueError, StoreUnavailableError
+from turnout.serve.collection import Collection, mark_under
+from turnout.serve.invitations import Invitations
+from turnout.serve.storage.interface import Store
+
+#: The most bytes of a request for a ticket.
+_MOST: Final = 4096
+
+
+class Inviting:
+    """Lets messages of invited people in, or of everybody.
+
+    Parameters
+    ----------
+    invitations
+        Who is invited; None if everybody may answer, as often as they like.
+    collection, store
+        The plans, and where is noted which invitations were used.
+    """
+
+    def __init__(
+        self, invitations: Invitations | None, collection: Collection, store: Store
+    ) -> None:
+        self._invitations, self._collection, self._store = invitations, collection, store
+
+    def words(self) -> dict[str, str]:
+        """Say to the page how people are invited."""
+        if self._invitations is None:
+            return {"invitations": "", "ticket_key": ""}
+        kind = "blind" if self._invitations.blind else "open"
+        return {"invitations": kind, "ticket_key": self._invitations.public_key or ""}
+
+    def mark(self, request: Request) -> bytes | None:
+        """Find the mark of the invitation or ticket that comes with a message.
+
+        None if none is needed.
+
+        Raises
+        ------
+        HTTPException
+            If it is needed and not there, or not one of ours.
+        """
+        if self._invitations is None:
+            return None
+        if self._invitations.blind:
+            name = "turnout-ticket"
+            found = self._invitations.mark_of_ticket(request.headers.get(name, ""))
+        else:
+            name = "turnout-invitation"
+            found = self._invitations.mark_of_token(request.headers.get(name, ""))
+        if found is None:
+            raise HTTPException(403, f"send a message with a valid {name} in the header")
+        return found
+
+    async def ticket(self, request: Request) -> Response:
+        """Sign a ticket for an invitation that has not been used, or was used for the same one."""
+        if self._invitations is None or not self._invitations.blind:
+            raise HTTPException(404, "this collection has no tickets")
+        plan, token, blinded = await _asked(request)
+        if all(plan != one.plan.fingerprint for one in self._collection.published):
+            raise HTTPException(404, "this collection has no plan of that fingerprint")
+        mark = self._invitations.mark_of_token(token)
+        if mark is None:
+            raise HTTPException(403, "nobody was invited by this link")
+        try:
+            signed = self._invitations.sign(blinded)
+        except InvalidValueError as error:
+            raise HTTPException(400, str(error)) from None
+        said = hashlib.sha256(blinded.encode("ascii")).digest()
+        loop = asyncio.get_running_loop()
+        try:
+            earlier = await loop.run_in_executor(None, self._use, mark_under(plan, mark), said)
+        except StoreUnavailableError:
+            raise HTTPException(503, "invitations cannot be used at the moment") from None
+        if earlier not in (None, said):
+            raise HTTPException(403, "somebody has answered with this invitation")
+        return Response(json.dumps({"signed": signed}), media_type="application/json")
+
+    def _use(self, mark: bytes, said: bytes) -> bytes | None:
+        """Note what an invitation is used for; give what it was used for before."""
+        with self._store.writing() as writing:
+            return writing.use({mark: said}).get(mark)
+
+
+async def _asked(request: Request) -> tuple[str, str, str]:
+    """Read the request of a ticket."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _MOST:
+            raise HTTPException(413, f"send at most {_MOST} bytes", {"connection": "close"})
+    try:
+        asked: Any = parsed(bytes(body))
+    except ValueError:
+        asked = None
+    match asked:
+        case {"plan": str(plan), "invitation": str(token), "blinded": str(blinded)}:
+            return plan, token, blinded
+    raise HTTPException(400, "send plan, invitation and blinded as an object of JSON")
