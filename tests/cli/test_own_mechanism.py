@@ -22,6 +22,7 @@ from turnout.distributed.mechanisms import known
 from turnout.distributed.messages import MessageKind
 from turnout.distributed.noise import NOISES
 from turnout.distributed.roles.base import Collector, State, absent
+from turnout.distributed.rounds import exchange
 from turnout.errors import InvalidValueError, MalformedMessageError, MissingPartyError
 from turnout.frequency.estimation.estimators import Estimation
 
@@ -202,7 +203,7 @@ def test_its_round_runs_with_roles_and_messages_of_its_own() -> None:
     assert round_.mechanism == mechanism
     kinds = {party.role for party in round_.parties}
     assert kinds == {td.Role.USER, MIXER, td.Role.SERVER}
-    result = td.exchange(round_, ANSWERS)
+    result = exchange(round_, ANSWERS)
     # 8 standard deviations, and the truth is one of the sums that may be.
     spread = 8 * math.sqrt(USERS * mechanism._law(1).variance)
     assert (np.abs(result.sums - [100, 300]) < spread).all()
