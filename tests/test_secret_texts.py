@@ -51,8 +51,7 @@ from turnout.frequency.rounds import Rounds
 from turnout.mean.law import SecondMoment
 from turnout.pipeline.columns import GroupIndex
 from turnout.pipeline.encoding import EncodedBlock
-from turnout.pipeline.job import Job
-from turnout.pipeline.processing import JobNoise, Totals
+from turnout.pipeline.randomizing import JobNoise, Totals
 from turnout.pipeline.sources import Block, Source
 from turnout.planning.participation import MixedPlan
 from turnout.samplers.normalizer import LogNormalizer

@@ -15,9 +15,9 @@ from tests.pipeline.test_jobs import ORACLE, states, table
 import turnout as tn
 from turnout import errors
 from turnout.collecting.report_files import write_reports
-from turnout.pipeline import running
+from turnout.pipeline import parts, running
 from turnout.pipeline.job import Job
-from turnout.pipeline.processing import JobNoise
+from turnout.pipeline.randomizing import JobNoise
 
 
 def test_a_table_in_memory_that_changed_is_refused_and_the_same_one_goes_on(tmp_path, monkeypatch):
@@ -123,7 +123,7 @@ def test_noise_of_a_job_is_hidden_in_what_can_be_printed():
 def test_a_job_says_nothing_of_the_answers_when_files_are_others(tmp_path):
     source, folder = tmp_path / "in.parquet", tmp_path / "reports"
     pq.write_table(table(1000), source)
-    running.open_job(tn.pipeline.scan(source, "answer"), ORACLE, folder)
+    parts.open_job(tn.pipeline.scan(source, "answer"), ORACLE, folder)
     before = tn.pipeline.scan(source, "answer").source.fingerprint
     pq.write_table(table(1000, seed=1), source)
     answers = tn.pipeline.scan(source, "answer")
@@ -149,7 +149,7 @@ def test_a_change_that_keeps_size_and_time_is_seen_before_the_first_part(tmp_pat
     source, folder = tmp_path / "in.csv", tmp_path / "reports"
     source.write_text("answer\n" + "yes\n" * 50_000)
     answers = tn.pipeline.scan(source, "answer")
-    running.open_job(answers, ORACLE, folder)
+    parts.open_job(answers, ORACLE, folder)
     before, content = states(folder), source.read_bytes()
     status = source.stat()
     changed_with_size_and_time_kept(source)

@@ -20,9 +20,9 @@ import pytest
 import turnout as tn
 from turnout import _files, errors, metrics
 from turnout.collecting.report_files import ReportFile, read_reports
-from turnout.pipeline import processing, running, scanning, sources
+from turnout.pipeline import parts, randomizing, scanning, sources
 from turnout.pipeline.job import Job
-from turnout.pipeline.processing import JobNoise
+from turnout.pipeline.randomizing import JobNoise
 
 DOMAIN = tn.Domain(["no", "yes", "maybe"])
 ORACLE = tn.DirectEncoding(1.0, DOMAIN)
@@ -51,7 +51,7 @@ def table(rows: int, seed: int = 0) -> pa.Table:
 def small_parts(monkeypatch):
     """Blocks of 2^16 rows and parts of two blocks: few rows make many parts."""
     monkeypatch.setattr(scanning, "open_source", partial(sources.open_source, block_rows=2**16))
-    monkeypatch.setattr(running, "PART_BLOCKS", 2)
+    monkeypatch.setattr(parts, "PART_BLOCKS", 2)
 
 
 @pytest.fixture(scope="module")
@@ -123,17 +123,17 @@ def test_groups_hold_the_answers_of_their_own_nodes(answers_file):
 def test_a_job_that_failed_goes_on_without_drawing_anew(tmp_path, answers_file, monkeypatch):
     folder = tmp_path / "reports"
     answers = tn.pipeline.scan(answers_file, "answer", group_by="country")
-    write = processing.PartTask.write
+    write = parts.PartTask.write
 
     def fail_at_one(self, number, *given):
         if number == 1:
             raise OSError(28, "No space left on device")
         return write(self, number, *given)
 
-    monkeypatch.setattr(processing.PartTask, "write", fail_at_one)
+    monkeypatch.setattr(parts.PartTask, "write", fail_at_one)
     with pytest.raises(OSError, match="No space left"):
         tn.pipeline.randomize(answers, ORACLE, folder, workers=1)
-    monkeypatch.setattr(processing.PartTask, "write", write)
+    monkeypatch.setattr(parts.PartTask, "write", write)
     before = states(folder)
     assert "part-00000.parquet" in before
     assert "part-00001.parquet" not in before
@@ -154,7 +154,7 @@ def test_a_job_that_failed_goes_on_without_drawing_anew(tmp_path, answers_file, 
     monkeypatch.setattr(JobNoise, "made", classmethod(lambda cls, seed: cls(key, None)))
     whole = tn.pipeline.randomize(answers, ORACLE, tmp_path / "whole", workers=2)
     monkeypatch.undo()
-    monkeypatch.setattr(running, "PART_BLOCKS", 2)
+    monkeypatch.setattr(parts, "PART_BLOCKS", 2)
 
     reports = tn.pipeline.randomize(answers, ORACLE, folder, resume=True)
     after = states(folder)
@@ -209,8 +209,8 @@ KILLED = """
     import sys
     from pathlib import Path
     import turnout as tn
-    from turnout.pipeline import processing, running, sources
-    running.PART_BLOCKS = 1
+    from turnout.pipeline import parts, randomizing, running, sources
+    parts.PART_BLOCKS = 1
     source = sources.open_source(sys.argv[1], block_rows=2**16)
     answers = tn.pipeline.scan(source, "answer", group_by="country")
     oracle = tn.DirectEncoding(1.0, tn.Domain(["no", "yes", "maybe"]))
@@ -292,7 +292,7 @@ def test_rows_in_hand_are_written_before_more_are_read(tmp_path, monkeypatch):
                 some = pa.table({"answer": ["no"] * rows})
                 writer.write_table(some, row_group_size=rows)
     events = []
-    read, write = sources.columnar._Cursor.read, processing.PartTask.write
+    read, write = sources.columnar._Cursor.read, parts.PartTask.write
 
     def noted(cursor, piece):
         if piece.group_rows > size:
@@ -306,7 +306,7 @@ def test_rows_in_hand_are_written_before_more_are_read(tmp_path, monkeypatch):
         events.append("written")
         return header
 
-    monkeypatch.setattr(processing.PartTask, "write", written)
+    monkeypatch.setattr(parts.PartTask, "write", written)
     reports = tn.pipeline.randomize(tn.pipeline.scan(path, "answer"), ORACLE, tmp_path / "reports")
     assert reports.tally().nodes == 18 * size
     # Six blocks are three parts, and a part ends where the next one's first block is there.
@@ -401,7 +401,7 @@ def test_oracles_that_need_a_state_are_refused(answers_file):
 
 def test_a_part_that_two_make_at_once_is_one_file(tmp_path, answers_file):
     answers = tn.pipeline.scan(answers_file, "answer")
-    job, task, answers = running.open_job(answers, ORACLE, tmp_path / "reports")
+    job, task, answers = parts.open_job(answers, ORACLE, tmp_path / "reports")
     assert task is not None
     blocks = list(answers._all_blocks(DOMAIN))
     encoded = [answers._encoded(block, DOMAIN) for block in blocks]
@@ -424,7 +424,7 @@ def test_of_two_that_go_on_at_once_the_second_one_ends_well(tmp_path, answers_fi
     """The first one completes the job while the second one is still writing."""
     answers = tn.pipeline.scan(answers_file, "answer")
     folder = tmp_path / "reports"
-    job, task, answers = running.open_job(answers, ORACLE, folder)
+    job, task, answers = parts.open_job(answers, ORACLE, folder)
     assert task is not None
     encoded = [answers._encoded(block, DOMAIN) for block in answers._all_blocks(DOMAIN)]
 
@@ -432,17 +432,17 @@ def test_of_two_that_go_on_at_once_the_second_one_ends_well(tmp_path, answers_fi
         yield from encoded
         header = task.write(0, iter(encoded), job.noise)
         assert len(list(folder.glob(".part-*.tmp"))) == 1
-        job._finished(1, processing.Totals.of_header(header))
+        job._finished(1, randomizing.Totals.of_header(header))
 
     header = task.write(0, slow(), job.noise)
-    assert job._finished(1, processing.Totals.of_header(header)) == Job.read(folder)
+    assert job._finished(1, randomizing.Totals.of_header(header)) == Job.read(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["_turnout", "part-00000.parquet"]
     assert tn.pipeline.tally(folder).nodes == header.nodes
 
 
 def test_a_part_whose_file_is_taken_away_and_that_is_not_there_is_an_error(tmp_path, answers_file):
     answers = tn.pipeline.scan(answers_file, "answer")
-    job, task, answers = running.open_job(answers, ORACLE, tmp_path / "reports")
+    job, task, answers = parts.open_job(answers, ORACLE, tmp_path / "reports")
     assert task is not None
 
     def removing():

@@ -22,9 +22,10 @@ import turnout as tn
 from turnout import _core, errors
 from turnout.collecting.kind import randomized
 from turnout.collecting.report_files import read_reports
-from turnout.pipeline import PseudonymKey, processing, running, scan, scanning, sources
+from turnout.pipeline import PseudonymKey, parts, scan, scanning, sources
 from turnout.pipeline.encoding import EncodedBlock
-from turnout.pipeline.processing import STATE_FOLDER, JobNoise, collect_block, randomize_block
+from turnout.pipeline.job import STATE_FOLDER
+from turnout.pipeline.randomizing import JobNoise, collect_block, randomize_block
 from turnout.pipeline.sources import BLOCK
 from turnout.pipeline.sources.frames import StreamSource
 
@@ -37,7 +38,7 @@ SMALL = 2**12
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 2^12 rows, each of them a part."""
     monkeypatch.setattr(scanning, "open_source", partial(sources.open_source, block_rows=SMALL))
-    monkeypatch.setattr(running, "PART_BLOCKS", 1)
+    monkeypatch.setattr(parts, "PART_BLOCKS", 1)
 
 
 def state_of(folder: Path) -> Path:
@@ -46,15 +47,15 @@ def state_of(folder: Path) -> Path:
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, make: Callable[[], Any], after: int = 1) -> None:
     """Stop a job after some of its parts."""
-    write = processing.PartTask.write
+    write = parts.PartTask.write
 
-    def fail(self: processing.PartTask, number: int, *given: Any) -> Any:
+    def fail(self: parts.PartTask, number: int, *given: Any) -> Any:
         if number >= after:
             raise KeyboardInterrupt
         return write(self, number, *given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(processing.PartTask, "write", fail)
+        patched.setattr(parts.PartTask, "write", fail)
         with pytest.raises(KeyboardInterrupt):
             make()
 
@@ -291,7 +292,7 @@ def test_a_complete_job_says_nothing_about_what_was_in_its_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two sources of one name and time leave the same state, whatever is in them."""
-    monkeypatch.setattr("turnout.pipeline.running.secrets.token_hex", lambda size: "ab" * size)
+    monkeypatch.setattr("turnout.pipeline.parts.secrets.token_hex", lambda size: "ab" * size)
     path, folder = tmp_path / "in.csv", tmp_path / "reports"
     left = []
     for content in ("id,a\n1,no\n2,no\n", "id,a\n1,yes\n2,no\n"):

@@ -27,7 +27,7 @@ from turnout.errors import (
 from turnout.frequency.longitudinal import Memoized, MemoizedClient
 from turnout.pipeline import Answers, PseudonymKey, scan
 from turnout.pipeline.encoding import EncodedBlock
-from turnout.pipeline.processing import JobNoise
+from turnout.pipeline.randomizing import JobNoise
 from turnout.pipeline.running import Secrets
 from turnout.pipeline.sources import open_source
 from turnout.signing import SigningKey

@@ -12,7 +12,7 @@ import pytest
 
 import turnout as tn
 from turnout import _files, errors
-from turnout.pipeline import processing, running, scanning, sources
+from turnout.pipeline import parts, running, scanning, sources
 from turnout.pipeline.job import Job
 
 DOMAIN = tn.Domain(["no", "yes"])
@@ -23,7 +23,7 @@ ORACLE = tn.DirectEncoding(1.0, DOMAIN)
 def small_parts(monkeypatch):
     """Parts of one block of 2^16 rows."""
     monkeypatch.setattr(scanning, "open_source", partial(sources.open_source, block_rows=2**16))
-    monkeypatch.setattr(running, "PART_BLOCKS", 1)
+    monkeypatch.setattr(parts, "PART_BLOCKS", 1)
 
 
 def with_unknown(row: int, rows: int = 3 * 2**16) -> pa.Table:
@@ -81,14 +81,14 @@ def test_a_part_that_may_have_been_taken_away_keeps_the_job(tmp_path, monkeypatc
     """Whoever moves parts on as they appear must not get others of the same people."""
     table = pa.table({"answer": ["no", "yes"] * 5})
     folder = tmp_path / "reports"
-    write = processing.PartTask.write
+    write = parts.PartTask.write
 
     def written_and_moved(*given):
         write(*given)
         (folder / "part-00000.parquet").rename(tmp_path / "sent.parquet")
         raise errors.InvalidValueError("late")
 
-    monkeypatch.setattr(processing.PartTask, "write", written_and_moved)
+    monkeypatch.setattr(parts.PartTask, "write", written_and_moved)
     with pytest.raises(errors.InvalidValueError, match="late"):
         tn.pipeline.randomize(tn.pipeline.scan(table, "answer"), ORACLE, folder)
     assert Job.read(folder) is not None
@@ -100,7 +100,7 @@ def failing(monkeypatch, error, when="randomize_block"):
     def fail(*_args, **_options):
         raise error
 
-    monkeypatch.setattr(processing, when, fail)
+    monkeypatch.setattr(parts, when, fail)
 
 
 @pytest.mark.parametrize("kind", ["file", "table"])
@@ -125,7 +125,7 @@ def test_any_exception_before_the_first_part_withdraws_the_job(
     answers = tn.pipeline.scan(data, "answer")
     if resumed:
         # As a run that was killed left it.
-        running.open_job(answers, ORACLE, folder)
+        parts.open_job(answers, ORACLE, folder)
         (folder / ".part-00000.parquet.0123.tmp").write_bytes(b"PAR1")
     with monkeypatch.context() as patched:
         failing(patched, error)
@@ -153,7 +153,7 @@ def test_a_full_disk_at_the_end_of_the_first_part_withdraws_the_job(tmp_path, mo
 
 def test_the_secret_of_a_withdrawn_job_is_written_over(tmp_path, monkeypatch):
     answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
-    job, _, _ = running.open_job(answers, ORACLE, folder)
+    job, _, _ = parts.open_job(answers, ORACLE, folder)
     os.link(folder / "_turnout" / "job.json", tmp_path / "kept.json")
     failing(monkeypatch, OSError("late"))
     with pytest.raises(OSError, match="late"):
@@ -181,7 +181,7 @@ def test_a_job_that_had_a_part_is_never_withdrawn(tmp_path, monkeypatch):
 
 def test_a_job_without_a_part_says_so(tmp_path):
     answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
-    running.open_job(answers, ORACLE, folder)
+    parts.open_job(answers, ORACLE, folder)
     with pytest.raises(errors.InvalidValueError, match="it has no reports yet"):
         tn.pipeline.randomize(answers, ORACLE, folder)
 
@@ -189,7 +189,7 @@ def test_a_job_without_a_part_says_so(tmp_path):
 def test_no_part_appears_of_a_job_that_was_withdrawn(tmp_path):
     """Whoever writes a part of it still, be it on another machine, ends in an error."""
     answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
-    job, task, answers = running.open_job(answers, ORACLE, folder)
+    job, task, answers = parts.open_job(answers, ORACLE, folder)
 
     def blocks():
         for block in answers._all_blocks(ORACLE.domain):
@@ -203,7 +203,7 @@ def test_no_part_appears_of_a_job_that_was_withdrawn(tmp_path):
 
 def test_a_job_that_noted_a_part_as_it_was_withdrawn_stays(tmp_path, monkeypatch):
     answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
-    job, task, _ = running.open_job(answers, ORACLE, folder)
+    job, task, _ = parts.open_job(answers, ORACLE, folder)
     rename = Path.rename
 
     def noted(self, target):
@@ -218,7 +218,7 @@ def test_a_job_that_noted_a_part_as_it_was_withdrawn_stays(tmp_path, monkeypatch
 
 def test_of_two_that_go_on_the_one_that_fails_leaves_the_job_to_the_other(tmp_path):
     answers, folder = tn.pipeline.scan(pa.table({"answer": ["no"]}), "answer"), tmp_path / "reports"
-    job, _, _ = running.open_job(answers, ORACLE, folder)
+    job, _, _ = parts.open_job(answers, ORACLE, folder)
     with job._at_work():
         with pytest.raises(KeyboardInterrupt), job._at_work():
             raise KeyboardInterrupt

@@ -13,7 +13,7 @@ from tests.pipeline.test_privacy import DOMAIN, ORACLE
 
 import turnout as tn
 from turnout import errors
-from turnout.pipeline import running, scan
+from turnout.pipeline import parts, scan
 from turnout.pipeline.columns import digested
 
 # Digests of rows ---------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def test_a_file_by_two_names_is_refused(tmp_path: Path) -> None:
 
 def test_a_job_that_somebody_else_went_on_with_is_not_withdrawn(tmp_path: Path) -> None:
     answers = scan(pa.table({"a": ["no"] * 10}), "a")
-    job, task, answers = running.open_job(answers, ORACLE, tmp_path / "reports")
+    job, task, answers = parts.open_job(answers, ORACLE, tmp_path / "reports")
     assert task is not None
     assert job.noise is not None
     task.write(0, [answers._encoded(block, DOMAIN) for block in answers._all_blocks()], job.noise)

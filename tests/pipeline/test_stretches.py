@@ -18,9 +18,9 @@ from turnout.collecting.report_files import ReportFile, containers
 from turnout.collecting.report_files.header import Groups
 from turnout.collecting.report_files.writing import ReportWriter
 from turnout.errors import MemoryLimitError
-from turnout.pipeline import open_reports, processing, report_counting, scan
+from turnout.pipeline import open_reports, parts, report_counting, scan
 from turnout.pipeline.encoding import EncodedBlock
-from turnout.pipeline.processing import JobNoise
+from turnout.pipeline.randomizing import JobNoise
 
 ORACLE = tn.DirectEncoding(1.0, 5)
 ROWS = 300
@@ -131,7 +131,7 @@ def test_a_block_is_written_while_the_next_one_is_read(
 
     monkeypatch.setattr(ReportWriter, "add", adding)
     plan = tn.Plan(ORACLE, tn.Everyone())
-    task = processing.PartTask(tmp_path, "a job", plan)
+    task = parts.PartTask(tmp_path, "a job", plan)
     header = task.write_file(tmp_path / "reports.parquet", blocks(), JobNoise.made(1))
     assert (header.reports, header.nodes) == (12, 12)
 

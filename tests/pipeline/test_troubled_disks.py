@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import turnout as tn
-from turnout.pipeline import running, scanning, sources
+from turnout.pipeline import parts, scanning, sources
 from turnout.pipeline.job import Job
 
 ORACLE = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
@@ -26,9 +26,9 @@ SCRIPT = """
     import os, sys
     from functools import partial
     import turnout as tn
-    from turnout.pipeline import running, scanning, sources
+    from turnout.pipeline import parts, running, scanning, sources
     scanning.open_source = partial(sources.open_source, block_rows=2**16)
-    running.PART_BLOCKS = 1
+    parts.PART_BLOCKS = 1
     {before}
     answers = tn.pipeline.scan(sys.argv[1], "answer")
     oracle = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"]))
@@ -82,9 +82,9 @@ def test_two_that_go_on_at_once_make_one_set_of_reports(
     tmp_path: Path, answers_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scanning, "open_source", partial(sources.open_source, block_rows=2**16))
-    monkeypatch.setattr(running, "PART_BLOCKS", 1)
+    monkeypatch.setattr(parts, "PART_BLOCKS", 1)
     folder = tmp_path / "reports"
-    running.open_job(tn.pipeline.scan(answers_file, "answer"), ORACLE, folder)
+    parts.open_job(tn.pipeline.scan(answers_file, "answer"), ORACLE, folder)
     ended = []
 
     def go_on() -> None:

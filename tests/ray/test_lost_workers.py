@@ -53,8 +53,8 @@ def trouble(ray: Any, load: Callable[[str], ModuleType]) -> ModuleType:
 def _one_name_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all jobs have one name and one key, so that their files can be compared."""
     fixed = SimpleNamespace(token_hex=lambda _: "5" * 32, token_bytes=lambda _: bytes(range(32)))
-    monkeypatch.setattr("turnout.pipeline.running.secrets", fixed)
-    monkeypatch.setattr("turnout.pipeline.processing.secrets", fixed)
+    monkeypatch.setattr("turnout.pipeline.parts.secrets", fixed)
+    monkeypatch.setattr("turnout.pipeline.randomizing.secrets", fixed)
 
 
 def written(folder: Path) -> dict[str, bytes]:

@@ -25,7 +25,7 @@ from turnout.frequency.joint import JointTable
 from turnout.participation import Participation, taking_part_in
 from turnout.pipeline import Answers
 from turnout.pipeline.job import Job
-from turnout.pipeline.processing import Totals, plan_of
+from turnout.pipeline.randomizing import Totals, plan_of
 from turnout.pipeline.running import randomize as run_job
 from turnout.pipeline.running import randomize_to_file
 from turnout.pipeline.sources.files import rows_of_files

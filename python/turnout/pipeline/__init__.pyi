@@ -1,9 +1,9 @@
 from turnout._label_texts import MISSING_TEXTS as MISSING_TEXTS
 from turnout.pipeline.answers import Answers as Answers
-from turnout.pipeline.collection import collect as collect
 from turnout.pipeline.pseudonyms import PseudonymKey as PseudonymKey
 from turnout.pipeline.report_set import ReportSet as ReportSet
 from turnout.pipeline.report_set import open_reports as open_reports
 from turnout.pipeline.report_set import tally as tally
+from turnout.pipeline.running import collect as collect
 from turnout.pipeline.running import randomize as randomize
 from turnout.pipeline.scanning import scan as scan

@@ -18,13 +18,13 @@ from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.participation import Personalized
 from turnout.pipeline.asked import Asked, AskedColumns
 from turnout.pipeline.columns import GroupIndex, compact, digested, groups_of, rows_have
-from turnout.pipeline.encoding import EncodedBlock, Labels, Rows, without_group
-from turnout.pipeline.gaps import Gaps
+from turnout.pipeline.encoding import EncodedBlock, without_group
 from turnout.pipeline.identity import Persons, find_persons, first_rows
-from turnout.pipeline.numbers import Numbers, read_numbers
 from turnout.pipeline.pseudonyms import PseudonymKey
+from turnout.pipeline.rows import Gaps, Rows
 from turnout.pipeline.sources import Block
 from turnout.pipeline.sources.base import Elsewhere
+from turnout.pipeline.values import Labels, Numbers, read_numbers
 from turnout.products import ProductDomain, Questions
 
 Duplicates = Literal["refuse", "first"] | None

@@ -12,10 +12,9 @@ from turnout._label_texts import kind_of, label_text, parse_label
 from turnout.bounds import Bounds
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
-from turnout.pipeline.encoding import Labels
 from turnout.pipeline.found import FoundAnswers, find_answers
-from turnout.pipeline.numbers import Numbers
 from turnout.pipeline.sources import Source
+from turnout.pipeline.values import Labels, Numbers
 from turnout.products import ProductDomain, Questions
 
 #: What is asked for: of one column, or of several by their names.

@@ -13,7 +13,7 @@ from turnout._progress import track
 from turnout._types import Truths
 from turnout.errors import InvalidValueError
 from turnout.pipeline.columns import compact, factors, rows_text
-from turnout.pipeline.gaps import Gaps, is_missing, trimmed
+from turnout.pipeline.rows import Gaps, is_missing, trimmed
 from turnout.pipeline.sources import Source
 
 _MOST: Final = 2**20

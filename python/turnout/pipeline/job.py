@@ -36,7 +36,11 @@ from turnout.errors import (
     PlanMismatchError,
     UnsupportedVersionError,
 )
-from turnout.pipeline.processing import STATE_FOLDER, JobNoise, Totals, begun_path
+from turnout.pipeline.randomizing import JobNoise, Totals
+
+#: The folder of a job's state, in that of its reports.
+STATE_FOLDER: Final = "_turnout"
+
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -401,3 +405,8 @@ def _totals(described: dict[Any, Any]) -> Totals:
             if all(type(count) is int and count >= 0 for count in (nodes, reports)):
                 return Totals(nodes, reports, LeftOut.from_dict(left_out))
     raise CorruptDataError(f"not the totals of a job: {_arguments.shown(described)}")
+
+
+def begun_path(folder: Path) -> Path:
+    """Tell which file says that a part of a job may have been seen, be it gone now."""
+    return folder / STATE_FOLDER / "begun"

@@ -28,7 +28,7 @@ from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, MemoryLimitError
 from turnout.pipeline.job import Job
-from turnout.pipeline.processing import Totals, designs_by_group
+from turnout.pipeline.randomizing import Totals, designs_by_group
 from turnout.pipeline.sources.files import (
     partition_types,
     partition_value,

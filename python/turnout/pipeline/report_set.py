@@ -31,7 +31,7 @@ from turnout.metrics import observe
 from turnout.pipeline.flight import Executor
 from turnout.pipeline.identity import RepeatFinder
 from turnout.pipeline.job import Job
-from turnout.pipeline.processing import Totals, of_nobody
+from turnout.pipeline.randomizing import Totals, of_nobody
 from turnout.pipeline.report_counting import FileCounter, PlacedFile, placed_files
 
 _LOGGER = logging.getLogger(__name__)

@@ -1,49 +1,55 @@
-"""Running a collection: answers to report files, whoever does the work."""
+"""Running a collection: answers to report files or to a tally, whoever does the work."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import hmac
-import itertools
+import functools
 import logging
+import operator
 import os
-import secrets
 import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from turnout import _arguments
 from turnout._progress import track
+from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import file_format, write_reports
-from turnout.collecting.report_files.header import OWN_COLUMNS
 from turnout.collecting.reports import Reports
+from turnout.collecting.tally import BaseTally
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 from turnout.metrics import observe
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers
-from turnout.pipeline.columns import group_type
 from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.flight import Executor, Part
-from turnout.pipeline.job import Job
-from turnout.pipeline.processing import (
-    PART_BLOCKS,
-    STATE_FOLDER,
-    JobNoise,
+from turnout.pipeline.job import STATE_FOLDER, Job
+from turnout.pipeline.parts import (
     PartTask,
-    Totals,
     in_parts,
+    number_of_parts,
+    open_job,
     part_path,
+    parts_of,
+    plan_of_files,
+    task_of,
+)
+from turnout.pipeline.pseudonyms import PseudonymKey
+from turnout.pipeline.randomizing import (
+    JobNoise,
+    Totals,
+    collect_block,
+    of_nobody,
     plan_of,
     randomize_block,
 )
-from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.report_counting import empty_reports
 from turnout.pipeline.report_set import ReportSet, open_reports
-from turnout.pipeline.sources import Block, TableBlock
+
+AnyTally = BaseTally | GroupedTally
+
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -185,9 +191,9 @@ def _made(executor: Executor, job: Job, task: PartTask, answers: Answers) -> tup
     writing = _Writing(answers._with_key(None), replace(task, folder=job.folder.absolute()))
     parts, total = 0, Totals()
     answers._persons(progress=executor.progress)
-    work = executor.results(writing, _parts(answers, task), hidden)
+    work = executor.results(writing, parts_of(answers, task), hidden)
     with contextlib.closing(work) as each:
-        number = number_of_parts(answers, PART_BLOCKS)
+        number = number_of_parts(answers)
         for part, made in track(each, "randomizing", executor.progress, number):
             executor.wait_for(part_path(task.folder, part.number))
             if part.blocks is not None:
@@ -222,29 +228,6 @@ class _Writing:
             blocks = (answers._encoded(block, domain) for block in part.blocks)
             header = task.write(part.number, blocks, hidden.noise)
         return Totals.of_header(header)
-
-
-def _parts(answers: Answers, task: PartTask) -> Iterator[Part]:
-    """List the parts of a job, first those that are there."""
-    there = blocks_there(task, number_of_parts(answers, PART_BLOCKS))
-    for number in sorted({block // PART_BLOCKS for block in there}):
-        yield Part(number, None)
-    for number, blocks in in_parts(answers._all_blocks(task.plan.domain, skip=there), PART_BLOCKS):
-        held: list[Block] = []
-        for block in blocks:
-            held.append(block)
-            if isinstance(block, TableBlock):
-                # The data are in hand: this part now, one block after the other.
-                yield Part(number, itertools.chain(held, blocks), in_hand=True)
-                break
-        else:
-            yield Part(number, held)
-
-
-def number_of_parts(answers: Answers, together: int) -> int | None:
-    """Count the parts of so many blocks, where the number of rows is known."""
-    blocks = answers.source.number_of_blocks
-    return None if blocks is None else -(-blocks // together)
 
 
 def _encoded(answers: Answers, plan: Plan) -> Iterator[EncodedBlock]:
@@ -294,7 +277,7 @@ def randomize_to_file(
     TurnoutError, OSError
         As :func:`randomize`.
     """
-    plan, answers = _settled(answers, oracle, participation)
+    plan, answers = plan_of_files(answers, oracle, participation)
     noise = JobNoise.made(seed)
     answers._persons(progress=progress)
     encoded = _encoded(answers, plan)
@@ -307,127 +290,95 @@ def randomize_to_file(
         reports = _together(plan, blocks, noise)
         write_reports(reports, path)
         return Totals(reports.nodes, len(reports), reports.left_out)
-    task = _task(answers, plan, Path(path).parent, "")
+    task = task_of(answers, plan, Path(path).parent, "")
     return Totals.of_header(task.write_file(path, blocks, noise))
 
 
-def open_job(
+def collect(
     answers: Answers,
     oracle: Kind,
-    output: str | os.PathLike[str],
     *,
     participation: Participation | float | None = None,
     seed: int | None = None,
-    resume: bool = False,
-) -> tuple[Job, PartTask | None, Answers]:
-    """Begin a job or take up the one that is there.
+    workers: int | None = None,
+    progress: bool = False,
+) -> BaseTally | GroupedTally:
+    """Randomize and tally answers block by block, with no reports on disk or in memory.
+
+    Each call draws new noise: a second one of the same persons, or one after
+    :func:`turnout.pipeline.randomize`, costs each of them epsilon again.
 
     Parameters
     ----------
-    answers, oracle, output, participation, seed, resume
-        As for :func:`randomize`.
+    answers, oracle, participation, seed, workers, progress
+        As for :func:`turnout.pipeline.randomize`. For the same seed the result is the tally of its
+        reports.
 
     Returns
     -------
-    job : Job
-        The state of the job.
-    task : PartTask or None
-        How its parts are made; None if the job is complete.
-    answers : Answers
-        The answers, with the collection that pseudonyms are for.
+    Tally or GroupedTally
+        One tally, or one for each group if the answers are grouped.
 
     Raises
     ------
-    TurnoutError
-        As :func:`randomize`.
+    TurnoutError, OSError
+        As :func:`turnout.pipeline.randomize`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import turnout as tn
+    >>> table = pa.table({"answer": [0, 1, 1, 1], "country": ["DE", "FR", "DE", "FR"]})
+    >>> answers = tn.pipeline.scan(table, "answer", group_by="country")
+    >>> tn.pipeline.collect(answers, tn.DirectEncoding(1.0, 2))["DE"].nodes
+    2
     """
-    plan, answers = _settled(answers, oracle, participation)
-    folder = _folder(output)
-    noise = JobNoise.made(seed)
-    # A part is a fixed stretch of rows: another release may cut them otherwise.
-    described = {**answers.describe(), "part_blocks": PART_BLOCKS}
-    job = Job.read(folder)
-    if job is None:
-        answers._check_groups()
-        content, answers = content_of(answers, noise)
-        job = Job(folder, secrets.token_hex(16), plan, described, noise, content)
-        job._begin()
-    elif not resume:
-        state = "is complete" if job.complete else "is unfinished: resume goes on with it"
-        empty = not (job.complete or job._begun)
-        raise InvalidValueError(
-            f"output: {str(folder)!r} holds a job, which {state}. To randomize the same persons "
-            "again would cost each of them epsilon once more, unless all files of the first time "
-            f"are deleted before anybody saw them{' (it has no reports yet)' if empty else ''}; "
-            "other answers go to another folder"
-        )
-    else:
-        job._check_same(plan, described)
-        if job.noise is not None:
-            content, answers = content_of(answers, job.noise)
-            if content is None or content != job.content:
-                why = (
-                    "can be read only once, and nobody can tell whether it holds what it held"
-                    if content is None
-                    else "does not hold what it held when the job began"
-                )
-                raise InvalidValueError(
-                    f"the job in {str(folder)!r} cannot go on: {answers.name} {why}"
-                )
-    task = None if job.complete else _task(answers, plan, folder, job.name)
-    return job, task, answers
+    executor = Executor(workers, progress)
+    return run_collection(executor, answers, oracle, participation=participation, seed=seed)
 
 
-def _settled(
-    answers: Answers, oracle: Kind, participation: Participation | float | None
-) -> tuple[Plan, Answers]:
-    """Settle the plan of reports in files, and of answers the collection that they are of."""
+def run_collection(
+    executor: Executor,
+    answers: Answers,
+    oracle: Kind,
+    *,
+    participation: Participation | float | None,
+    seed: int | None,
+) -> AnyTally:
+    """Do what :func:`collect` does, wherever the work is done."""
     plan = plan_of(answers, oracle, participation)
-    for name in answers.group_by:
-        if name in OWN_COLUMNS:
-            raise InvalidValueError(
-                f"group_by must not name {name!r}, a column that report files have themselves: "
-                "give it another name"
-            )
-    # Of pseudonyms: two questions may have one plan.
-    return plan, answers._in_context(f"{plan.fingerprint}/{'/'.join(answers.asked)}")
+    secrets = Secrets.of(JobNoise.made(seed), answers.pseudonym_key)
+    answers._persons(progress=executor.progress)
+    collecting = _Collecting(answers._with_key(None), plan)
+    stretches = in_parts(answers._all_blocks(plan.domain), executor.stretch)
+    parts = (Part(number, list(blocks)) for number, blocks in stretches)
+    with (
+        executor.merging() as total,
+        contextlib.closing(executor.results(collecting, parts, secrets, into=total)) as each,
+    ):
+        number = number_of_parts(answers, executor.stretch)
+        for _, done in track(each, "collecting", executor.progress, number):
+            observe_rows(done)
+    found: AnyTally | None = total.result()
+    return of_nobody(plan, answers.group_by) if found is None else found._of_new_origin()
 
 
-def _task(answers: Answers, plan: Plan, folder: Path, name: str) -> PartTask:
-    source = answers.source
-    types = {name: group_type(source.schema.field(name).type) for name in answers.group_by}
-    return PartTask(folder, name, plan, types, answers.pseudonym_key is not None)
+@dataclass(frozen=True, eq=False)
+class _Collecting:
+    """How blocks become a tally."""
 
+    answers: Answers
+    plan: Plan
 
-def content_of(answers: Answers, noise: JobNoise) -> tuple[str | None, Answers]:
-    """Digest all answers that can be read again, under the job's secret.
-
-    Where the rows themselves are digested it gives with that answers whose blocks are held to it.
-    """
-    if not answers.source.repeatable:
-        return None, answers
-    secret = noise.key if noise.key is not None else str(noise.seed).encode()
-    digest = hmac.new(secret, b"turnout: the content of a job", hashlib.sha256)
-    content = answers.source.content()
-    if content is not None:
-        digest.update(content)
-        return digest.hexdigest(), answers
-    found = answers._read_digests()
-    for index, rows in found.items():
-        digest.update(index.to_bytes(8, "little") + rows)
-    return digest.hexdigest(), answers._with_digests(found)
-
-
-def blocks_there(task: PartTask, most: int | None) -> frozenset[int]:
-    """List the blocks of the parts that are there, of the parts that there can be."""
-    found: list[int] = []
-    for name in sorted(path.name for path in task.folder.glob("part-*.parquet")):
-        number = int(name[5:-8]) if name[5:-8].isdecimal() else -1
-        if number < 0 or part_path(task.folder, number).name != name:
-            raise InvalidValueError(f"{task.folder / name}: is not a part of the job")
-        if most is None or number < most:
-            found += range(number * PART_BLOCKS, (number + 1) * PART_BLOCKS)
-    return frozenset(found)
+    def __call__(self, secrets: Secrets, part: Part) -> tuple[Totals, AnyTally]:
+        answers, plan, names = secrets.unlocked(self.answers), self.plan, self.answers.group_by
+        done = Totals()
+        tallies: list[AnyTally] = []
+        for block in part.blocks or ():
+            encoded = answers._encoded(block, plan.domain)
+            done += Totals.of_block(encoded)
+            tallies.append(collect_block(plan, encoded, secrets.noise, names))
+        return done, functools.reduce(operator.add, tallies)
 
 
 def randomized_in_memory(
@@ -450,13 +401,3 @@ def _together(plan: Plan, blocks: Iterable[EncodedBlock], noise: JobNoise) -> Re
     """Randomize blocks and hold their reports in memory."""
     pieces = [randomize_block(plan, block, noise).reports for block in blocks]
     return Reports.concatenate(pieces or [empty_reports(plan)])
-
-
-def _folder(output: str | os.PathLike[str]) -> Path:
-    try:
-        folder = Path(output)
-    except TypeError as error:
-        raise _arguments.mistyped("output must be the path of a folder", output) from error
-    if folder.exists() and not folder.is_dir():
-        raise InvalidValueError(f"output: {str(folder)!r} is a file; reports go to a folder")
-    return folder

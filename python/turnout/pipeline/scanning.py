@@ -13,10 +13,9 @@ from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError
 from turnout.participation import Participation
 from turnout.pipeline.answers import Answers, Duplicates
-from turnout.pipeline.collection import collect
 from turnout.pipeline.columns import group_label
 from turnout.pipeline.pseudonyms import PseudonymKey
-from turnout.pipeline.running import randomized_in_memory
+from turnout.pipeline.running import collect, randomized_in_memory
 from turnout.pipeline.sources import open_source
 
 

@@ -14,7 +14,7 @@ from turnout._extras import require
 from turnout._types import Integers
 from turnout.errors import InvalidValueError
 from turnout.pipeline.answers import Answers
-from turnout.pipeline.encoding import kept
+from turnout.pipeline.rows import kept
 
 
 def split(

@@ -23,11 +23,10 @@ from turnout.collecting.tally import BaseTally, read_tally
 from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.participation import Participation, taking_part_in
 from turnout.pipeline.answers import Answers
-from turnout.pipeline.collection import run_collection
 from turnout.pipeline.columns import digested
 from turnout.pipeline.flight import Part
 from turnout.pipeline.report_set import Duplicates, ReportSet, open_reports, tally_files
-from turnout.pipeline.running import run_job
+from turnout.pipeline.running import run_collection, run_job
 from turnout.pipeline.scanning import scan
 from turnout.pipeline.sources import BLOCK, open_source
 from turnout.pipeline.sources.frames import in_order

@@ -22,8 +22,8 @@ from turnout.collecting.left_out import LeftOut
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, scan
 from turnout.pipeline.columns import factors, rows_text
-from turnout.pipeline.gaps import is_missing
 from turnout.pipeline.in_memory import Columns, read_columns
+from turnout.pipeline.rows import is_missing
 from turnout.pipeline.sources import open_source
 
 #: The largest product of label sets: all probabilities of a user are held in memory.

@@ -1,47 +1,34 @@
-"""Blocks of answers to reports or tallies, and to the parts of a job: files of reports.
+"""Blocks of answers to reports or tallies.
 
 Block ``i`` of a job draws from the streams of the chunks ``16 i`` to ``16 i + 15`` of the job's
 key, whoever works on it, when, and how often: a block that is done again gives the same reports.
-A part holds the reports of a fixed stretch of blocks, and appears whole or not at all, and once:
-the first finished file is kept.
 """
 
 from __future__ import annotations
 
-import itertools
-import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from turnout import _arguments, _core
-from turnout._extras import require
-from turnout._files import synchronise_folder
 from turnout._secrets import HiddenBytes
 from turnout._types import Array, Bytes, Floats, Integers
 from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.keys import Key, plain_key
 from turnout.collecting.kind import Kind, collected, randomized
 from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.origin import PIECE
 from turnout.collecting.plan import Plan
-from turnout.collecting.report_files import ReportFile
-from turnout.collecting.report_files.header import Groups, Header, PartFacts
-from turnout.collecting.report_files.writing import ReportWriter
+from turnout.collecting.report_files.header import Header
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.participation import Participation, Personalized, taking_part_in
 from turnout.pipeline.answers import Answers
-from turnout.pipeline.columns import GroupIndex
 from turnout.pipeline.encoding import EncodedBlock
 from turnout.pipeline.sources import BLOCK
-from turnout.pipeline.threads import in_flight
 
 #: Chunks of a block: each has random streams of its own.
 _CHUNKS: Final = BLOCK // 2**16
@@ -270,220 +257,3 @@ def _drawing(
     known = block.probabilities
     taking_part = plan.participation if known is None else Personalized(known)
     return taking_part, noise.block(block.index)
-
-
-#: The folder of a job's state, in that of its reports.
-STATE_FOLDER: Final = "_turnout"
-
-#: Blocks of a part: some eight million rows.
-PART_BLOCKS: Final = 8
-
-
-def part_path(folder: Path, number: int) -> Path:
-    """Tell where part ``number`` of a job is.
-
-    Examples
-    --------
-    >>> part_path(Path("reports"), 7).name
-    'part-00007.parquet'
-    """
-    return folder / f"part-{number:05d}.parquet"
-
-
-def begun_path(folder: Path) -> Path:
-    """Tell which file says that a part of a job may have been seen, be it gone now."""
-    return folder / STATE_FOLDER / "begun"
-
-
-@dataclass(frozen=True)
-class PartTask:
-    """How the parts of a job are made, but for the secret of its noise; can be pickled.
-
-    Attributes
-    ----------
-    folder
-        Where the parts appear.
-    job
-        The name of the job.
-    plan
-        The oracle and the participation.
-    group_types
-        The Arrow types of the columns of groups; none if the reports are not grouped.
-    pseudonyms
-        Whether reports have pseudonyms.
-    """
-
-    folder: Path
-    job: str
-    plan: Plan
-    group_types: Mapping[str, Any] = field(default_factory=dict)
-    pseudonyms: bool = False
-
-    def write(self, number: int, blocks: Iterable[EncodedBlock], noise: JobNoise) -> Header:
-        """Make a part, unless its file is there already.
-
-        Parameters
-        ----------
-        number
-            Which part.
-        blocks
-            The encoded blocks of the part, in order.
-        noise
-            What all noise of the job comes from.
-
-        Returns
-        -------
-        Header
-            What the file that is there now says.
-
-        Raises
-        ------
-        CorruptDataError
-            If there is a file that is not this part.
-        TurnoutError
-            If a value is refused.
-        OSError
-            If the file cannot be written.
-        """
-        found = self.find(number)
-        if found is not None:
-            return found
-        path = part_path(self.folder, number)
-        # Of two that made the part at once the first one's file is there. It may have completed the
-        # job meanwhile, and with it removed what the other one was still writing.
-        try:
-            return self.write_file(path, blocks, noise, number=number)
-        except (FileExistsError, FileNotFoundError):
-            found = self.find(number)
-            if found is None:
-                raise
-            return found
-
-    def write_file(
-        self,
-        path: str | os.PathLike[str],
-        blocks: Iterable[EncodedBlock],
-        noise: JobNoise,
-        *,
-        number: int | None = None,
-    ) -> Header:
-        """Make a file of reports: part ``number`` of the job, or one by itself.
-
-        Raises
-        ------
-        FileExistsError
-            If there is a file, and this is to be a part; another file is replaced.
-        TurnoutError
-            If a value is refused.
-        OSError
-            If the file cannot be written.
-        """
-        kinds = dict(self.group_types)
-        sums = _Sums(self.plan.participation.uniform_rate is None)
-        alone = number is None
-
-        def made() -> Iterator[dict[str, Any]]:
-            for block in blocks:
-                found = randomize_block(self.plan, block, noise)
-                sums.add(block, found)
-                yield {
-                    "reports": found.reports.codes,
-                    "probabilities": found.reports.probabilities,
-                    "groups": _group_columns(block.groups, found.groups, list(kinds.values())),
-                    "pseudonyms": found.pseudonyms,
-                }
-
-        with ReportWriter(
-            path,
-            self.plan,
-            group_types=kinds,
-            pseudonyms=self.pseudonyms,
-            replace=alone,
-            before=None if alone else self._begun,
-        ) as writer:
-            # A block is written while the next one is read and randomized.
-            for _ in in_flight(lambda columns: writer.add(**columns), made(), workers=1):
-                pass
-            groups = sums.groups(tuple(kinds)) if kinds else None
-            part = None if number is None else PartFacts(self.job, number)
-            return writer.close(
-                sums.totals.nodes,
-                design=sums.design,
-                groups=groups,
-                part=part,
-                left_out=sums.totals.left_out,
-            )
-
-    def _begun(self) -> None:
-        """Note that a part is about to appear: from now on the job cannot be withdrawn."""
-        path = begun_path(self.folder)
-        if not path.exists():
-            path.touch()
-            synchronise_folder(path.parent)
-
-    def find(self, number: int) -> Header | None:
-        """Read what the file of a part says; None if there is no file.
-
-        Raises
-        ------
-        CorruptDataError
-            If it was altered, or is not this part of this job.
-        """
-        path = part_path(self.folder, number)
-        if not path.exists():
-            return None
-        with ReportFile(path) as file:
-            header = file.header
-        facts = header.part
-        if facts is None or (facts.job, facts.number) != (self.job, number):
-            raise CorruptDataError(f"{path}: is not part {number} of the job in this folder")
-        self.plan._check_same(header.plan, str(path))
-        return header
-
-
-class _Sums:
-    """What a part's header says, added up block by block."""
-
-    def __init__(self, personal: bool) -> None:
-        self.totals = Totals()
-        self.design = DesignSums(0, 0) if personal else None
-        self._nodes: dict[Key, int] = {}
-        self._unanswered: dict[Key, int] = {}
-        self._designs: dict[Key, DesignSums] = {}
-
-    def add(self, block: EncodedBlock, made: BlockReports) -> None:
-        self.totals += Totals.of_block(block)
-        if self.design is not None and made.reports.design is not None:
-            self.design += made.reports.design
-        if block.groups is None or block.unanswered is None:
-            return
-        nodes = block.groups.nodes
-        designs = designs_by_group(block.probabilities, block.groups.index, nodes)
-        keys = [plain_key("group", key, len(key)) for key in block.groups.keys]
-        numbers = zip(keys, nodes.tolist(), block.unanswered.tolist(), strict=True)
-        for position, (key, number, without) in enumerate(numbers):
-            self._nodes[key] = self._nodes.get(key, 0) + number
-            self._unanswered[key] = self._unanswered.get(key, 0) + without
-            if designs is not None:
-                self._designs[key] = self._designs.get(key, DesignSums(0, 0)) + designs[position]
-
-    def groups(self, names: tuple[str, ...]) -> Groups:
-        designs = None if self.design is None else tuple(self._designs.values())
-        numbers = tuple(self._nodes.values()), designs, tuple(self._unanswered.values())
-        return Groups(names, tuple(self._nodes), *numbers)
-
-
-def _group_columns(
-    groups: GroupIndex | None, index: Integers | None, kinds: list[Any]
-) -> Iterator[Any]:
-    """Make the columns of the groups of some reports."""
-    if groups is None or index is None:
-        return
-    pa = require("pyarrow", "cli")
-    for place, kind in enumerate(kinds):
-        yield pa.array([key[place] for key in groups.keys], kind).take(pa.array(index))
-
-
-def in_parts(blocks: Iterable[Any], size: int) -> Iterator[tuple[int, Iterator[Any]]]:
-    """Put blocks together that make up a part; each part must be used up before the next."""
-    return itertools.groupby(blocks, lambda block: int(block.index) // size)

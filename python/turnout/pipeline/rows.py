@@ -1,18 +1,20 @@
-"""What stands for a missing answer, and what is said of it."""
+"""Rows of a block, and what stands there for a missing answer."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Container, Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from turnout._extras import require
 from turnout._label_texts import label_text
-from turnout._types import Truths
+from turnout._types import Array, Truths
 from turnout.errors import InvalidValueError
-from turnout.pipeline.columns import factors
+from turnout.pipeline.columns import factors, rows_text
 
 #: So many different ones are listed.
 _SHOWN: Final = 5
@@ -137,3 +139,83 @@ class Gaps:
         said = [f"{shown} {number:,} time{'s' * (number > 1)}" for shown, number in common]
         more = len(self._counts) - len(said)
         return ", ".join(said) + (f" and {more:,} others" if more else "")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a block that still count.
+
+    Attributes
+    ----------
+    table
+        The columns of these rows.
+    first
+        The number of the block's first row in the source.
+    numbers
+        The place of each in the block; None if all are there.
+    """
+
+    table: Any
+    first: int
+    numbers: Array | None = None
+
+    def kept(self, keep: Truths) -> Rows:
+        """Keep some of the rows."""
+        numbers = np.flatnonzero(keep) if self.numbers is None else self.numbers[keep]
+        return Rows(kept(self.table, keep), self.first, numbers)
+
+    def text(self, positions: Array) -> str:
+        """Name the first of the rows at some positions."""
+        return rows_text(
+            (positions if self.numbers is None else self.numbers[positions]) + self.first
+        )
+
+    def answered(
+        self,
+        column: Any,
+        name: str,
+        values: Array,
+        missing: Truths | None,
+        rule: Any,
+        *,
+        labels: str,
+    ) -> tuple[Array, Truths | None]:
+        """Put in what is reported where an answer is missing, or say which rows are dropped.
+
+        Parameters
+        ----------
+        column, name
+            The column, and what messages call it.
+        values, missing
+            What is reported of each row, and where an answer is missing.
+        rule
+            What is reported there; None refuses, ``"drop"`` leaves the row out.
+        labels
+            What messages say can be reported.
+
+        Raises
+        ------
+        InvalidValueError
+            If an answer is missing and that is refused.
+        """
+        if missing is None or not missing.any():
+            return values, None
+        if rule is None:
+            where = f" ({self.text(np.flatnonzero(missing))})"
+            raise Gaps.of(column, missing, name).refused(name, missing.size, where, labels)
+        if rule == "drop":
+            return values, missing
+        values = np.array(values)
+        values[missing] = rule
+        return values, None
+
+
+def kept(table: Any, keep: Truths) -> Any:
+    """Keep some rows of a table."""
+    pa = require("pyarrow", "cli")
+    for position, item in enumerate(table.schema):
+        if pa.types.is_string_view(item.type):
+            # Arrow cannot filter views.
+            column = table.column(position).cast(pa.large_string())
+            table = table.set_column(position, item.name, column)
+    return table.filter(pa.array(keep))
