@@ -50,8 +50,9 @@ from turnout.frequency.ordered.reports import OrderedReports
 from turnout.frequency.rounds import Rounds
 from turnout.mean.law import SecondMoment
 from turnout.pipeline.columns import GroupIndex
-from turnout.pipeline.encoding import EncodedBlock
-from turnout.pipeline.randomizing import JobNoise, Totals
+from turnout.pipeline.encoding import EncodedBlock, Totals
+from turnout.pipeline.job import Job
+from turnout.pipeline.randomizing import JobNoise
 from turnout.pipeline.sources import Block, Source
 from turnout.planning.participation import MixedPlan
 from turnout.samplers.normalizer import LogNormalizer
@@ -71,7 +72,7 @@ CODES = np.full(9, CODE)
 
 
 def reports() -> tn.Reports:
-    return ORACLE.reports(tn.Everyone(), CODES, CODES.size)
+    return tn.Reports(ORACLE, tn.Everyone(), CODES, CODES.size)
 
 
 def message() -> bytes:
@@ -90,7 +91,7 @@ def block() -> Any:
 
 
 def encoded() -> Any:
-    return answers()._encoded(block(), tn.Domain.from_integers(10**5))
+    return answers()._encoder(tn.Domain.from_integers(10**5))(block())
 
 
 def job() -> Job:

@@ -142,7 +142,7 @@ def read(answers: Answers, domain: tn.Domain) -> tuple[list[int], int, int]:
     codes: list[int] = []
     dropped = refused = 0
     for number, block in enumerate(answers._all_blocks(domain)):
-        encoded = answers._encoded(block, domain)
+        encoded = answers._encoder(domain)(block)
         assert (encoded.index, encoded.rows) == (number, block.rows)
         assert (
             encoded.rows
@@ -293,4 +293,4 @@ def test_same_codes_as_encoding_in_memory() -> None:
     codes, _, _ = read(scan(open_source(pa.table({"a": column}), block_rows=999), "a"), domain)
     assert codes == domain.encode(column).tolist()
     block = next(iter(scan(pa.table({"a": column}), "a")._all_blocks()))
-    assert scan(pa.table({"a": column}), "a")._encoded(block, domain).codes.dtype == np.uint16
+    assert scan(pa.table({"a": column}), "a")._encoder(domain)(block).codes.dtype == np.uint16

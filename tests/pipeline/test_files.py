@@ -371,7 +371,7 @@ def test_names_for_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     answers = scan(source, "answer")
     [block] = answers._all_blocks()
     with pytest.raises(UnknownLabelError, match=r"^a\.parquet: column 'answer': 1 .*row 2"):
-        answers._encoded(block, tn.Domain(["a", "b"]))
+        answers._encoder(tn.Domain(["a", "b"]))(block)
     assert [file.shown for file in find_files("*.parquet")[1]] == ["a.parquet"]
 
 

@@ -55,7 +55,7 @@ def test_numbers_of_pandas_are_not_copied(dtype: Any) -> None:
 def test_integers_reach_the_kernel_as_they_are() -> None:
     array = pa.array(np.arange(20, dtype=np.uint16))
     answers = scan(open_source(pa.table({"a": array})), "a")
-    encoded = answers._encoded(next(answers._all_blocks()), tn.Domain.from_integers(20))
+    encoded = answers._encoder(tn.Domain.from_integers(20))(next(answers._all_blocks()))
     assert encoded.codes.dtype == np.uint16
     assert encoded.codes.ctypes.data == array.buffers()[1].address
 
@@ -83,10 +83,10 @@ def test_nullable_and_categories_of_pandas() -> None:
         }
     )
     answers = scan(frame, "i", missing="drop")
-    encoded = answers._encoded(next(answers._all_blocks()), tn.Domain.from_integers(3))
+    encoded = answers._encoder(tn.Domain.from_integers(3))(next(answers._all_blocks()))
     assert (encoded.codes.tolist(), encoded.left_out.people) == ([1, 2], 1)
     answers = scan(frame, "c", missing="drop")
-    encoded = answers._encoded(next(answers._all_blocks()), tn.Domain(["u", "v"]))
+    encoded = answers._encoder(tn.Domain(["u", "v"]))(next(answers._all_blocks()))
     assert (encoded.codes.tolist(), encoded.left_out.people) == ([0, 1], 1)
 
 
@@ -211,7 +211,7 @@ def test_text_that_is_not_utf8_is_refused_and_not_quoted() -> None:
     answers = scan(pa.table({"a": values}), "a")
     [block] = answers._all_blocks()
     with pytest.raises(CorruptDataError, match="'a' holds text that is not UTF-8") as caught:
-        answers._encoded(block, tn.Domain(["ann", "bert"]))
+        answers._encoder(tn.Domain(["ann", "bert"]))(block)
     assert "ann" not in str(caught.value)
 
 
@@ -235,4 +235,4 @@ def test_a_column_that_holds_no_categories() -> None:
     answers = scan(table, "a")
     [block] = answers._all_blocks()
     with pytest.raises(InvalidTypeError, match="'a' has type binary, which is not one"):
-        answers._encoded(block, tn.Domain(["a", "b"]))
+        answers._encoder(tn.Domain(["a", "b"]))(block)

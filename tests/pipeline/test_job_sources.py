@@ -15,7 +15,7 @@ from tests.pipeline.test_jobs import ORACLE, states, table
 import turnout as tn
 from turnout import errors
 from turnout.collecting.report_files import write_reports
-from turnout.pipeline import parts, running
+from turnout.pipeline import parts, randomizing
 from turnout.pipeline.job import Job
 from turnout.pipeline.randomizing import JobNoise
 
@@ -115,7 +115,7 @@ def test_no_rows_at_all(tmp_path):
 
 def test_noise_of_a_job_is_hidden_in_what_can_be_printed():
     noise = JobNoise.made(None)
-    for text in (repr(noise), str(noise), repr(running.Secrets.of(noise, None))):
+    for text in (repr(noise), str(noise), repr(randomizing.Secrets.of(noise, None))):
         assert noise.key.hex() not in text
         assert repr(noise.key)[2:-1] not in text
 

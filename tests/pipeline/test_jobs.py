@@ -20,7 +20,7 @@ import pytest
 import turnout as tn
 from turnout import _files, errors, metrics
 from turnout.collecting.report_files import ReportFile, read_reports
-from turnout.pipeline import parts, randomizing, scanning, sources
+from turnout.pipeline import parts, scanning, sources
 from turnout.pipeline.job import Job
 from turnout.pipeline.randomizing import JobNoise
 
@@ -209,7 +209,7 @@ KILLED = """
     import sys
     from pathlib import Path
     import turnout as tn
-    from turnout.pipeline import parts, randomizing, running, sources
+    from turnout.pipeline import parts, sources
     parts.PART_BLOCKS = 1
     source = sources.open_source(sys.argv[1], block_rows=2**16)
     answers = tn.pipeline.scan(source, "answer", group_by="country")
@@ -404,7 +404,7 @@ def test_a_part_that_two_make_at_once_is_one_file(tmp_path, answers_file):
     job, task, answers = parts.open_job(answers, ORACLE, tmp_path / "reports")
     assert task is not None
     blocks = list(answers._all_blocks(DOMAIN))
-    encoded = [answers._encoded(block, DOMAIN) for block in blocks]
+    encoded = [answers._encoder(DOMAIN)(block) for block in blocks]
     started = []
 
     def slow():
@@ -414,8 +414,10 @@ def test_a_part_that_two_make_at_once_is_one_file(tmp_path, answers_file):
             task.write(0, iter(encoded), job.noise)
         yield from encoded
 
-    header = task.write(0, slow(), job.noise)
-    assert header.part.job == job.name
+    made = task.write(0, slow(), job.noise)
+    assert task.find(0) == made
+    with ReportFile(parts.part_path(tmp_path / "reports", 0)) as file:
+        assert file.header.part.job == job.name
     assert len(list((tmp_path / "reports").glob("part-*"))) == 1
     assert not [path for path in (tmp_path / "reports").iterdir() if path.name.endswith(".tmp")]
 
@@ -426,18 +428,18 @@ def test_of_two_that_go_on_at_once_the_second_one_ends_well(tmp_path, answers_fi
     folder = tmp_path / "reports"
     job, task, answers = parts.open_job(answers, ORACLE, folder)
     assert task is not None
-    encoded = [answers._encoded(block, DOMAIN) for block in answers._all_blocks(DOMAIN)]
+    encoded = [answers._encoder(DOMAIN)(block) for block in answers._all_blocks(DOMAIN)]
 
     def slow():
         yield from encoded
-        header = task.write(0, iter(encoded), job.noise)
+        made = task.write(0, iter(encoded), job.noise)
         assert len(list(folder.glob(".part-*.tmp"))) == 1
-        job._finished(1, randomizing.Totals.of_header(header))
+        job._finished(1, made, {})
 
-    header = task.write(0, slow(), job.noise)
-    assert job._finished(1, randomizing.Totals.of_header(header)) == Job.read(folder)
+    made = task.write(0, slow(), job.noise)
+    assert job._finished(1, made, {}) == Job.read(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["_turnout", "part-00000.parquet"]
-    assert tn.pipeline.tally(folder).nodes == header.nodes
+    assert tn.pipeline.tally(folder).nodes == made.nodes
 
 
 def test_a_part_whose_file_is_taken_away_and_that_is_not_there_is_an_error(tmp_path, answers_file):
@@ -446,7 +448,7 @@ def test_a_part_whose_file_is_taken_away_and_that_is_not_there_is_an_error(tmp_p
     assert task is not None
 
     def removing():
-        yield from [answers._encoded(block, DOMAIN) for block in answers._all_blocks(DOMAIN)]
+        yield from [answers._encoder(DOMAIN)(block) for block in answers._all_blocks(DOMAIN)]
         for path in (tmp_path / "reports").glob(".part-*.tmp"):
             path.unlink()
 

@@ -27,9 +27,9 @@ memory = options.pop("memory", 2**26)
 identity.RepeatFinder = partial(identity.RepeatFinder, memory)
 domain = tn.Domain([f"answer number {i}" for i in range(10)])
 answers = scan(path, "answer", **options)
-rows = 0
+rows, encode = 0, answers._encoder(domain)
 for block in answers._all_blocks():
-    encoded = answers.encoded(block, domain)
+    encoded = encode(block)
     rows += encoded.codes.size
 # Not ru_maxrss, which a process takes over from the one that started it.
 status = open("/proc/self/status").read()

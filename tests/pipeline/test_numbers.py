@@ -23,7 +23,7 @@ def read(values: Any, **options: Any) -> list[float]:
     """The numbers that are randomized of a column."""
     source = values if isinstance(values, Path) else pa.table({"age": values})
     answers = scan(source, "age", **options)
-    blocks = [answers._encoded(block, AGES.domain) for block in answers._all_blocks(AGES.domain)]
+    blocks = [answers._encoder(AGES.domain)(block) for block in answers._all_blocks(AGES.domain)]
     return [float(number) for block in blocks for number in block.codes]
 
 

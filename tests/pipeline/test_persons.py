@@ -28,8 +28,8 @@ DOMAIN = tn.Domain.from_integers(1000)
 def kept(answers: Answers, **options: Any) -> list[int]:
     blocks = list(answers._all_blocks(DOMAIN, **options))
     # In any order of work, and after a way through another process.
-    copy = pickle.loads(pickle.dumps(answers))
-    found = {b.index: copy._encoded(pickle.loads(pickle.dumps(b)), DOMAIN) for b in blocks[::-1]}
+    encoder = pickle.loads(pickle.dumps(answers._encoder(DOMAIN)))
+    found = {b.index: encoder(pickle.loads(pickle.dumps(b))) for b in blocks[::-1]}
     for block in blocks:
         encoded = found[block.index]
         assert (
@@ -101,13 +101,13 @@ def test_the_number_of_rows_left_out_is_told(caplog: pytest.LogCaptureFixture) -
         blocks = list(answers._all_blocks())
     assert "2 persons have more than one row; 3 rows are left out" in caplog.text
     assert "anna" not in caplog.text
-    assert answers._encoded(blocks[0], DOMAIN).left_out.duplicates == 3
+    assert answers._encoder(DOMAIN)(blocks[0]).left_out.duplicates == 3
 
 
 def test_the_first_row_counts_even_if_its_answer_is_missing() -> None:
     table = pa.table({"row": [None, 1, 2], "id": [7, 7, 8]})
     answers = scan(table, "row", id_column="id", duplicates="first", missing="drop")
-    encoded = answers._encoded(next(answers._all_blocks()), DOMAIN)
+    encoded = answers._encoder(DOMAIN)(next(answers._all_blocks()))
     assert (encoded.codes.tolist(), encoded.left_out.people, encoded.left_out.duplicates) == (
         [2],
         1,
@@ -119,7 +119,7 @@ def test_rows_that_do_not_count_need_no_known_answer() -> None:
     table = pa.table({"row": [1, 5000, 2, 6000], "id": [7, 7, 8, 9]})
     answers = scan(table, "row", id_column="id", duplicates="first")
     with pytest.raises(tn.errors.CodeOutsideDomainError, match=r"1 values .* to 999 \(row 4\)"):
-        answers._encoded(next(answers._all_blocks()), DOMAIN)
+        answers._encoder(DOMAIN)(next(answers._all_blocks()))
 
 
 @pytest.mark.parametrize("once", [False, True])
@@ -153,7 +153,7 @@ def test_blocks_of_the_source_do_not_know_persons() -> None:
     answers = scan(table, "row", id_column="id", duplicates="first")
     block = next(iter(answers.source.blocks(answers.columns)))
     with pytest.raises(InvalidValueError, match=r"must be one of the blocks of these answers"):
-        answers._encoded(block, DOMAIN)
+        answers._encoder(DOMAIN)(block)
 
 
 def test_a_query_whose_order_changes_is_refused() -> None:

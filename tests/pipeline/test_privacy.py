@@ -263,7 +263,7 @@ def test_who_takes_part_is_independent_of_missing_answers_and_of_other_blocks() 
     plan = tn.Plan(oracle, tn.Bernoulli(rate))
     taking = []
     for block in answers._all_blocks():
-        encoded = answers._encoded(block, oracle.domain)
+        encoded = answers._encoder(oracle.domain)(block)
         noise = JobNoise.made(14)
         made = randomize_block(plan, encoded, noise)
         positions = _core.participants(len(encoded.codes), rate, noise.block(block.index))
@@ -390,7 +390,7 @@ def test_pseudonyms_do_not_depend_on_the_answer() -> None:
             pseudonym_context="c",
         )
         [block] = answers._all_blocks()
-        made.append(answers._encoded(block, tn.Domain([0, 1])).pseudonyms)
+        made.append(answers._encoder(tn.Domain([0, 1]))(block).pseudonyms)
     assert made[0] is not None
     assert made[1] is not None
     assert np.array_equal(made[0], made[1])

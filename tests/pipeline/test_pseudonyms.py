@@ -27,8 +27,7 @@ from turnout.errors import (
 from turnout.frequency.longitudinal import Memoized, MemoizedClient
 from turnout.pipeline import Answers, PseudonymKey, scan
 from turnout.pipeline.encoding import EncodedBlock
-from turnout.pipeline.randomizing import JobNoise
-from turnout.pipeline.running import Secrets
+from turnout.pipeline.randomizing import JobNoise, Secrets
 from turnout.pipeline.sources import open_source
 from turnout.signing import SigningKey
 
@@ -37,7 +36,7 @@ DOMAIN = tn.Domain(["no", "yes"])
 
 def only(answers: Answers) -> EncodedBlock:
     [block] = answers._all_blocks()
-    return answers._encoded(block, DOMAIN)
+    return answers._encoder(DOMAIN)(block)
 
 
 def test_pseudonyms_tell_persons_apart_in_one_context() -> None:
@@ -97,13 +96,14 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
     assert str(secret)[2:10] not in shown
 
 
-def test_a_key_is_not_pickled_be_it_that_of_answers() -> None:
+def test_a_key_is_not_pickled_be_it_that_of_an_encoder() -> None:
     key = PseudonymKey(bytes(range(32)))
     answers = scan(pa.table({"a": ["no"], "id": [1]}), "a", id_column="id", pseudonym_key=key)
-    for secretive in (key, answers):
+    encoder = answers._encoder(DOMAIN)
+    for secretive in (key, encoder):
         with pytest.raises(InvalidTypeError, match="a PseudonymKey cannot be pickled"):
             pickle.dumps(secretive)
-    assert pickle.loads(pickle.dumps(answers._with_key(None))).id_column == "id"
+    assert pickle.loads(pickle.dumps(encoder.with_key(None))).id_column == "id"
 
 
 def test_what_ray_sends_to_tasks_has_the_key_and_shows_nothing_of_it() -> None:
@@ -111,7 +111,7 @@ def test_what_ray_sends_to_tasks_has_the_key_and_shows_nothing_of_it() -> None:
     answers = scan(pa.table({"a": ["no"], "id": [1]}), "a", id_column="id")
     for kept in (key, None):
         sent = pickle.loads(pickle.dumps(Secrets.of(JobNoise.made(None), kept)))
-        assert sent.unlocked(answers).pseudonym_key == kept
+        assert sent.unlocked(answers._encoder(DOMAIN)).key == kept
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_groups(rows: list[tuple[Any, ...]], block_rows: int, pieces: int) -> No
     source = open_source(table, block_rows=block_rows)
     answers = scan(source, "a", missing="drop", group_by=["c", "v"])
     for block in answers._all_blocks():
-        encoded = answers._encoded(block, DOMAIN)
+        encoded = answers._encoder(DOMAIN)(block)
         assert encoded.groups is not None
         mine = rows[block.start : block.start + block.rows]
         grouped = [row for row in mine if all(row[1:])]
@@ -295,11 +295,11 @@ def test_unknown_and_missing_answers_are_named_with_their_rows() -> None:
     values[25] = "never"
     answers = scan(open_source(pa.table({"a": values}), block_rows=10), "a")
     blocks = list(answers._all_blocks())
-    assert answers._encoded(blocks[0], DOMAIN).codes.tolist() == [0] * 10
+    assert answers._encoder(DOMAIN)(blocks[0]).codes.tolist() == [0] * 10
     with pytest.raises(UnknownLabelError, match=r"1 values .* 2 labels of the domain \(row 12\)"):
-        answers._encoded(blocks[1], DOMAIN)
+        answers._encoder(DOMAIN)(blocks[1])
     with pytest.raises(UnknownLabelError, match=r"2 values .* domain \(rows 23, 26\)"):
-        answers._encoded(blocks[2], DOMAIN)
+        answers._encoder(DOMAIN)(blocks[2])
     answers = scan(pa.table({"a": ["no", None, "?"]}), "a", missing_values=["?"])
     with pytest.raises(InvalidValueError, match=r"2 of 3 answers are missing \(rows 2, 3\)"):
         only(answers)
@@ -315,8 +315,8 @@ def test_a_label_for_missing_answers() -> None:
     assert only(scan(table, "a", missing="yes")).codes.tolist() == [0, 1]
     numbers = pa.table({"a": pa.array([2, None], pa.uint8())})
     answers = scan(numbers, "a", missing=0)
-    assert answers._encoded(
-        next(answers._all_blocks()), tn.Domain.from_integers(3)
+    assert answers._encoder(tn.Domain.from_integers(3))(
+        next(answers._all_blocks())
     ).codes.tolist() == [
         2,
         0,
@@ -327,12 +327,12 @@ def test_labels_that_are_written_alike(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\ntrue\n")
     answers = scan(tmp_path / "a.csv", "a")
     [block] = answers._all_blocks()
-    assert answers._encoded(block, tn.Domain([1, "true"])).codes.tolist() == [
+    assert answers._encoder(tn.Domain([1, "true"]))(block).codes.tolist() == [
         0,
         1,
     ]
     with pytest.raises(InvalidValueError, match="written alike"):
-        answers._encoded(block, tn.Domain([1, "1"]))
+        answers._encoder(tn.Domain([1, "1"]))(block)
 
 
 @pytest.mark.parametrize(
@@ -403,4 +403,4 @@ def test_domain_of_a_csv_file(
     assert domain.labels == labels
     [block] = answers._all_blocks()
     if isinstance(labels[0], int) or not gaps:
-        assert answers._encoded(block, domain).left_out.people == gaps
+        assert answers._encoder(domain)(block).left_out.people == gaps

@@ -193,7 +193,7 @@ def test_no_part_appears_of_a_job_that_was_withdrawn(tmp_path):
 
     def blocks():
         for block in answers._all_blocks(ORACLE.domain):
-            yield answers._encoded(block, ORACLE.domain)
+            yield answers._encoder(ORACLE.domain)(block)
         assert job._withdraw()
 
     with pytest.raises(FileNotFoundError):

@@ -73,7 +73,7 @@ def test_a_job_that_somebody_else_went_on_with_is_not_withdrawn(tmp_path: Path) 
     job, task, answers = parts.open_job(answers, ORACLE, tmp_path / "reports")
     assert task is not None
     assert job.noise is not None
-    task.write(0, [answers._encoded(block, DOMAIN) for block in answers._all_blocks()], job.noise)
+    task.write(0, [answers._encoder(DOMAIN)(block) for block in answers._all_blocks()], job.noise)
     job._withdraw()
     made = tn.pipeline.randomize(answers, ORACLE, tmp_path / "reports", resume=True)
     assert made.tally().nodes == 10

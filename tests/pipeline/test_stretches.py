@@ -115,7 +115,7 @@ def test_a_block_is_written_while_the_next_one_is_read(
 ) -> None:
     answers = scan(pa.table({"answer": np.arange(6) % 5}), "answer")
     [block] = answers._all_blocks(ORACLE.domain)
-    encoded = answers._encoded(block, ORACLE.domain)
+    encoded = answers._encoder(ORACLE.domain)(block)
     second = threading.Event()
 
     def blocks() -> Iterator[EncodedBlock]:
@@ -131,7 +131,7 @@ def test_a_block_is_written_while_the_next_one_is_read(
 
     monkeypatch.setattr(ReportWriter, "add", adding)
     plan = tn.Plan(ORACLE, tn.Everyone())
-    task = parts.PartTask(tmp_path, "a job", plan)
+    task = parts.PartTask(tmp_path, "a job", plan, answers._encoder(ORACLE.domain))
     header = task.write_file(tmp_path / "reports.parquet", blocks(), JobNoise.made(1))
     assert (header.reports, header.nodes) == (12, 12)
 

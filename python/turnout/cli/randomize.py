@@ -24,8 +24,9 @@ from turnout.frequency.choice import registered
 from turnout.frequency.joint import JointTable
 from turnout.participation import Participation, taking_part_in
 from turnout.pipeline import Answers
+from turnout.pipeline.answers import plan_of
+from turnout.pipeline.encoding import Totals
 from turnout.pipeline.job import Job
-from turnout.pipeline.randomizing import Totals, plan_of
 from turnout.pipeline.running import randomize as run_job
 from turnout.pipeline.running import randomize_to_file
 from turnout.pipeline.sources.files import rows_of_files

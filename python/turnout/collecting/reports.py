@@ -117,6 +117,16 @@ class Reports(Generic[R_co]):
             )
 
     @classmethod
+    def _of_nobody(cls, plan: Plan) -> Reports:
+        """Give the reports of nobody."""
+        oracle, personal = plan.oracle, plan.participation.uniform_rate is None
+        codes = np.empty((0, *oracle.report_shape), oracle.report_dtype)
+        none = Drawn(codes, np.empty(0)) if personal else Drawn(codes)
+        return cls._made(
+            oracle, plan.participation, none, 0, DesignSums(0, 0) if personal else None
+        )
+
+    @classmethod
     def _made(
         cls,
         oracle: Any,

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import threading
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
-
+from turnout import _arguments
 from turnout._label_texts import missing_texts
-from turnout._types import Bytes, Floats, Integers, Truths
 from turnout.bounds import Bounds
-from turnout.collecting.group_values import needs_look
-from turnout.collecting.left_out import LeftOut
-from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.participation import Personalized
-from turnout.pipeline.asked import Asked, AskedColumns
-from turnout.pipeline.columns import GroupIndex, compact, digested, groups_of, rows_have
-from turnout.pipeline.encoding import EncodedBlock, without_group
+from turnout.collecting.kind import Kind
+from turnout.collecting.plan import Plan
+from turnout.collecting.report_files.header import OWN_COLUMNS
+from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.participation import Participation, taking_part_in
+from turnout.pipeline.asked import AskedColumns
+from turnout.pipeline.columns import digested, group_type
+from turnout.pipeline.encoding import Asked, Encoder, Grouping
 from turnout.pipeline.identity import Persons, find_persons, first_rows
 from turnout.pipeline.pseudonyms import PseudonymKey
-from turnout.pipeline.rows import Gaps, Rows
 from turnout.pipeline.sources import Block
-from turnout.pipeline.sources.base import Elsewhere
-from turnout.pipeline.values import Labels, Numbers, read_numbers
-from turnout.products import ProductDomain, Questions
 
 Duplicates = Literal["refuse", "first"] | None
 
@@ -36,19 +33,11 @@ class _Found:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.persons: Persons | None = None
-        self.encodings: tuple[Asked, list[Labels | Numbers]] | None = None
-
-    def __reduce__(self) -> tuple[type[_Found], tuple[()]]:
-        """Pickle nothing of it."""
-        return _Found, ()
 
 
 @dataclass(frozen=True, eq=False)
 class Answers(AskedColumns):
     """The answers of people in a source; :func:`scan` makes them.
-
-    They can be pickled without a pseudonym key: the copy encodes blocks and cannot list them,
-    because it has no source.
 
     Attributes
     ----------
@@ -96,6 +85,11 @@ class Answers(AskedColumns):
         return tuple(dict.fromkeys([*self.asked, *(name for name in others if name is not None)]))
 
     @property
+    def _looks_for_persons(self) -> bool:
+        """Whether somebody looks for persons with several rows."""
+        return self.id_column is not None and self.duplicates is not None
+
+    @property
     def _drops(self) -> bool:
         """Whether somebody can be left out because an answer or a group is missing."""
         rules = (*self._rules.values(), *map(self._group_rule, self.group_by))
@@ -113,26 +107,27 @@ class Answers(AskedColumns):
             return self
         return self._changed(pseudonym_context=context)
 
-    def _with_digests(self, digests: Mapping[int, bytes]) -> Answers:
-        """Hold on to what the rows are: a block that is read again and differs is refused.
+    def _held_to(self, secret: bytes) -> tuple[str | None, Answers]:
+        """Digest all that can be read again, under the secret of a job.
 
-        Parameters
-        ----------
-        digests
-            For each block what :meth:`_read_digests` gave.
+        Where the rows themselves are digested, a block of what is given that is read again and
+        differs is refused.
         """
-        return self._changed(_digests=digests)
-
-    def _read_digests(self) -> dict[int, bytes]:
-        """Read the rows once and digest those of each block."""
-        return {
+        if not self.source.repeatable:
+            return None, self
+        digest = hmac.new(secret, b"turnout: the content of a job", hashlib.sha256)
+        content = self.source.content()
+        if content is not None:
+            digest.update(content)
+            return digest.hexdigest(), self
+        categories = self._categories({})
+        found = {
             block.index: digested(block.read().select(self.columns))
-            for block in self.source.blocks(self.columns, categories=self._categories({}))
+            for block in self.source.blocks(self.columns, categories=categories)
         }
-
-    def _with_key(self, key: PseudonymKey | None) -> Answers:
-        """Give another key for pseudonyms, or take it away."""
-        return self if key is self.pseudonym_key else self._changed(pseudonym_key=key)
+        for index, rows in found.items():
+            digest.update(index.to_bytes(8, "little") + rows)
+        return digest.hexdigest(), self._changed(_digests=found)
 
     def _changed(self, **changes: Any) -> Answers:
         changed = replace(self, **changes)
@@ -169,10 +164,6 @@ class Answers(AskedColumns):
         rows = "" if self.rows is None else f", {self.rows:,} rows"
         return f"<Answers: {self.name}{rows}>"
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the source and what was found in it; a key refuses to be taken along."""
-        return {**self.__dict__, "source": Elsewhere(self.source), "_digests": None}
-
     # Persons ----------------------------------------------------------------------------------
 
     def _persons(self, *, progress: bool = False) -> Persons | None:
@@ -206,26 +197,6 @@ class Answers(AskedColumns):
                 )
             return self._found.persons
 
-    # Groups -----------------------------------------------------------------------------------
-
-    def _check_groups(self) -> None:
-        """Read the columns of groups that can hold what is no group, and refuse it.
-
-        Before a job begins: a job that has parts cannot go on with other rows. A source that can
-        be read only once is looked at as its blocks are read.
-
-        Raises
-        ------
-        InvalidValueError
-            If a row has a value that no group can have, or there are too many groups in a block.
-        """
-        types = self.source.schema
-        looked_at = [name for name in self.group_by if needs_look(types.field(name).type)]
-        if not looked_at or not self.source.repeatable:
-            return
-        for block in self.source.blocks(looked_at, categories=frozenset(looked_at)):
-            self._groups(Rows(block.read(), block.start), looked_at)
-
     # Blocks -----------------------------------------------------------------------------------
 
     def _all_blocks(
@@ -244,7 +215,7 @@ class Answers(AskedColumns):
         Yields
         ------
         Block
-            What :meth:`_encoded` takes, in this process or another.
+            What :class:`Encoder` takes, in this process or another.
 
         Raises
         ------
@@ -298,101 +269,7 @@ class Answers(AskedColumns):
                 self._check_rows(block, [self.id_column], persons.checks)
             yield replace(block, left_out=persons.in_block(block.start, block.rows))
 
-    def _rows_of(self, block: Block) -> Rows:
-        """Read a block without the rows of persons of whom another row counts.
-
-        Raises
-        ------
-        InvalidValueError
-            If nobody has looked for these.
-        CorruptDataError
-            If the block cannot be read.
-        """
-        if self.id_column is not None and self.duplicates is not None and block.left_out is None:
-            raise InvalidValueError(
-                "block must be one of the blocks of these answers, which know whose rows they have"
-            )
-        table = block.read()
-        if table.num_rows != block.rows:
-            raise CorruptDataError(
-                f"{self.source.name}: block {block.index} has {table.num_rows:,} rows, and was "
-                f"said to have {block.rows:,}"
-            )
-        rows = Rows(table, block.start)
-        if block.left_out is None or not block.left_out.size:
-            return rows
-        keep = np.ones(block.rows, bool)
-        keep[block.left_out] = False
-        return rows.kept(keep)
-
-    def _encoded(self, block: Block, domain: Asked) -> EncodedBlock:
-        """Read a block and encode it.
-
-        Parameters
-        ----------
-        block
-            One of :meth:`blocks`.
-        domain
-            The answers that can be given.
-
-        Returns
-        -------
-        EncodedBlock
-            Codes, probabilities, groups and pseudonyms of the rows that count.
-
-        Raises
-        ------
-        UnknownLabelError, CodeOutsideDomainError
-            If an answer is not in the domain: names the source, the first offenders, how many there
-            are, and the first rows.
-        InvalidValueError
-            If an answer, identifier or probability is missing, or a probability is out of range, or
-            there are too many groups.
-        CorruptDataError
-            If the block cannot be read.
-        """
-        rows = self._rows_of(block)
-        found = [
-            encoding._encoded(rows.table.column(name), rows)
-            for name, encoding in zip(self.asked, self._encodings(domain), strict=True)
-        ]
-        codes = [one for one, _ in found]
-        gaps = [gone for _, gone in found if gone is not None]
-        gone = np.logical_or.reduce(gaps) if gaps else np.zeros(len(codes[0]), bool)
-        groups, unanswered, without = self._groups(rows), None, 0
-        if groups is not None:
-            nowhere = self._without_group(groups, rows, gone)
-            groups, unanswered = _of_groups(groups, gone, nowhere)
-            without = int(nowhere.sum())
-            gone |= nowhere
-        if gone.any():
-            codes, rows = [one[~gone] for one in codes], rows.kept(~gone)
-        combined: Any = codes if isinstance(domain, Mapping) else codes[0]
-        if isinstance(domain, (ProductDomain, Questions)):
-            combined = domain.combined(codes)
-        return EncodedBlock(
-            block.index,
-            combined,
-            self._probabilities(rows),
-            groups,
-            self._pseudonyms(rows),
-            rows.numbers,
-            rows=block.rows,
-            left_out=LeftOut(
-                unanswered=int(gone.sum()) - without,
-                ungrouped=without,
-                duplicates=0 if block.left_out is None else int(block.left_out.size),
-            ),
-            unanswered=unanswered,
-        )
-
-    def _encodings(self, domain: Asked) -> list[Labels | Numbers]:
-        """Find out once how the values of each column become what is randomized."""
-        known = self._found.encodings
-        if known is None or known[0] is not domain:
-            known = domain, self._each_encoding(domain)
-            self._found.encodings = known
-        return known[1]
+    # Codes ------------------------------------------------------------------------------------
 
     def _group_rule(self, column: str) -> Hashable:
         """Say what the group of a row without one is: ``"drop"`` wherever any row is left out.
@@ -404,94 +281,123 @@ class Answers(AskedColumns):
             return stated[column]  # type: ignore[no-any-return]
         return "drop" if "drop" in (*self._rules.values(), stated.get(None)) else None
 
-    def _groups(self, rows: Rows, columns: Sequence[str] | None = None) -> GroupIndex | None:
-        if not self.group_by:
-            return None
-        texts = missing_texts(more=self.missing_values)
-        rules = {name: self._group_rule(name) for name in columns or self.group_by}
-        labels = {name: None if rule == "drop" else rule for name, rule in rules.items()}
-        return groups_of(
-            rows.table,
-            labels,
-            max_groups=self.max_groups,
-            name=self.source.name,
-            missing_values=texts,
-            rows=rows.text,
-            trim=self.trim,
-        )
+    def _encoder(self, domain: Asked, *, of_files: bool = False) -> Encoder:
+        """Settle how blocks become what is randomized.
 
-    def _without_group(self, groups: GroupIndex, rows: Rows, unanswered: Truths) -> Truths:
-        """Say which rows are left out for want of a group.
+        Parameters
+        ----------
+        domain
+            The answers that can be given.
+        of_files
+            Whether the reports go to files, which store values of groups.
 
         Raises
         ------
-        InvalidValueError
-            If nothing says that rows with an answer are.
+        UnknownLabelError, InvalidValueError, InvalidTypeError
+            If the domain is of other columns, or what is missing is to be what nobody can answer.
         """
-        refused = [self._group_rule(name) is None for name in self.group_by]
-        found = without_group(groups, refused)
-        if found is not None and (found & ~unanswered).any():
-            raise self._no_group(rows, found & ~unanswered)
-        found = without_group(groups, [True] * len(refused))
-        return np.zeros(unanswered.size, bool) if found is None else found
-
-    def _no_group(self, rows: Rows, without: Truths) -> InvalidValueError:
-        positions = np.flatnonzero(without)
-        alone = self.group_by[0] if len(self.group_by) == 1 else None
-        gaps = "" if alone is None else f": {Gaps.of(rows.table.column(alone), without, alone)}"
-        return InvalidValueError(
-            f"{self.source.name}: {rows_have(positions.size)} no group in "
-            f"{', '.join(map(repr, self.group_by))} ({rows.text(positions)}){gaps}; missing "
-            "(--missing), by the name of such a column, says what their group is, or 'drop' leaves "
-            "these rows out"
+        # A schema looks at all columns of a table.
+        stored = {name: self.source.schema.field(name).type for name in self.group_by if of_files}
+        grouping = Grouping(
+            self.source.name,
+            {name: self._group_rule(name) for name in self.group_by},
+            {name: group_type(kind) for name, kind in stored.items()},
+            missing_texts(more=self.missing_values),
+            self.trim,
+            self.max_groups,
         )
-
-    def _pseudonyms(self, rows: Rows) -> Bytes | None:
-        if self.pseudonym_key is None:
-            return None
-        assert self.id_column is not None
-        if self.pseudonym_context is None:
-            raise InvalidValueError(
-                "pseudonym_context must name the collection: give it to scan, or use in_context"
-            )
-        return self.pseudonym_key.pseudonyms(
-            rows.table.column(self.id_column),
+        return Encoder(
+            self.source.name,
+            domain,
+            self._values(domain),
+            grouping,
+            self.id_column,
+            self.probability_column,
+            self.pseudonym_key,
             self.pseudonym_context,
-            name=self._name_of(self.id_column),
-            rows=rows.numbers,
-            first_row=rows.first,
+            looked_for=self._looks_for_persons,
         )
-
-    def _probabilities(self, rows: Rows) -> Floats | None:
-        if self.probability_column is None:
-            return None
-        name = self._name_of(self.probability_column)
-        column = rows.table.column(self.probability_column)
-        values = read_numbers(column, rows, missing_texts(), name)
-        wrong = ~((values >= Personalized.minimum) & (values <= 1.0))
-        if wrong.any():
-            positions = np.flatnonzero(wrong)
-            raise InvalidValueError(
-                f"{name}: {positions.size:,} values are missing or not in [2^-30, 1] "
-                f"({rows.text(positions)})"
-            )
-        return values
-
-
-def _of_groups(
-    groups: GroupIndex, unanswered: Truths, nowhere: Truths
-) -> tuple[GroupIndex, Integers]:
-    """Give the groups of the rows that count, and how many rows of each have no answer.
-
-    A group stays if all of its rows are unanswered: nobody is to vanish with it.
-    """
-    inside = ~nowhere
-    index, present = compact(groups.index[inside].astype(np.int64), len(groups.keys))
-    keys = [groups.keys[place] for place in present.tolist()]
-    counts = ~unanswered[inside]
-    without = np.bincount(index[~counts], minlength=len(keys)).astype(np.int64)
-    return GroupIndex(keys, index[counts].astype(np.int32)), without
 
 
 def _plain(rule: Any) -> Any:
     return rule if rule is None or isinstance(rule, (str, bool, int, float)) else repr(rule)
+
+
+def plan_of(answers: Answers, oracle: Kind, participation: Any) -> Plan:
+    """Settle under which plan answers are collected.
+
+    Raises
+    ------
+    InvalidTypeError
+        If an argument is of the wrong type.
+    InvalidValueError
+        If personal probabilities are not in a column, or are there beside a common rate, or if the
+        oracle's reports cannot be made block by block.
+    """
+    _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
+    _arguments.instance("oracle", oracle, Kind, "an oracle")
+    # A kind of one's own may draw for all at once, a memoized one answers from a client's state.
+    if not (oracle.fresh and oracle.by_blocks):
+        why = (
+            "whose noise is not drawn block by block"
+            if oracle.fresh
+            else "whose permanent answers each client keeps: its client(...).message does"
+        )
+        raise InvalidTypeError(
+            f"oracle must be one that randomizes the rows of a table by themselves, got a "
+            f"{type(oracle).__name__}, {why}"
+        )
+    if answers.probability_column is not None:
+        if participation is not None:
+            raise _arguments.invalid(
+                "participation must be left out where probability_column gives each person's own",
+                participation,
+            )
+        return Plan(oracle, Participation.from_dict({"kind": "personalized"}))
+    taking_part = taking_part_in(participation)
+    if taking_part.uniform_rate is None:
+        raise InvalidValueError(
+            "participation must be Everyone() or Bernoulli(...), got "
+            f"{_arguments.shown(participation)}: name the column that holds each person's "
+            "probability with probability_column"
+        )
+    return Plan(oracle, taking_part)
+
+
+def settle(
+    answers: Answers,
+    oracle: Kind,
+    participation: Participation | float | None,
+    *,
+    of_files: bool = False,
+) -> tuple[Plan, Answers, Encoder]:
+    """Settle under which plan answers are collected, and how they become what is randomized.
+
+    Parameters
+    ----------
+    answers, oracle, participation
+        As for :func:`turnout.pipeline.randomize`.
+    of_files
+        Whether the reports go to files, whose pseudonyms are of one collection.
+
+    Returns
+    -------
+    plan, answers, encoder
+        The answers name the collection that pseudonyms are for.
+
+    Raises
+    ------
+    TurnoutError
+        As :func:`plan_of`; if the answers cannot be those of the plan.
+    """
+    plan = plan_of(answers, oracle, participation)
+    if of_files:
+        for name in answers.group_by:
+            if name in OWN_COLUMNS:
+                raise InvalidValueError(
+                    f"group_by must not name {name!r}, a column that report files have themselves: "
+                    "give it another name"
+                )
+        # Two questions may have one plan.
+        answers = answers._in_context(f"{plan.fingerprint}/{'/'.join(answers.asked)}")
+    return plan, answers, answers._encoder(plan.domain, of_files=of_files)

@@ -12,13 +12,11 @@ from turnout._label_texts import kind_of, label_text, parse_label
 from turnout.bounds import Bounds
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError
+from turnout.pipeline.encoding import Asked
 from turnout.pipeline.found import FoundAnswers, find_answers
 from turnout.pipeline.sources import Source
 from turnout.pipeline.values import Labels, Numbers
 from turnout.products import ProductDomain, Questions
-
-#: What is asked for: of one column, or of several by their names.
-Asked = Domain | Bounds | Questions | Mapping[str, Domain | Bounds]
 
 Self = TypeVar("Self", bound="AskedColumns")
 
@@ -118,7 +116,7 @@ class AskedColumns:
         assert isinstance(domain, (Domain, Bounds))
         return {self.column: domain}
 
-    def _each_encoding(self, domain: Asked) -> list[Labels | Numbers]:
+    def _values(self, domain: Asked) -> dict[str, Labels | Numbers]:
         """Find out how the values of each column become what is randomized.
 
         Raises
@@ -126,9 +124,11 @@ class AskedColumns:
         InvalidValueError, InvalidTypeError
             If what is missing is to be what nobody can answer.
         """
-        return [self._encoding(column, part) for column, part in self._parts(domain).items()]
+        return {
+            column: self._values_of(column, part) for column, part in self._parts(domain).items()
+        }
 
-    def _encoding(self, column: str, domain: Domain | Bounds) -> Labels | Numbers:
+    def _values_of(self, column: str, domain: Domain | Bounds) -> Labels | Numbers:
         told: dict[str, Any] = {
             "missing": self._rule(column),
             "missing_values": self.missing_values,

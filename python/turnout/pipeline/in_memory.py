@@ -68,8 +68,9 @@ def read_columns(answers: Answers, domains: Mapping[str, Domain | Bounds]) -> Co
     keys: dict[tuple[Any, ...], int] = {} if answers.group_by else {(): 0}
     rows: list[Integers] = [np.empty(0, np.int64)]
     left_out, unanswered = NOTHING, [0] * len(keys)
+    encoder = answers._encoder(domains)
     for block in answers._all_blocks(domains):
-        encoded = answers._encoded(block, domains)
+        encoded = encoder(block)
         left_out += encoded.left_out
         for piece, codes in zip(pieces, encoded.codes, strict=True):
             piece.append(codes)

@@ -36,7 +36,8 @@ from turnout.errors import (
     PlanMismatchError,
     UnsupportedVersionError,
 )
-from turnout.pipeline.randomizing import JobNoise, Totals
+from turnout.pipeline.encoding import Totals
+from turnout.pipeline.randomizing import JobNoise
 
 #: The folder of a job's state, in that of its reports.
 STATE_FOLDER: Final = "_turnout"

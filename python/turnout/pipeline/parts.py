@@ -6,13 +6,12 @@ the first finished file is kept.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import itertools
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import socket
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,22 +23,20 @@ from turnout.collecting.keys import Key, plain_key
 from turnout.collecting.kind import Kind
 from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import ReportFile
-from turnout.collecting.report_files.header import OWN_COLUMNS, Groups, Header, PartFacts
+from turnout.collecting.report_files.header import Groups, PartFacts
 from turnout.collecting.report_files.writing import ReportWriter
 from turnout.collecting.sums import DesignSums
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.participation import Participation
-from turnout.pipeline.answers import Answers
-from turnout.pipeline.columns import GroupIndex, group_type
-from turnout.pipeline.encoding import EncodedBlock
+from turnout.pipeline.answers import Answers, settle
+from turnout.pipeline.columns import GroupIndex
+from turnout.pipeline.encoding import EncodedBlock, Encoder, Totals
 from turnout.pipeline.flight import Part
-from turnout.pipeline.job import Job, begun_path
+from turnout.pipeline.job import STATE_FOLDER, Job, begun_path
 from turnout.pipeline.randomizing import (
     BlockReports,
     JobNoise,
-    Totals,
-    designs_by_group,
-    plan_of,
+    Secrets,
     randomize_block,
 )
 from turnout.pipeline.sources import Block, TableBlock
@@ -72,19 +69,46 @@ class PartTask:
         The name of the job.
     plan
         The oracle and the participation.
-    group_types
-        The Arrow types of the columns of groups; none if the reports are not grouped.
-    pseudonyms
-        Whether reports have pseudonyms.
+    encoder
+        How the answers become what is randomized.
     """
 
     folder: Path
     job: str
     plan: Plan
-    group_types: Mapping[str, Any] = field(default_factory=dict)
-    pseudonyms: bool = False
+    encoder: Encoder
 
-    def write(self, number: int, blocks: Iterable[EncodedBlock], noise: JobNoise) -> Header:
+    def elsewhere(self) -> PartTask:
+        """Give what can be sent to another machine, which has other working folders and no key."""
+        return replace(self, folder=self.folder.absolute(), encoder=self.encoder.with_key(None))
+
+    def __call__(self, secrets: Secrets, part: Part) -> Totals:
+        """Make a part, or look at the one that is there, and say what was done.
+
+        Raises
+        ------
+        InvalidValueError
+            If the folder is not there.
+        CorruptDataError
+            If the part was there and is gone.
+        TurnoutError, OSError
+            As :meth:`write`.
+        """
+        task = replace(self, encoder=secrets.unlocked(self.encoder))
+        if not (task.folder / STATE_FOLDER).is_dir():
+            raise InvalidValueError(
+                "output must be a folder that all machines of the cluster share: "
+                f"{str(task.folder)!r} is not there on {socket.gethostname()}"
+            )
+        if part.blocks is not None:
+            return task.write(part.number, map(task.encoder, part.blocks), secrets.noise)
+        done = task.find(part.number)
+        if done is None:
+            path = part_path(task.folder, part.number)
+            raise CorruptDataError(f"{path}: was there and is gone")
+        return done
+
+    def write(self, number: int, blocks: Iterable[EncodedBlock], noise: JobNoise) -> Totals:
         """Make a part, unless its file is there already.
 
         Parameters
@@ -98,8 +122,8 @@ class PartTask:
 
         Returns
         -------
-        Header
-            What the file that is there now says.
+        Totals
+            What was done, as the file that is there now says.
 
         Raises
         ------
@@ -131,7 +155,7 @@ class PartTask:
         noise: JobNoise,
         *,
         number: int | None = None,
-    ) -> Header:
+    ) -> Totals:
         """Make a file of reports: part ``number`` of the job, or one by itself.
 
         Raises
@@ -143,7 +167,7 @@ class PartTask:
         OSError
             If the file cannot be written.
         """
-        kinds = dict(self.group_types)
+        kinds = dict(self.encoder.grouping.types)
         sums = _Sums(self.plan.participation.uniform_rate is None)
         alone = number is None
 
@@ -162,7 +186,7 @@ class PartTask:
             path,
             self.plan,
             group_types=kinds,
-            pseudonyms=self.pseudonyms,
+            pseudonyms=self.encoder.key is not None,
             replace=alone,
             before=None if alone else self._begun,
         ) as writer:
@@ -171,13 +195,14 @@ class PartTask:
                 pass
             groups = sums.groups(tuple(kinds)) if kinds else None
             part = None if number is None else PartFacts(self.job, number)
-            return writer.close(
+            header = writer.close(
                 sums.totals.nodes,
                 design=sums.design,
                 groups=groups,
                 part=part,
                 left_out=sums.totals.left_out,
             )
+        return Totals.of_header(header)
 
     def _begun(self) -> None:
         """Note that a part is about to appear: from now on the job cannot be withdrawn."""
@@ -186,8 +211,8 @@ class PartTask:
             path.touch()
             synchronise_folder(path.parent)
 
-    def find(self, number: int) -> Header | None:
-        """Read what the file of a part says; None if there is no file.
+    def find(self, number: int) -> Totals | None:
+        """Read what was done from the file of a part; None if there is no file.
 
         Raises
         ------
@@ -203,7 +228,7 @@ class PartTask:
         if facts is None or (facts.job, facts.number) != (self.job, number):
             raise CorruptDataError(f"{path}: is not part {number} of the job in this folder")
         self.plan._check_same(header.plan, str(path))
-        return header
+        return Totals.of_header(header)
 
 
 class _Sums:
@@ -217,13 +242,12 @@ class _Sums:
         self._designs: dict[Key, DesignSums] = {}
 
     def add(self, block: EncodedBlock, made: BlockReports) -> None:
-        self.totals += Totals.of_block(block)
+        self.totals += block.totals
         if self.design is not None and made.reports.design is not None:
             self.design += made.reports.design
         if block.groups is None or block.unanswered is None:
             return
-        nodes = block.groups.nodes
-        designs = designs_by_group(block.probabilities, block.groups.index, nodes)
+        nodes, designs = block.groups.nodes, made.designs
         keys = [plain_key("group", key, len(key)) for key in block.groups.keys]
         numbers = zip(keys, nodes.tolist(), block.unanswered.tolist(), strict=True)
         for position, (key, number, without) in enumerate(numbers):
@@ -284,16 +308,18 @@ def open_job(
     TurnoutError
         As :func:`randomize`.
     """
-    plan, answers = plan_of_files(answers, oracle, participation)
+    plan, answers, encoder = settle(answers, oracle, participation, of_files=True)
     folder = _folder(output)
     noise = JobNoise.made(seed)
     # A part is a fixed stretch of rows: another release may cut them otherwise.
     described = {**answers.describe(), "part_blocks": PART_BLOCKS}
     job = Job.read(folder)
+    name = secrets.token_hex(16) if job is None else job.name
+    task = PartTask(folder, name, plan, encoder)
     if job is None:
-        answers._check_groups()
-        content, answers = content_of(answers, noise)
-        job = Job(folder, secrets.token_hex(16), plan, described, noise, content)
+        encoder.grouping.check(answers.source)
+        content, answers = answers._held_to(noise.secret)
+        job = Job(folder, name, plan, described, noise, content)
         job._begin()
     elif not resume:
         state = "is complete" if job.complete else "is unfinished: resume goes on with it"
@@ -307,7 +333,7 @@ def open_job(
     else:
         job._check_same(plan, described)
         if job.noise is not None:
-            content, answers = content_of(answers, job.noise)
+            content, answers = answers._held_to(job.noise.secret)
             if content is None or content != job.content:
                 why = (
                     "can be read only once, and nobody can tell whether it holds what it held"
@@ -317,49 +343,7 @@ def open_job(
                 raise InvalidValueError(
                     f"the job in {str(folder)!r} cannot go on: {answers.name} {why}"
                 )
-    task = None if job.complete else task_of(answers, plan, folder, job.name)
-    return job, task, answers
-
-
-def plan_of_files(
-    answers: Answers, oracle: Kind, participation: Participation | float | None
-) -> tuple[Plan, Answers]:
-    """Settle the plan of reports in files, and of answers the collection that they are of."""
-    plan = plan_of(answers, oracle, participation)
-    for name in answers.group_by:
-        if name in OWN_COLUMNS:
-            raise InvalidValueError(
-                f"group_by must not name {name!r}, a column that report files have themselves: "
-                "give it another name"
-            )
-    # Of pseudonyms: two questions may have one plan.
-    return plan, answers._in_context(f"{plan.fingerprint}/{'/'.join(answers.asked)}")
-
-
-def task_of(answers: Answers, plan: Plan, folder: Path, name: str) -> PartTask:
-    """Say how the files of reports of some answers are made."""
-    source = answers.source
-    types = {name: group_type(source.schema.field(name).type) for name in answers.group_by}
-    return PartTask(folder, name, plan, types, answers.pseudonym_key is not None)
-
-
-def content_of(answers: Answers, noise: JobNoise) -> tuple[str | None, Answers]:
-    """Digest all answers that can be read again, under the job's secret.
-
-    Where the rows themselves are digested it gives with that answers whose blocks are held to it.
-    """
-    if not answers.source.repeatable:
-        return None, answers
-    secret = noise.key if noise.key is not None else str(noise.seed).encode()
-    digest = hmac.new(secret, b"turnout: the content of a job", hashlib.sha256)
-    content = answers.source.content()
-    if content is not None:
-        digest.update(content)
-        return digest.hexdigest(), answers
-    found = answers._read_digests()
-    for index, rows in found.items():
-        digest.update(index.to_bytes(8, "little") + rows)
-    return digest.hexdigest(), answers._with_digests(found)
+    return job, None if job.complete else task, answers
 
 
 def blocks_there(task: PartTask, most: int | None) -> frozenset[int]:

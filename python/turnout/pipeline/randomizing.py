@@ -7,7 +7,8 @@ key, whoever works on it, when, and how often: a block that is done again gives 
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -17,17 +18,15 @@ from turnout._secrets import HiddenBytes
 from turnout._types import Array, Bytes, Floats, Integers
 from turnout.collecting.groups.counting import tally_by_group
 from turnout.collecting.groups.tally import GroupedTally
-from turnout.collecting.kind import Kind, collected, randomized
-from turnout.collecting.left_out import NOTHING, LeftOut
+from turnout.collecting.kind import collected, randomized
 from turnout.collecting.origin import PIECE
 from turnout.collecting.plan import Plan
-from turnout.collecting.report_files.header import Header
 from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
-from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.participation import Participation, Personalized, taking_part_in
-from turnout.pipeline.answers import Answers
-from turnout.pipeline.encoding import EncodedBlock
+from turnout.errors import InvalidValueError
+from turnout.participation import Participation, Personalized
+from turnout.pipeline.encoding import EncodedBlock, Encoder
+from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.sources import BLOCK
 
 #: Chunks of a block: each has random streams of its own.
@@ -60,6 +59,11 @@ class JobNoise:
         seed = _arguments.seed(seed)
         return cls(HiddenBytes(secrets.token_bytes(32)) if seed is None else None, seed)
 
+    @property
+    def secret(self) -> bytes:
+        """What a digest of the answers is made under."""
+        return self.key if self.key is not None else str(self.seed).encode()
+
     def block(self, index: int) -> _core.NoiseStreams:
         """Give the streams of a block."""
         first = index * _CHUNKS
@@ -70,49 +74,26 @@ class JobNoise:
 
 
 @dataclass(frozen=True)
-class Totals:
-    """What a job did.
+class Secrets:
+    """What goes to whoever works on a job beside its rows, and must not lie about.
 
-    Attributes
-    ----------
-    nodes
-        Persons who could have taken part.
-    reports
-        Reports that were written.
-    left_out
-        Rows that do not count.
+    It is an argument of each task, which Ray sends from the driver to the worker and writes
+    nowhere; the object store might spill it to a disk.
     """
 
-    nodes: int = 0
-    reports: int = 0
-    left_out: LeftOut = NOTHING
-
-    @property
-    def rows(self) -> int:
-        """How many rows were read."""
-        return self.nodes + self.left_out.total
-
-    def __add__(self, other: Totals) -> Totals:
-        """Add what another part did."""
-        return Totals(
-            self.nodes + other.nodes,
-            self.reports + other.reports,
-            self.left_out + other.left_out,
-        )
+    noise: JobNoise = field(repr=False)
+    pseudonym_secret: bytes | None = field(repr=False)
 
     @classmethod
-    def of_block(cls, block: EncodedBlock) -> Totals:
-        """Say what became of the rows of a block."""
-        return cls(block.nodes, left_out=block.left_out)
+    def of(cls, noise: JobNoise, key: PseudonymKey | None) -> Secrets:
+        """Take what a key is made of along: a key itself cannot be sent."""
+        return cls(noise, None if key is None else key.secret)
 
-    @classmethod
-    def of_header(cls, header: Header) -> Totals:
-        """Say what was done, from what the file of it says."""
-        return cls(header.nodes, header.reports, header.left_out)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe them in terms of JSON."""
-        return asdict(self)
+    def unlocked(self, encoder: Encoder) -> Encoder:
+        """Give an encoder its key back."""
+        if self.pseudonym_secret is None:
+            return encoder
+        return encoder.with_key(PseudonymKey(self.pseudonym_secret))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,52 +108,14 @@ class BlockReports:
         For each report the position of its group in the block's keys, or None.
     pseudonyms
         For each report 16 bytes, or None.
+    designs
+        For each group what the probabilities of its people say, or None.
     """
 
     reports: Reports
     groups: Integers | None = None
     pseudonyms: Bytes | None = None
-
-
-def plan_of(answers: Answers, oracle: Kind, participation: Any) -> Plan:
-    """Settle under which plan answers are collected.
-
-    Raises
-    ------
-    InvalidTypeError
-        If an argument is of the wrong type.
-    InvalidValueError
-        If personal probabilities are not in a column, or are there beside a common rate, or if the
-        oracle's reports cannot be made block by block.
-    """
-    _arguments.instance("answers", answers, Answers, "what turnout.pipeline.scan made")
-    _arguments.instance("oracle", oracle, Kind, "an oracle")
-    # A kind of one's own may draw for all at once, a memoized one answers from a client's state.
-    if not (oracle.fresh and oracle.by_blocks):
-        why = (
-            "whose noise is not drawn block by block"
-            if oracle.fresh
-            else "whose permanent answers each client keeps: its client(...).message does"
-        )
-        raise InvalidTypeError(
-            f"oracle must be one that randomizes the rows of a table by themselves, got a "
-            f"{type(oracle).__name__}, {why}"
-        )
-    if answers.probability_column is not None:
-        if participation is not None:
-            raise _arguments.invalid(
-                "participation must be left out where probability_column gives each person's own",
-                participation,
-            )
-        return Plan(oracle, Participation.from_dict({"kind": "personalized"}))
-    taking_part = taking_part_in(participation)
-    if taking_part.uniform_rate is None:
-        raise InvalidValueError(
-            "participation must be Everyone() or Bernoulli(...), got "
-            f"{_arguments.shown(participation)}: name the column that holds each person's "
-            "probability with probability_column"
-        )
-    return Plan(oracle, taking_part)
+    designs: list[DesignSums] | None = None
 
 
 def randomize_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> BlockReports:
@@ -187,12 +130,24 @@ def randomize_block(plan: Plan, block: EncodedBlock, noise: JobNoise) -> BlockRe
     reports = randomized(plan.oracle, block.codes, participation, streams, block.left_out)
     if block.groups is None and block.pseudonyms is None:
         return BlockReports(reports)
-    positions = plan.oracle._reporters(block.codes, participation, streams)
-    return BlockReports(
-        reports,
-        None if block.groups is None else block.groups.index[positions].astype(np.int64),
-        None if block.pseudonyms is None else block.pseudonyms[positions],
-    )
+    positions, groups = plan.oracle._reporters(block.codes, participation, streams), block.groups
+    pseudonyms = None if block.pseudonyms is None else block.pseudonyms[positions]
+    if groups is None:
+        return BlockReports(reports, pseudonyms=pseudonyms)
+    designs = designs_by_group(block.probabilities, groups.index, groups.nodes)
+    return BlockReports(reports, groups.index[positions].astype(np.int64), pseudonyms, designs)
+
+
+def randomize_blocks(plan: Plan, blocks: Iterable[EncodedBlock], noise: JobNoise) -> Reports:
+    """Make the reports of blocks, all in memory.
+
+    Raises
+    ------
+    TurnoutError
+        As :func:`randomize_block`.
+    """
+    pieces = [randomize_block(plan, block, noise).reports for block in blocks]
+    return Reports.concatenate(pieces or [Reports._of_nobody(plan)])
 
 
 def designs_by_group(
@@ -232,14 +187,13 @@ def collect_block(
         )
     made, groups = randomize_block(plan, block, noise), block.groups
     assert made.groups is not None
-    designs = designs_by_group(block.probabilities, groups.index, groups.nodes)
     return tally_by_group(
         made.reports,
         made.groups,
         groups.nodes,
         names=names,
         keys=groups.keys,
-        designs=designs,
+        designs=made.designs,
         unanswered=block.unanswered,
         piece=True,
     )

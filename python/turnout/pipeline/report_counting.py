@@ -18,17 +18,17 @@ from turnout.collecting.keys import Key, Part, key_to_json
 from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.collecting.origin import PIECE, Origin
 from turnout.collecting.plan import Plan
-from turnout.collecting.randomizer import Drawn, say_improbable
+from turnout.collecting.randomizer import say_improbable
 from turnout.collecting.report_files import MAX_MEMORY, ReportFile
 from turnout.collecting.report_files.containers import Stretch
 from turnout.collecting.report_files.header import Groups, Header
 from turnout.collecting.report_files.reading import ReportBatch
-from turnout.collecting.reports import Reports
 from turnout.collecting.sums import DesignSums
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, MemoryLimitError
+from turnout.pipeline.encoding import Totals
 from turnout.pipeline.job import Job
-from turnout.pipeline.randomizing import Totals, designs_by_group
+from turnout.pipeline.randomizing import designs_by_group
 from turnout.pipeline.sources.files import (
     partition_types,
     partition_value,
@@ -418,13 +418,3 @@ def _of_batch(plan: Plan, groups: Groups, batch: ReportBatch) -> list[BaseTally]
     of = oracle.tally_type.of
     each = zip(counts, map(int, sizes), designs, strict=True)
     return [of(plan, *counted, origin=PIECE) for counted in each]
-
-
-def empty_reports(plan: Plan) -> Reports:
-    """Give the reports of nobody."""
-    oracle = plan.oracle
-    codes = np.empty((0, *oracle.report_shape), oracle.report_dtype)
-    if plan.participation.uniform_rate is not None:
-        return Reports._made(oracle, plan.participation, Drawn(codes), 0)
-    none = Drawn(codes, np.empty(0))
-    return Reports._made(oracle, plan.participation, none, 0, DesignSums(0, 0))

@@ -28,10 +28,11 @@ from turnout.collecting.report_files.reading import ReportBatch
 from turnout.collecting.tally import BaseTally
 from turnout.errors import InvalidValueError, PlanMismatchError
 from turnout.metrics import observe
+from turnout.pipeline.encoding import Totals
 from turnout.pipeline.flight import Executor
 from turnout.pipeline.identity import RepeatFinder
 from turnout.pipeline.job import Job
-from turnout.pipeline.randomizing import Totals, of_nobody
+from turnout.pipeline.randomizing import of_nobody
 from turnout.pipeline.report_counting import FileCounter, PlacedFile, placed_files
 
 _LOGGER = logging.getLogger(__name__)

@@ -13,8 +13,9 @@ import numpy as np
 from turnout._extras import require
 from turnout._label_texts import label_text
 from turnout._types import Array, Truths
-from turnout.errors import InvalidValueError
+from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.columns import factors, rows_text
+from turnout.pipeline.sources import Block
 
 #: So many different ones are listed.
 _SHOWN: Final = 5
@@ -219,3 +220,38 @@ def kept(table: Any, keep: Truths) -> Any:
             column = table.column(position).cast(pa.large_string())
             table = table.set_column(position, item.name, column)
     return table.filter(pa.array(keep))
+
+
+def rows_of(block: Block, name: str, *, looked_for: bool) -> Rows:
+    """Read a block without the rows of persons of whom another row counts.
+
+    Parameters
+    ----------
+    block, name
+        The block, and what messages call its source.
+    looked_for
+        Whether somebody has looked for these.
+
+    Raises
+    ------
+    InvalidValueError
+        If nobody has, and should have.
+    CorruptDataError
+        If the block cannot be read.
+    """
+    if looked_for and block.left_out is None:
+        raise InvalidValueError(
+            "block must be one of the blocks of these answers, which know whose rows they have"
+        )
+    table = block.read()
+    if table.num_rows != block.rows:
+        raise CorruptDataError(
+            f"{name}: block {block.index} has {table.num_rows:,} rows, and was said to have "
+            f"{block.rows:,}"
+        )
+    rows = Rows(table, block.start)
+    if block.left_out is None or not block.left_out.size:
+        return rows
+    keep = np.ones(block.rows, bool)
+    keep[block.left_out] = False
+    return rows.kept(keep)

@@ -7,9 +7,8 @@ import functools
 import logging
 import operator
 import os
-import socket
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from turnout._progress import track
@@ -19,13 +18,13 @@ from turnout.collecting.plan import Plan
 from turnout.collecting.report_files import file_format, write_reports
 from turnout.collecting.reports import Reports
 from turnout.collecting.tally import BaseTally
-from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
+from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.metrics import observe
 from turnout.participation import Participation
-from turnout.pipeline.answers import Answers
-from turnout.pipeline.encoding import EncodedBlock
+from turnout.pipeline.answers import Answers, settle
+from turnout.pipeline.encoding import EncodedBlock, Encoder, Totals
 from turnout.pipeline.flight import Executor, Part
-from turnout.pipeline.job import STATE_FOLDER, Job
+from turnout.pipeline.job import Job
 from turnout.pipeline.parts import (
     PartTask,
     in_parts,
@@ -33,48 +32,20 @@ from turnout.pipeline.parts import (
     open_job,
     part_path,
     parts_of,
-    plan_of_files,
-    task_of,
 )
-from turnout.pipeline.pseudonyms import PseudonymKey
 from turnout.pipeline.randomizing import (
     JobNoise,
-    Totals,
+    Secrets,
     collect_block,
     of_nobody,
-    plan_of,
-    randomize_block,
+    randomize_blocks,
 )
-from turnout.pipeline.report_counting import empty_reports
 from turnout.pipeline.report_set import ReportSet, open_reports
 
 AnyTally = BaseTally | GroupedTally
 
 
 _LOGGER = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Secrets:
-    """What goes to whoever works on a job beside its rows, and must not lie about.
-
-    It is an argument of each task, which Ray sends from the driver to the worker and writes
-    nowhere; the object store might spill it to a disk.
-    """
-
-    noise: JobNoise = field(repr=False)
-    pseudonym_secret: bytes | None = field(repr=False)
-
-    @classmethod
-    def of(cls, noise: JobNoise, key: PseudonymKey | None) -> Secrets:
-        """Take what a key is made of along: a key itself cannot be sent."""
-        return cls(noise, None if key is None else key.secret)
-
-    def unlocked(self, answers: Answers) -> Answers:
-        """Give answers their key back."""
-        if self.pseudonym_secret is None:
-            return answers
-        return answers._with_key(PseudonymKey(self.pseudonym_secret))
 
 
 def randomize(
@@ -173,12 +144,11 @@ def run_job(
     job, task, answers = open_job(
         answers, oracle, output, participation=participation, seed=seed, resume=resume
     )
-    if task is None:
-        return open_reports(job.folder)
-    with job._at_work():
-        parts, total = _made(executor, job, task, answers)
-        job._finished(parts, total, answers.source.file_rows)
-    _LOGGER.info("job %s: complete, %d parts", job.name, parts)
+    if task is not None:
+        with job._at_work():
+            parts, total = _made(executor, job, task, answers)
+            job._finished(parts, total, answers.source.file_rows)
+        _LOGGER.info("job %s: complete, %d parts", job.name, parts)
     return open_reports(job.folder)
 
 
@@ -187,13 +157,10 @@ def _made(executor: Executor, job: Job, task: PartTask, answers: Answers) -> tup
     _LOGGER.info("job %s: randomizing %s into %s", job.name, answers.name, job.folder)
     assert job.noise is not None
     hidden = Secrets.of(job.noise, answers.pseudonym_key)
-    # Other machines have other working folders.
-    writing = _Writing(answers._with_key(None), replace(task, folder=job.folder.absolute()))
     parts, total = 0, Totals()
     answers._persons(progress=executor.progress)
-    work = executor.results(writing, parts_of(answers, task), hidden)
-    with contextlib.closing(work) as each:
-        number = number_of_parts(answers)
+    number, items = number_of_parts(answers), parts_of(answers, task)
+    with contextlib.closing(executor.results(task.elsewhere(), items, hidden)) as each:
         for part, made in track(each, "randomizing", executor.progress, number):
             executor.wait_for(part_path(task.folder, part.number))
             if part.blocks is not None:
@@ -204,36 +171,10 @@ def _made(executor: Executor, job: Job, task: PartTask, answers: Answers) -> tup
     return parts, total
 
 
-@dataclass(frozen=True, eq=False)
-class _Writing:
-    """How a part of a job is written."""
-
-    answers: Answers
-    task: PartTask
-
-    def __call__(self, hidden: Secrets, part: Part) -> Totals:
-        answers, task = hidden.unlocked(self.answers), self.task
-        if not (task.folder / STATE_FOLDER).is_dir():
-            raise InvalidValueError(
-                "output must be a folder that all machines of the cluster share: "
-                f"{str(task.folder)!r} is not there on {socket.gethostname()}"
-            )
-        if part.blocks is None:
-            header = task.find(part.number)
-            if header is None:
-                path = part_path(task.folder, part.number)
-                raise CorruptDataError(f"{path}: was there and is gone")
-        else:
-            domain = task.plan.domain
-            blocks = (answers._encoded(block, domain) for block in part.blocks)
-            header = task.write(part.number, blocks, hidden.noise)
-        return Totals.of_header(header)
-
-
-def _encoded(answers: Answers, plan: Plan) -> Iterator[EncodedBlock]:
-    for block in answers._all_blocks(plan.domain):
-        encoded = answers._encoded(block, plan.domain)
-        observe_rows(Totals.of_block(encoded))
+def _encoded(answers: Answers, encoder: Encoder) -> Iterator[EncodedBlock]:
+    for block in answers._all_blocks(encoder.domain):
+        encoded = encoder(block)
+        observe_rows(encoded.totals)
         yield encoded
 
 
@@ -277,21 +218,20 @@ def randomize_to_file(
     TurnoutError, OSError
         As :func:`randomize`.
     """
-    plan, answers = plan_of_files(answers, oracle, participation)
+    plan, answers, encoder = settle(answers, oracle, participation, of_files=True)
     noise = JobNoise.made(seed)
     answers._persons(progress=progress)
-    encoded = _encoded(answers, plan)
+    encoded = _encoded(answers, encoder)
     blocks = track(encoded, "randomizing", progress, answers.source.number_of_blocks)
     if file_format(path) == "arrow":
         if answers.group_by or answers.pseudonym_key is not None:
             raise InvalidValueError(
                 f"output: {os.fspath(path)!r}: groups and pseudonyms need a .parquet file"
             )
-        reports = _together(plan, blocks, noise)
+        reports = randomize_blocks(plan, blocks, noise)
         write_reports(reports, path)
         return Totals(reports.nodes, len(reports), reports.left_out)
-    task = task_of(answers, plan, Path(path).parent, "")
-    return Totals.of_header(task.write_file(path, blocks, noise))
+    return PartTask(Path(path).parent, "", plan, encoder).write_file(path, blocks, noise)
 
 
 def collect(
@@ -346,10 +286,10 @@ def run_collection(
     seed: int | None,
 ) -> AnyTally:
     """Do what :func:`collect` does, wherever the work is done."""
-    plan = plan_of(answers, oracle, participation)
+    plan, answers, encoder = settle(answers, oracle, participation)
     secrets = Secrets.of(JobNoise.made(seed), answers.pseudonym_key)
     answers._persons(progress=executor.progress)
-    collecting = _Collecting(answers._with_key(None), plan)
+    collecting = _Collecting(encoder.with_key(None), plan)
     stretches = in_parts(answers._all_blocks(plan.domain), executor.stretch)
     parts = (Part(number, list(blocks)) for number, blocks in stretches)
     with (
@@ -367,16 +307,17 @@ def run_collection(
 class _Collecting:
     """How blocks become a tally."""
 
-    answers: Answers
+    encoder: Encoder
     plan: Plan
 
     def __call__(self, secrets: Secrets, part: Part) -> tuple[Totals, AnyTally]:
-        answers, plan, names = secrets.unlocked(self.answers), self.plan, self.answers.group_by
+        encoder, plan = secrets.unlocked(self.encoder), self.plan
+        names = tuple(encoder.grouping.rules)
         done = Totals()
         tallies: list[AnyTally] = []
         for block in part.blocks or ():
-            encoded = answers._encoded(block, plan.domain)
-            done += Totals.of_block(encoded)
+            encoded = encoder(block)
+            done += encoded.totals
             tallies.append(collect_block(plan, encoded, secrets.noise, names))
         return done, functools.reduce(operator.add, tallies)
 
@@ -388,16 +329,10 @@ def randomized_in_memory(
     seed: int | None,
 ) -> Reports:
     """Randomize answers block by block and keep the reports in memory."""
-    plan = plan_of(answers, oracle, participation)
+    plan, answers, encoder = settle(answers, oracle, participation)
     if answers.group_by or answers.pseudonym_key is not None:
         raise InvalidTypeError(
             "values with group_by or pseudonyms cannot become Reports: use turnout.pipeline"
         )
     noise = JobNoise.made(seed)
-    return _together(plan, _encoded(answers, plan), noise)
-
-
-def _together(plan: Plan, blocks: Iterable[EncodedBlock], noise: JobNoise) -> Reports:
-    """Randomize blocks and hold their reports in memory."""
-    pieces = [randomize_block(plan, block, noise).reports for block in blocks]
-    return Reports.concatenate(pieces or [empty_reports(plan)])
+    return randomize_blocks(plan, _encoded(answers, encoder), noise)

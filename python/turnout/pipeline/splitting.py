@@ -14,7 +14,7 @@ from turnout._extras import require
 from turnout._types import Integers
 from turnout.errors import InvalidValueError
 from turnout.pipeline.answers import Answers
-from turnout.pipeline.rows import kept
+from turnout.pipeline.rows import kept, rows_of
 
 
 def split(
@@ -74,9 +74,10 @@ def split(
     try:
         with contextlib.ExitStack() as files:
             writers: list[Any] = []
+            name, looked_for = answers.source.name, answers._looks_for_persons
             names = [name for name in answers.columns if name != answers.id_column]
             for block in answers._all_blocks():
-                table = answers._rows_of(block).table.select(names)
+                table = rows_of(block, name, looked_for=looked_for).table.select(names)
                 if not writers:
                     schema = _plain_schema(pa, table.schema)
                     writers = [

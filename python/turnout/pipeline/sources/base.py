@@ -429,19 +429,3 @@ def cut(stretches: Iterable[tuple[T, int]], size: int) -> Iterator[list[tuple[T,
                 pieces, room = [], size
     if pieces:
         yield pieces
-
-
-class Elsewhere(Source):
-    """Stands for a source in another process."""
-
-    repeatable = False
-
-    def __init__(self, source: Source) -> None:
-        self.name = source.name
-        self.rows = source.rows
-        self.texts = source.texts
-
-    @property
-    def schema(self) -> Any:
-        """Refuse."""
-        raise InvalidValueError(f"{self.name} is in another process: list its blocks there")
