@@ -219,6 +219,18 @@ ROUNDS = _group(
     ),
 )
 
+STORE = _group(
+    "store",
+    "Stores of [bold]turnout serve[/].\n\n"
+    "[bold]check[/] counts one again, [bold]asked[/] writes down how many people were asked. "
+    "[bold]turnout estimate[/], [bold]report[/] and [bold]tally[/] read a store as a tally.",
+    _later(
+        "store",
+        check="Count the messages of a store again, and compare with its tallies.",
+        asked="Write down how many people were asked, which no message says.",
+    ),
+)
+
 #: What ``turnout --help`` lists, in its order.
 COMMANDS = [
     *_later(
@@ -252,6 +264,7 @@ COMMANDS = [
         "{}",
         demo="Ask 6,366 real people two private questions and compare with the truth.",
     ),
+    STORE,
     ROUNDS,
     ACCOUNT,
     KEY,
@@ -277,7 +290,8 @@ app = typer.Typer(
         "often each answer is given, with intervals, and [bold]report[/] writes a page about it. "
         "[bold]plan[/] says before how many reports that takes and writes the plan file that "
         "drives devices, which [bold]key[/] signs, and [bold]demo[/] shows it on a real survey. "
-        "[bold]serve[/] takes in what devices and browsers send. "
+        "[bold]serve[/] takes in what devices and browsers send, and [bold]store[/] looks after "
+        "what it keeps. "
         "[bold]rounds[/] asks some people first and others after them: frequent values that nobody "
         "can list, and rare answers. "
         "[bold]aggregate[/] counts answers under secret sharing instead. "

@@ -100,7 +100,7 @@ def estimate(
     Parameters
     ----------
     source
-        A file that turnout tally wrote.
+        A file that turnout tally wrote, or the store of turnout serve.
     by
         Of a grouped tally: the columns to group by; repeatable. All by default.
     """

@@ -58,7 +58,7 @@ def report(
     Parameters
     ----------
     sources
-        Tallies of one plan, grouped or not; they add up.
+        Tallies of one plan, grouped or not, or stores of turnout serve; they add up.
     target
         The page, a file ending in .html; or the table alone, .csv or .parquet.
     pictures

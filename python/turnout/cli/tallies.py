@@ -12,6 +12,8 @@ from turnout.collecting import tally as tallies
 from turnout.collecting.origin import refuse_repeats as refuse_shared_reports
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.report_set import check_plans
+from turnout.serve.counted import stored_tally
+from turnout.serve.storage.opening import is_store, open_store
 
 #: What was counted, of any kind.
 Counts = tallies.BaseTally | GroupedTally[Any]
@@ -20,8 +22,24 @@ Counts = tallies.BaseTally | GroupedTally[Any]
 REPORT_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
 
 
-def read_tally(source: Path) -> Counts:
-    """Read a file that holds a tally, or a grouped one.
+def read_store(address: str, plan: Plan | None = None) -> Counts:
+    """Read the tally of a store of ``turnout serve``.
+
+    Raises
+    ------
+    InvalidValueError
+        If it holds several questions, and no plan says which.
+    """
+    store = open_store(address)
+    try:
+        found: Counts = stored_tally(store, plan)
+        return found
+    finally:
+        store.close()
+
+
+def read_tally(source: Path, plan: Plan | None = None) -> Counts:
+    """Read a file that holds a tally, or a grouped one, or is the store of ``turnout serve``.
 
     Raises
     ------
@@ -32,6 +50,8 @@ def read_tally(source: Path) -> Counts:
     """
     if source.is_dir():
         raise InvalidValueError(f"{source}: a folder, and no tally{_hint(source)}")
+    if is_store(source):
+        return read_store(str(source), plan)
     data = read_bytes(source)
     try:
         if data.startswith(_core.GROUPS_MAGIC):
@@ -52,7 +72,7 @@ def _hint(source: Path) -> str:
     return ""
 
 
-def read_tallies(sources: Sequence[Path]) -> list[tuple[Path, Counts]]:
+def read_tallies(sources: Sequence[Path], plan: Plan | None = None) -> list[tuple[Path, Counts]]:
     """Read tallies from files, none of which may be given twice.
 
     Raises
@@ -63,7 +83,7 @@ def read_tallies(sources: Sequence[Path]) -> list[tuple[Path, Counts]]:
         If a file holds no tally.
     """
     refuse_repeats(sources)
-    return [(source, read_tally(source)) for source in sources]
+    return [(source, read_tally(source, plan)) for source in sources]
 
 
 def merged(

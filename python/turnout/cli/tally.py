@@ -17,7 +17,7 @@ from turnout.cli.messages import Messages, count_messages, is_messages
 from turnout.cli.question import PlanFile
 from turnout.cli.running import note
 from turnout.cli.tables import print_json, tell
-from turnout.cli.tallies import REPORT_SUFFIXES, Counts, merged, read_tallies
+from turnout.cli.tallies import REPORT_SUFFIXES, Counts, merged, read_store, read_tallies
 from turnout.collecting.keys import Key
 from turnout.collecting.left_out import NOTHING
 from turnout.collecting.report_files import MAX_MEMORY
@@ -28,6 +28,7 @@ from turnout.pipeline.sources.files import searched
 from turnout.reporting import words
 from turnout.reporting.telling import telling
 from turnout.reporting.words import file_size, number
+from turnout.serve.storage.opening import POSTGRESQL
 
 _check_memory = options.accepting(
     lambda value: 1e-9 <= value < 1e9, "a number of gigabytes (10^9 bytes)"
@@ -140,6 +141,9 @@ def tally(
     their day, such as 2026-03-02.jsonl, be they messages, reports or tallies. The reports of a job
     are called by its folder.
 
+    The store of turnout serve (a file, or postgresql://...) is read as the tally that it holds; of
+    one with several questions --plan says which.
+
     People who keep permanent answers may be the same in all inputs: intervals hold for days of the
     same people. --different-people says that nobody is in two of them, as in regions of a country.
 
@@ -170,8 +174,8 @@ def tally(
     Parameters
     ----------
     sources
-        Report files (.parquet, .arrow), files of messages (.jsonl), tallies made earlier, folders
-        of them (of one kind each) and quoted patterns; all of one plan.
+        Report files (.parquet, .arrow), files of messages (.jsonl), tallies made earlier, stores,
+        folders of them (of one kind each) and quoted patterns; all of one plan.
     target
         File for the tally.
     plan_file
@@ -225,8 +229,9 @@ def _counted(given: _Given, plan: Plan | None, how: _How) -> _Counted:
     files = [file.path for file in given.tallies]
     tallies = [
         (str(file.path), _regrouped(file, one, groups))
-        for file, (_, one) in zip(given.tallies, read_tallies(files), strict=True)
+        for file, (_, one) in zip(given.tallies, read_tallies(files, plan), strict=True)
     ]
+    tallies += [(address, read_store(address, plan)) for address in given.databases]
     counted = _Counted()
     if given.reports is not None:
         one, counted.improbable = how.reading.count(given.reports, groups.names, same_people)
@@ -248,8 +253,9 @@ def _counted(given: _Given, plan: Plan | None, how: _How) -> _Counted:
 
 @dataclass(frozen=True)
 class _Given:
-    """What is counted: tallies, files of messages, and files of reports."""
+    """What is counted: tallies, databases, files of messages, and files of reports."""
 
+    databases: Sequence[str]
     tallies: Sequence[PlacedFile]
     messages: Sequence[PlacedFile]
     reports: ReportSet | None
@@ -270,8 +276,11 @@ def _sorted_out(sources: Sequence[str], by_file: str | None, partial: bool) -> _
     InvalidValueError
         If a folder or a pattern holds both reports and messages, or nothing that can be counted.
     """
-    tallies, messages, reports = [], [], []
+    databases, tallies, messages, reports = [], [], [], []
     for source in sources:
+        if source.startswith(POSTGRESQL):
+            databases.append(source)
+            continue
         path = Path(source)
         found = [path] if path.is_file() else _files_at(source)
         of_messages = any(map(is_messages, found))
@@ -289,6 +298,7 @@ def _sorted_out(sources: Sequence[str], by_file: str | None, partial: bool) -> _
             reports.append(source)
     found_reports = open_reports(reports, partial=partial, by_file=by_file) if reports else None
     return _Given(
+        databases,
         named_files(tallies, _is_tally, by_file),
         named_files(messages, is_messages, by_file),
         found_reports,

@@ -108,11 +108,11 @@ class Family:
         self.groups = plans[0].groups
         self.reader = Reader(plans)
 
-    def read(self, lines: Sequence[bytes], now: datetime) -> Batch:
-        """Read messages, and refuse those under a plan that has expired."""
+    def read(self, lines: Sequence[bytes], now: datetime | None) -> Batch:
+        """Read messages, and refuse those under a plan that has expired by then."""
         batch = self.reader.read(lines)
         for number, plan in enumerate(self.plans):
-            if plan.expires is not None:
+            if now is not None and plan.expires is not None:
                 try:
                     plan._check_current(now)
                 except PlanExpiredError as error:
@@ -246,23 +246,37 @@ class Collection:
 
     def read(self, lines: Sequence[bytes]) -> Read:
         """Read messages, and refuse those that no plan allows."""
-        now = datetime.now(timezone.utc)
-        outcomes: Array = np.full(len(lines), REFUSED["other_plan"], np.int8)
-        batches: list[tuple[Family, Batch, Array]] = []
-        places: Array = np.arange(len(lines))
-        for family in self.families:
-            batch = family.read([lines[place] for place in places] if batches else lines, now)
-            outcomes[places[batch.positions]] = ACCEPTED
-            others = []
-            for place, refusal in batch.refusals.items():
-                outcomes[places[place]] = REFUSED[refusal.kind]
-                if refusal.kind == "other_plan":
-                    others.append(places[place])
-            batches.append((family, batch, places))
-            if not others:
-                break
-            places = np.array(sorted(others), np.int64)
-        return Read(outcomes, batches)
+        return read_messages(self.families, lines, datetime.now(timezone.utc))
+
+
+def read_messages(families: Sequence[Family], lines: Sequence[bytes], now: datetime | None) -> Read:
+    """Read messages of several questions.
+
+    Parameters
+    ----------
+    families
+        The questions.
+    lines
+        The messages.
+    now
+        When they came in; None if it does not matter that a plan has expired.
+    """
+    outcomes: Array = np.full(len(lines), REFUSED["other_plan"], np.int8)
+    batches: list[tuple[Family, Batch, Array]] = []
+    places: Array = np.arange(len(lines))
+    for family in families:
+        batch = family.read([lines[place] for place in places] if batches else lines, now)
+        outcomes[places[batch.positions]] = ACCEPTED
+        others = []
+        for place, refusal in batch.refusals.items():
+            outcomes[places[place]] = REFUSED[refusal.kind]
+            if refusal.kind == "other_plan":
+                others.append(places[place])
+        batches.append((family, batch, places))
+        if not others:
+            break
+        places = np.array(sorted(others), np.int64)
+    return Read(outcomes, batches)
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,11 @@ def tally_of(plan: Plan, stored: StoredTally | None) -> Any:
             f"the sums of a tally in the store must be {kind._bytes_of_sums(plan)} bytes, got "
             f"{len(stored.sums)}"
         )
-    sums, _ = kind._sums_of_bytes(plan, stored.sums)
-    return kind(plan, sums, stored.received, stored.received, origin=PIECE)
+    try:
+        sums, _ = kind._sums_of_bytes(plan, stored.sums)
+        return kind(plan, sums, stored.received, stored.received, origin=PIECE)
+    except InvalidValueError as error:
+        raise CorruptDataError(f"a tally in the store is none of its plan: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,29 @@ def stored_families(reading: Reading) -> list[Family]:
     """List the questions of a store, each with its plans."""
     rows = reading.plans()
     return families([Plan.from_json(row.text) for row in rows], [row.number for row in rows])
+
+
+def stored_tally(store: Store, plan: Plan | None = None) -> Any:
+    """Read the tally of a store, of all its plans that ask the same as one.
+
+    Raises
+    ------
+    InvalidValueError
+        If it holds several questions and no plan says which, or nothing of that plan.
+    StoreUnavailableError
+        If it cannot be read at the moment.
+    """
+    with store.reading() as reading:
+        found = stored_families(reading)
+        if plan is not None:
+            found = [each for each in found if each.plans[0] == plan and each.groups == plan.groups]
+        if not found:
+            raise InvalidValueError(f"{store.place}: holds nothing of this plan")
+        if len(found) > 1:
+            raise InvalidValueError(
+                f"{store.place}: holds {len(found)} questions: turnout tally --plan FILE says which"
+            )
+        return count(store, reading, found[0]).tally
 
 
 def count(store: Store, reading: Reading, family: Family, only: Plan | None = None) -> Counted:

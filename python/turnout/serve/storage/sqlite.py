@@ -381,7 +381,9 @@ class _Reading(Reading):
 
     def messages(self) -> Iterator[bytes]:
         """Give the messages that are kept, many lines at a time."""
-        for (lines,) in self._connection.execute("SELECT lines FROM messages ORDER BY number"):
+        for (lines,) in self._connection.execute(
+            "SELECT CAST(lines AS BLOB) FROM messages ORDER BY number"
+        ):
             yield lines
 
 

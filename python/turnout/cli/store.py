@@ -1,0 +1,112 @@
+"""``turnout store``: what a server keeps."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from turnout import Plan
+from turnout.cli import options
+from turnout.cli.commands import command
+from turnout.cli.tables import print_json, tell
+from turnout.errors import InvalidValueError
+from turnout.serve.checking import check as count_again
+from turnout.serve.counted import group_text, stored_families
+from turnout.serve.storage.opening import open_store
+
+StoreAddress = Annotated[
+    str, typer.Argument(metavar="STORE", help="A file, or postgresql://user@host/name.")
+]
+
+
+@command
+def check(store: StoreAddress, *, as_json: options.AsJson = False) -> None:
+    """Count the messages of a store again, and compare with its tallies.
+
+    Of a store that keeps messages each is read and counted again. Of one that keeps tallies alone
+    their reports must be as many as the messages that are remembered. A server may write into the
+    store meanwhile. What differs is an error, and the exit code is 1.
+
+    --json prints keep, questions, groups, reports, asked and refused.
+
+    [bold]Example:[/]
+
+        turnout store check reports.db
+    """
+    with closing(open_store(store)) as opened:
+        checked = count_again(opened)
+    if as_json:
+        print_json(asdict(checked))
+        return
+    messages = checked.keep == "messages"
+    rows = [
+        ("keeps", "messages and tallies" if messages else "tallies"),
+        ("questions", f"{checked.questions:,}"),
+        ("groups", f"{checked.groups:,}"),
+        ("reports", f"{checked.reports:,}"),
+        ("asked", f"{checked.asked:,}"),
+        ("refused", f"{checked.refused:,}"),
+        ("tallies", "are those of the messages" if messages else "fit what is remembered"),
+    ]
+    tell(f"Store {opened.place}", rows)
+
+
+@command
+def asked(
+    store: StoreAddress,
+    people: Annotated[int, typer.Argument(min=0, max=2**63 - 1, help="How many, in all so far.")],
+    *,
+    group: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")] = None,
+    plan_file: Annotated[Path | None, typer.Option("--plan", metavar="FILE")] = None,
+) -> None:
+    """Write down how many people were asked, which no message says.
+
+    Results then say how many have not answered, and where not everyone takes part how many a share
+    stands for. It is the number in all: a later one replaces it.
+
+    [bold]Examples:[/]
+
+        turnout store asked reports.db 5000
+
+        turnout store asked reports.db 1200 --group region=north
+
+    Parameters
+    ----------
+    group
+        Where the plan has groups: which one, a value for each column; repeatable.
+    plan_file
+        The plan, of a store that has several.
+    """
+    wanted = None if plan_file is None else Plan.read(plan_file)
+    with closing(open_store(store)) as opened:
+        with opened.reading() as reading:
+            known = [
+                (plan, number)
+                for family in stored_families(reading)
+                for plan, number in zip(family.plans, family.numbers, strict=True)
+                if wanted is None or plan.fingerprint == wanted.fingerprint
+            ]
+        if len(known) != 1:
+            found = f"{len(known)} plans: --plan FILE says which" if known else "no such plan"
+            raise InvalidValueError(f"{opened.place}: holds {found}")
+        ((plan, number),) = known
+        key = plan._group_key("group", _group(plan, group or []))
+        opened.ask(number, group_text(key), people)
+    tell(f"Store {opened.place}", [("asked", f"{people:,}")])
+
+
+def _group(plan: Plan, words: list[str]) -> dict[str, object] | None:
+    """Read the values of a group: those that the plan lists, by how they are written."""
+    if not words:
+        return None
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    if len(given) < len(words):
+        raise InvalidValueError("group must be COLUMN=VALUE, once for each column")
+    return {
+        name: next((each for each in plan.groups.get(name, ()) if str(each) == text), text)
+        for name, text in given.items()
+    }
