@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+import socket
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,22 +25,77 @@ from turnout.serve.web.running import listening
 from turnout.serve.web.running import serve as run
 
 
+@dataclass(frozen=True, kw_only=True)
+class Listening:
+    """Where a server listens, and what clients may take.
+
+    Attributes
+    ----------
+    host
+        The address to listen on.
+    port
+        The port; 0 takes a free one.
+    connections
+        How many connections may be open at once; of more, one that waits is closed.
+    request_seconds
+        Seconds that a client may take to send a request.
+    """
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8080
+    connections: Annotated[int, typer.Option(min=1)] = 4096
+    request_seconds: Annotated[float, typer.Option(min=0.1, max=3600)] = 20.0
+
+    def socket(self) -> socket.socket:
+        """Begin to listen."""
+        return listening(self.host, self.port)
+
+    def address(self, port: int) -> str:
+        """Write the address of the page."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{port}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Showing:
+    """What the pages of a server show, and to whom.
+
+    Attributes
+    ----------
+    title
+        The question, as the page asks it.
+    results
+        Who sees results: everybody, or who has the key.
+    key
+        The file of that key; it is made if it is not there.
+    least
+        Show nothing of a group, or of a collection, with fewer reports.
+    """
+
+    title: str = ""
+    results: Literal["public", "key"] = "public"
+    key: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    least: Annotated[int, typer.Option(min=1)] = LEAST
+
+    def __post_init__(self) -> None:
+        """Refuse a key that nobody needs, and results for who has a key that is not there."""
+        needed = self.results == "key"
+        options.refuse_if(
+            (needed and self.key is None, "--results", "key needs --key FILE"),
+            (not needed and self.key is not None, "--key", "belongs to --results key"),
+        )
+
+
 @command
 def serve(
     plan: Annotated[Path, typer.Argument(metavar="PLAN")],
     *,
     store: Annotated[str, typer.Option(metavar="FILE|ADDRESS")],
-    host: str = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8080,
     keep: Literal["messages", "tally"] = "messages",
-    title: str = "",
-    results: Literal["public", "key"] = "public",
-    key: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
-    least: Annotated[int, typer.Option(min=1)] = LEAST,
-    connections: Annotated[int, typer.Option(min=1)] = 4096,
-    request_seconds: Annotated[float, typer.Option(min=0.1, max=3600)] = 20.0,
-    public_key: options.PublicKey = None,
+    showing: Showing,
     invitations: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    public_key: options.PublicKey = None,
+    listening: Listening,
 ) -> None:
     """Run a collection: take in messages, keep their tallies, and show results.
 
@@ -64,48 +121,26 @@ def serve(
     store
         Where messages and tallies are kept: a file of SQLite, made if it is not there, or a
         database of PostgreSQL, postgresql://user@host/name, for several servers.
-    host
-        The address to listen on.
-    port
-        The port; 0 takes a free one.
     keep
         What is kept of a message: all of it beside the tally, or nothing but a hash that keeps it
         from counting twice.
-    title
-        The question, as the page asks it.
-    results
-        Who sees results: everybody, or who has the key.
-    key
-        The file of that key; it is made if it is not there.
-    least
-        Show nothing of a group, or of a collection, with fewer reports.
     invitations
         Take one message of each invited person: the file that turnout invite wrote. Without it
         anybody can answer, as often as they like.
-    connections
-        How many connections may be open at once; of more, one that waits is closed.
-    request_seconds
-        Seconds that a client may take to send a request.
     """
-    options.refuse_if(
-        (results == "key" and key is None, "--results", "key needs --key FILE"),
-        (results == "public" and key is not None, "--key", "belongs to --results key"),
-    )
-    secret = None if key is None else _key(key)
     settings = Settings(
-        title=title,
-        key=secret,
-        least=least,
+        title=showing.title,
+        key=None if showing.key is None else _key(showing.key),
+        least=showing.least,
         invitations=None if invitations is None else Invitations.read(invitations),
-        connections=connections,
-        request_seconds=request_seconds,
+        connections=listening.connections,
+        request_seconds=listening.request_seconds,
     )
     opened = open_store(store, keep)
     try:
         collection = Collection(plan, opened, public_key)
-        bound = listening(host, port)
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{bound.getsockname()[1]}"
+        bound = listening.socket()
+        address = listening.address(bound.getsockname()[1])
 
         def ready() -> None:
             messages().print(f"Serving {address}", soft_wrap=True)
