@@ -51,6 +51,8 @@ class Interval(BaseInterval):
     method
         ``"normal"``, ``"score"``, ``"exact"``, ``"score, exact for small counts"``, or
         ``"empirical_bayes"``, whose level holds on average over the answers, not for each.
+        ``"effective"`` in place of ``"exact"`` where rounds share permanent answers: the limits of
+        as many fewer reports as the variance is larger.
     simultaneous
         None if the level holds for each answer by itself; ``"bonferroni"`` or ``"sidak"`` if it
         holds for all answers at once.
