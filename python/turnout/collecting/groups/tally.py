@@ -489,7 +489,9 @@ def _merged(plan: Plan, tallies: list[T]) -> T:
     if not tallies:
         empty: T = plan.oracle.tally_type.empty(plan)
         return empty
-    result = tallies[0]
-    for tally in tallies[1:]:
-        result = result.merge(tally)
-    return result
+    # Two by two: what a sum knows of its collections and rounds grows with their number.
+    while len(tallies) > 1:
+        pairs = zip(tallies[::2], tallies[1::2], strict=False)
+        odd = tallies[-1:] if len(tallies) % 2 else []
+        tallies = [*(one.merge(other) for one, other in pairs), *odd]
+    return tallies[0]
