@@ -8,13 +8,15 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from turnout import Bounds, Plan, SquareWave, mean
+from turnout import Bounds, Plan, SquareWave
 from turnout.cli import options
 from turnout.cli.question import oracle_names
 from turnout.distribution import BinnedBounds
 from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.mean import Duchi, Hybrid, Piecewise
 from turnout.mean.mechanism import mechanisms_of
 from turnout.reporting import words
+from turnout.reporting.telling import telling
 from turnout.reporting.words import number, span
 
 N = TypeVar("N", bound=Bounds)
@@ -95,123 +97,107 @@ class Numbers:
         found: Bounds | None = self.mean if self.distribution is None else self.distribution
         return found
 
+    @property
+    def option(self) -> str:
+        """The option that asks for them.
 
-def option_of(numbers: Bounds) -> str:
-    """Name the option that gave them.
+        Examples
+        --------
+        >>> Numbers(mean=Bounds(0, 24)).option
+        '--mean'
+        """
+        return "--mean" if self.distribution is None else "--distribution"
 
-    Examples
-    --------
-    >>> option_of(Bounds(0, 24)), option_of(BinnedBounds(0, 24))
-    ('--mean', '--distribution')
-    """
-    return "--distribution" if isinstance(numbers, BinnedBounds) else "--mean"
+    def named(self, name: str | None) -> str:
+        """Accept ``auto`` or the name of a mechanism, for the mean or for the distribution.
 
+        Raises
+        ------
+        typer.BadParameter
+            If there is none of this name.
+        """
+        kinds = (Duchi, Hybrid, Piecewise) if self.distribution is None else (SquareWave,)
+        known = [kind.name for kind in kinds]
+        which = f", which {self.option} takes"
+        return oracle_names([name or "auto"], ("auto", *known), which)[0]
 
-def mechanism_name(name: str | None, numbers: Bounds) -> str:
-    """Accept ``auto`` or the name of a mechanism, for the mean or for the distribution.
+    def mechanism(self, name: str, epsilon: float) -> tuple[Any, str]:
+        """Make a mechanism, for ``auto`` the one whose report varies least where it varies most.
 
-    Raises
-    ------
-    typer.BadParameter
-        If there is none of this name.
-    """
-    kinds = (mean.Duchi, mean.Hybrid, mean.Piecewise)
-    known = [SquareWave.name] if isinstance(numbers, BinnedBounds) else [one.name for one in kinds]
-    which = f", which {option_of(numbers)} takes"
-    return oracle_names([name or "auto"], ("auto", *known), which)[0]
+        Returns
+        -------
+        mechanism, reason
+            It, and why it was taken; no reason where there was no choice.
 
+        Raises
+        ------
+        InvalidValueError
+            If the mechanism takes no such epsilon.
+        """
+        asked = self.distribution
+        if asked is not None:
+            return SquareWave(epsilon, (asked.low, asked.high), asked.bins), ""
+        every = mechanisms_of(epsilon, self.mean)
+        if name != "auto":
+            return next(one for one in every if one.name == name), ""
+        best, *rest = every
+        others = ", ".join(f"{one.name} {one.worst_variance**0.5:.4g}" for one in rest)
+        return best, (
+            f"{best.name} at epsilon {number(epsilon)}: the standard error of one report is at "
+            f"most {best.worst_variance**0.5:.4g} ({others})"
+        )
 
-def mechanism_of(name: str, epsilon: float, bounds: Bounds) -> tuple[Any, str]:
-    """Make a mechanism, for ``auto`` the one whose report varies least where it varies most.
+    def plan(self, epsilon: str, names: list[str] | None, **more: Any) -> tuple[Plan, str]:
+        """Make the plan that asks for them, and say why its mechanism was taken.
 
-    Returns
-    -------
-    mechanism, reason
-        It, and why it was taken; no reason where it was named.
+        Parameters
+        ----------
+        epsilon, names
+            What the options say.
+        more
+            Further arguments of :class:`turnout.Plan`.
 
-    Raises
-    ------
-    InvalidValueError
-        If the mechanism takes no such epsilon.
-    """
-    if isinstance(bounds, BinnedBounds):
-        return SquareWave(epsilon, (bounds.low, bounds.high), bounds.bins), ""
-    every = mechanisms_of(epsilon, bounds)
-    if name != "auto":
-        return next(one for one in every if one.name == name), ""
-    best, *rest = every
-    others = ", ".join(f"{one.name} {one.worst_variance**0.5:.4g}" for one in rest)
-    return best, (
-        f"{best.name} at epsilon {number(epsilon)}: the standard error of one report is at "
-        f"most {best.worst_variance**0.5:.4g} ({others})"
-    )
-
-
-def plan_of_numbers(
-    bounds: Bounds, epsilon: str, names: list[str] | None, **more: Any
-) -> tuple[Plan, str]:
-    """Make the plan of a mean or of a distribution that options ask for.
-
-    Parameters
-    ----------
-    bounds
-        The numbers.
-    epsilon, names
-        What the options say.
-    more
-        Further arguments of :class:`turnout.Plan`.
-
-    Returns
-    -------
-    plan, reason
-        It, and why its mechanism was taken; no reason where it was named.
-
-    Raises
-    ------
-    typer.BadParameter
-        If an option is out of range.
-    """
-    option = option_of(bounds)
-    try:
-        level = options.check_positive(float(epsilon))
-    except ValueError as error:
-        raise typer.BadParameter(
-            f"{epsilon!r} is not a number, as {option} takes", param_hint="--epsilon"
-        ) from error
-    wanted = names or ["auto"]
-    if len(wanted) != 1:
-        raise typer.BadParameter(f"is named once with {option}", param_hint="--oracle")
-    mechanism, reason = mechanism_of(mechanism_name(wanted[0], bounds), level, bounds)
-    return Plan(mechanism, **more), reason
+        Raises
+        ------
+        typer.BadParameter
+            If an option is out of range.
+        """
+        try:
+            level = options.check_positive(float(epsilon))
+        except ValueError as error:
+            raise typer.BadParameter(
+                f"{epsilon!r} is not a number, as {self.option} takes", param_hint="--epsilon"
+            ) from error
+        wanted = names or ["auto"]
+        if len(wanted) != 1:
+            raise typer.BadParameter(f"is named once with {self.option}", param_hint="--oracle")
+        mechanism, reason = self.mechanism(self.named(wanted[0]), level)
+        return Plan(mechanism, **more), reason
 
 
 def rows_of_plan(plan: Plan, reason: str) -> list[tuple[str, str]]:
     """Say what the plan of numbers is, one name and value an entry."""
     oracle: Any = plan.oracle
+    told: Any = telling(plan)
     rows = [
         ("oracle", f"{oracle.name}, {oracle.report_bits:,} bits a report"),
         ("numbers", span(oracle.domain)),
         ("epsilon", number(oracle.epsilon)),
         ("participation", words.participation(plan)),
+        *told.planned(oracle)[0],
     ]
-    if isinstance(oracle.domain, BinnedBounds):
-        cells = f"one of {oracle.cells:,} cells, {oracle.window:,} of them around the own bin"
-        return [*rows, ("bins", f"{oracle.bins:,}"), ("one report", cells)]
-    error = f"standard error of at most {oracle.worst_variance**0.5:.4g}"
-    rows.append(("one report", error))
     return [*rows, ("why", reason)] if reason else rows
 
 
 def record_of_plan(plan: Plan) -> dict[str, Any]:
     """Say it in terms of JSON."""
     oracle: Any = plan.oracle
-    record = {
+    told: Any = telling(plan)
+    return {
         "oracle": oracle.name,
         "epsilon": oracle.epsilon,
         "report_bits": oracle.report_bits,
         "participation": plan.participation.uniform_rate,
         "bounds": [oracle.domain.low, oracle.domain.high],
+        **told.planned(oracle)[1],
     }
-    if isinstance(oracle.domain, BinnedBounds):
-        return {**record, "bins": oracle.bins, "window": oracle.window}
-    return {**record, "report_standard_error": oracle.worst_variance**0.5}

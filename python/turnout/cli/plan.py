@@ -14,13 +14,7 @@ from turnout import Plan
 from turnout._progress import doing
 from turnout.cli import options
 from turnout.cli.commands import command
-from turnout.cli.numbers import (
-    Numbers,
-    option_of,
-    plan_of_numbers,
-    record_of_plan,
-    rows_of_plan,
-)
+from turnout.cli.numbers import Numbers, record_of_plan, rows_of_plan
 from turnout.cli.question import Choices, oracle_names
 from turnout.cli.tables import print_json, save_picture, table, tell
 from turnout.frequency.choice import registered
@@ -309,12 +303,10 @@ def plan(
     key = output.key()
     if numbers.bounds is not None:
         others = {*context.params} - _OF_A_MEAN
-        reason = f"does not apply with {option_of(numbers.bounds)}"
+        reason = f"does not apply with {numbers.option}"
         options.refuse_given(context, others, reason)
         who = taking_part_in(setting.participation)
-        made, why = plan_of_numbers(
-            numbers.bounds, setting.epsilon, setting.oracle, participation=who
-        )
+        made, why = numbers.plan(setting.epsilon, setting.oracle, participation=who)
         published = output.publish(made, key)
         if as_json:
             print_json({**record_of_plan(made), **published.record})

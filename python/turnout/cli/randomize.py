@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from turnout import Bounds, Plan, _arguments
+from turnout import Plan, _arguments
 from turnout.cli import options
 from turnout.cli.answers import in_domain, settled, tell_of_labels
 from turnout.cli.commands import command
 from turnout.cli.input import Input, NamedPeople, People, listed_files
-from turnout.cli.numbers import Numbers, mechanism_name, mechanism_of, option_of
+from turnout.cli.numbers import Numbers
 from turnout.cli.question import Labels, PlanFile, oracle_names
 from turnout.cli.running import note
 from turnout.cli.tables import Whole, print_json, tell
@@ -107,7 +107,7 @@ class _Question:
         )
         return columns
 
-    def oracle(self, numbers: Bounds | None) -> str:
+    def oracle(self, numbers: Numbers) -> str:
         """Name what randomizes.
 
         Raises
@@ -115,8 +115,8 @@ class _Question:
         typer.BadParameter
             If there is none of the name.
         """
-        if numbers is not None:
-            return mechanism_name(self.oracle_name, numbers)
+        if numbers.bounds is not None:
+            return numbers.named(self.oracle_name)
         return oracle_names([self.oracle_name or "auto"], ("auto", *registered()))[0]
 
 
@@ -311,8 +311,8 @@ def randomize(
     plan_file
         A plan file, in place of the options above.
     """
-    _check_options(context, numbers.bounds)
-    name = question.oracle(numbers.bounds)
+    _check_options(context, numbers)
+    name = question.oracle(numbers)
     plan = planned.read()
     columns = question.columns(plan)
     output.check(data)
@@ -321,9 +321,15 @@ def randomize(
         _check_plan(plan, planned.plan_file, answers)
         answers = in_domain(answers, plan.domain)
     else:
-        asked = numbers.bounds or labels.of(columns)
-        unnamed = question.oracle_name is None
-        answers, oracle = _settled(answers, privacy.epsilon or 0.0, name, asked, chosen=unnamed)
+        epsilon, unnamed = privacy.epsilon or 0.0, question.oracle_name is None
+        if numbers.bounds is None:
+            stated = labels.of(columns)
+            answers, oracle = _settled(answers, epsilon, name, stated, chosen=unnamed)
+        else:
+            oracle, why = numbers.mechanism(name, epsilon)
+            answers = in_domain(answers, oracle.domain)
+            if why:
+                note(f"--oracle auto: {why}")
         plan = plan_of(answers, oracle, _rate(privacy, people))
     _warn_of_size(plan, answers)
     written = output.write(answers, plan, privacy.seed)
@@ -342,17 +348,17 @@ def randomize(
     tell(f"Reports in {output.target}", rows)
 
 
-def _check_options(context: typer.Context, numbers: Bounds | None) -> None:
+def _check_options(context: typer.Context, numbers: Numbers) -> None:
     """Refuse what does not go together, of the options that say what is asked."""
     given = context.params
     if given["plan_file"] is not None:
         options.refuse_given(context, _IN_PLAN, "stands in the plan already")
     else:
         options.refuse_if((given["epsilon"] is None, "--epsilon", "give --epsilon, or --plan"))
-    if numbers is not None:
-        option = option_of(numbers)
-        options.refuse_if((bool(given["joint"]), option, "is for one question: --joint"))
-        options.refuse_given(context, ("labels", "labels_file"), f"are not for numbers: {option}")
+    if numbers.bounds is not None:
+        options.refuse_if((bool(given["joint"]), numbers.option, "is for one question: --joint"))
+        reason = f"are not for numbers: {numbers.option}"
+        options.refuse_given(context, ("labels", "labels_file"), reason)
 
 
 def _rate(privacy: _Privacy, people: People) -> Participation | None:
@@ -377,20 +383,15 @@ def _settled(
     answers: Answers,
     epsilon: float,
     name: str,
-    asked: Bounds | Mapping[str, Sequence[str]],
+    stated: Mapping[str, Sequence[str]],
     *,
     chosen: bool,
 ) -> tuple[Answers, Any]:
-    """Settle what is asked, by numbers or labels that are stated, and make what randomizes it.
+    """Settle which labels can be given, by those that are stated, and make what randomizes them.
 
     A note says why an oracle was taken, unless ``auto`` was ``chosen`` by nobody.
     """
-    if isinstance(asked, Bounds):
-        oracle, reason = mechanism_of(name, epsilon, asked)
-        if reason:
-            note(f"--oracle auto: {reason}")
-        return in_domain(answers, oracle.domain), oracle
-    answers, domains, read = settled(answers, asked)
+    answers, domains, read = settled(answers, stated)
     tell_of_labels(answers, domains, read, _NUMBERS)
     if answers.joint:
         return answers, JointTable(epsilon, domains, oracle=name)

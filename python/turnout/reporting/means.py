@@ -153,6 +153,12 @@ class Means(Telling):
             ("standard error of one report, at most", f"{oracle.worst_variance**0.5:.6g}"),
         ]
 
+    def planned(self, oracle: Any) -> tuple[list[tuple[str, str]], dict[str, Any]]:
+        """Say of a plan what one report tells: in words, and for programs."""
+        error = oracle.worst_variance**0.5
+        told = [("one report", f"standard error of at most {error:.4g}")]
+        return told, {"report_standard_error": error}
+
 
 def _together(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Give the numbers of one mean, or lists of them of several coordinates."""
@@ -287,11 +293,19 @@ class Distributions(Means):
     def making(self, plan: Plan) -> list[tuple[str, str]]:
         """Say which numbers are reported, and as what."""
         oracle = plan.oracle
-        cells = f"one of {oracle.cells:,} cells, {oracle.window:,} of them around the own bin"
         return [
             ("numbers that could be given", f"{span(plan.domain)}, in {oracle.bins:,} bins"),
-            ("a report", cells),
+            ("a report", _report(oracle)),
         ]
+
+    def planned(self, oracle: Any) -> tuple[list[tuple[str, str]], dict[str, Any]]:
+        """Say of a plan what the bins and one report are: in words, and for programs."""
+        told = [("bins", f"{oracle.bins:,}"), ("one report", _report(oracle))]
+        return told, {"bins": oracle.bins, "window": oracle.window}
+
+
+def _report(oracle: Any) -> str:
+    return f"one of {oracle.cells:,} cells, {oracle.window:,} of them around the own bin"
 
 
 def _name(probability: float | None) -> str:
