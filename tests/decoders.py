@@ -294,6 +294,10 @@ def election() -> bytes:
     return found.public_part() + found.duty_part([(1, np.array([0, 2]))])
 
 
+def of_ledger(ledger: ta.PrivacyLedger) -> bytes:
+    return ledger._to_json().encode()
+
+
 DECODERS: dict[str, Decoder] = {
     "tally": in_container(TALLY.to_bytes(), tn.Tally.from_bytes),
     "tally sums": after_header(TALLY.to_bytes(), tn.Tally.from_bytes),
@@ -343,9 +347,11 @@ DECODERS: dict[str, Decoder] = {
         plain,
         through_a_file(PseudonymKey.read),
     ),
-    "ledger": Decoder(canonical(LEDGER.to_dict()), in_ledger, ta.PrivacyLedger.from_json, in_text),
+    "ledger": Decoder(
+        canonical(LEDGER.to_dict()), in_ledger, ta.PrivacyLedger._from_json, of_ledger
+    ),
     "ledger file": Decoder(
-        canonical(LEDGER.to_dict()), in_ledger, through_a_file(ta.PrivacyLedger.read), in_text
+        canonical(LEDGER.to_dict()), in_ledger, through_a_file(ta.PrivacyLedger.read), of_ledger
     ),
     "job": Decoder(canonical(JOB), plain, through_a_file(read_job, "_turnout/job.json")),
     "done job": Decoder(canonical(DONE), plain, through_a_file(read_job, "_turnout/job.json")),

@@ -163,7 +163,7 @@ def test_no_report_is_shown(kinds: ModuleType) -> None:
             }  # fmt: skip
             for odd in [*ODD, HEX, f"{HEX}zz"]:
                 for codes in ([odd], np.array([48271]), [[48271] * 2], [[odd, odd]]):
-                    yield functools.partial(oracle.reports, tn.Everyone(), codes, 1)
+                    yield functools.partial(tn.Reports, oracle, tn.Everyone(), codes, 1)
                 messages: list[Any] = [odd]
                 with contextlib.suppress(TypeError, ValueError):
                     messages += [

@@ -232,9 +232,9 @@ class ProductDomain(_Columns, Domain):
         listed = isinstance(values, (list, tuple)) and not (values and _are_rows(values))
         if listed or (isinstance(values, np.ndarray) and values.dtype.names is None):
             return super().to_codes(values)
-        return self.combined(list(encoded(values, self._columns).values()))
+        return self._combined(list(encoded(values, self._columns).values()))
 
-    def combined(self, codes: Sequence[Array]) -> Array:
+    def _combined(self, codes: Sequence[Array]) -> Array:
         """Put the codes of each question together."""
         whole = np.zeros(codes[0].size, np.int64)
         for one, size in zip(codes, self.shape, strict=True):
@@ -305,11 +305,11 @@ class Questions(_Columns):
         UnknownLabelError, CodeOutsideDomainError
             If an answer is not in its domain; the message names the question.
         """
-        return self.combined(list(encoded(values, self._columns).values()))
+        return self._combined(list(encoded(values, self._columns).values()))
 
     to_codes = encode
 
-    def combined(self, codes: Sequence[Array]) -> npt.NDArray[np.uint32]:
+    def _combined(self, codes: Sequence[Array]) -> npt.NDArray[np.uint32]:
         """Put the codes of each question beside each other."""
         return np.stack([one.astype(np.uint32) for one in codes], axis=1)
 

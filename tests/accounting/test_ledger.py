@@ -97,11 +97,11 @@ def test_the_total_is_less_than_the_sum_of_epsilons() -> None:
 
 def test_what_would_exceed_the_budget_is_refused_and_changes_nothing() -> None:
     ledger = filled()
-    before, text = ledger.entries, ledger.to_json()
+    before, text = ledger.entries, ledger._to_json()
     with pytest.raises(BudgetExceededError, match=r"100 rounds of Gauss.*budget is 1\.0.*spent"):
         ledger.spend(QUERY, rounds=100)
     assert ledger.entries is before
-    assert ledger.to_json() == text
+    assert ledger._to_json() == text
     ledger.spend(QUERY)
     assert [entry.rounds for entry in ledger.entries] == [500, 2]
 
@@ -173,7 +173,7 @@ def test_noise_that_was_calibrated_to_the_budget_fits(
     ledger = PrivacyLedger(epsilon, 1e-6)
     ledger.spend(mechanism.replace(noise_multiplier=noise), rounds)
     assert 0.999 * epsilon < ledger.spent() <= epsilon
-    assert PrivacyLedger.from_json(ledger.to_json()) == ledger
+    assert PrivacyLedger._from_json(ledger._to_json()) == ledger
 
 
 def test_clients_account_for_themselves() -> None:
@@ -280,10 +280,10 @@ def test_a_ledger_of_every_mechanism_survives_its_text(
     ledger = PrivacyLedger(epsilon=100.0, delta=1e-4, adjacency=adjacency)
     for mechanism in mechanisms:
         ledger.spend(mechanism, label='"turnout-ledger" \u03b5 \U0001f600 \x00')
-    text = ledger.to_json()
+    text = ledger._to_json()
     assert text.isascii()
     for form in (text, text.encode(), bytearray(text.encode())):
-        again = PrivacyLedger.from_json(form)
+        again = PrivacyLedger._from_json(form)
         assert again == ledger
         assert again.entries == ledger.entries
         assert again.spent() == ledger.spent()

@@ -44,7 +44,7 @@ def test_the_file_holds_the_text(tmp_path: Path) -> None:
     ledger, path = filled(), tmp_path / "ann.ledger"
     PrivacyLedger(9.0, 1e-5).write(path)
     ledger.write(path)
-    assert path.read_text() == ledger.to_json()
+    assert path.read_text() == ledger._to_json()
     assert PrivacyLedger.read(path) == ledger
     assert list(tmp_path.iterdir()) == [path]
 
@@ -77,28 +77,28 @@ def test_errors_of_files_name_the_file(tmp_path: Path) -> None:
 
 
 def test_every_truncation_is_refused() -> None:
-    text = filled().to_json()
+    text = filled()._to_json()
     for end in range(len(text)):
         with pytest.raises(CorruptDataError):
-            PrivacyLedger.from_json(text[:end])
+            PrivacyLedger._from_json(text[:end])
 
 
 def test_every_altered_byte_is_refused() -> None:
-    data = filled().to_json().encode()
+    data = filled()._to_json().encode()
     for position in range(len(data)):
         for flip in (0x01, 0x02, 0x10, 0x20, 0x80):
             altered = bytearray(data)
             altered[position] ^= flip
             with pytest.raises(CorruptDataError):
-                PrivacyLedger.from_json(bytes(altered))
+                PrivacyLedger._from_json(bytes(altered))
 
 
 @pytest.mark.parametrize("extra", [" ", "\n", "{}", "\x00"])
 def test_text_beside_the_ledger_is_refused(extra: str) -> None:
-    text = filled().to_json()
+    text = filled()._to_json()
     for altered in (text + extra, extra + text, text.replace(",", "," + extra, 1)):
         with pytest.raises(CorruptDataError):
-            PrivacyLedger.from_json(altered)
+            PrivacyLedger._from_json(altered)
 
 
 @pytest.mark.parametrize("version", [0, 2, 10**30, "1", None, True, 1.0, [1]])
@@ -106,9 +106,9 @@ def test_unknown_versions_are_refused_by_name(version: object) -> None:
     description = {**filled().to_dict(), "version": version}
     for attempt in (
         lambda: PrivacyLedger.from_dict(description),
-        lambda: PrivacyLedger.from_json(LEDGER.text(description)),
+        lambda: PrivacyLedger._from_json(LEDGER.text(description)),
         # Whatever else a later version holds.
-        lambda: PrivacyLedger.from_json(json.dumps({**description, "more": 1})),
+        lambda: PrivacyLedger._from_json(json.dumps({**description, "more": 1})),
     ):
         with pytest.raises(UnsupportedVersionError, match=r"the ledger has version .* reads 1"):
             attempt()
@@ -119,7 +119,7 @@ def test_a_missing_part_is_refused(name: str) -> None:
     description = filled().to_dict()
     del description[name]
     with pytest.raises(CorruptDataError, match="not a ledger"):
-        PrivacyLedger.from_json(LEDGER.text(description))
+        PrivacyLedger._from_json(LEDGER.text(description))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_missing_part_is_refused(name: str) -> None:
 )
 def test_a_sealed_text_of_something_else_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(CorruptDataError, match="not a ledger"):
-        PrivacyLedger.from_json(LEDGER.text({**filled().to_dict(), **change}))
+        PrivacyLedger._from_json(LEDGER.text({**filled().to_dict(), **change}))
 
 
 def test_entries_with_more_rounds_of_a_mechanism_than_a_ledger_counts_are_refused() -> None:
@@ -161,7 +161,7 @@ def test_entries_with_more_rounds_of_a_mechanism_than_a_ledger_counts_are_refuse
         return {**PrivacyLedger(1.0, 1e-5).to_dict(), "entries": entries}
 
     assert len(PrivacyLedger.from_dict(described(10**9 - 1, 1)).entries) == 2
-    for read in (PrivacyLedger.from_dict, lambda text: PrivacyLedger.from_json(LEDGER.text(text))):
+    for read in (PrivacyLedger.from_dict, lambda text: PrivacyLedger._from_json(LEDGER.text(text))):
         with pytest.raises(CorruptDataError, match="at most 1000000000 for each mechanism"):
             read(described(10**9, 1))
 
@@ -171,7 +171,7 @@ def test_a_ledger_that_spends_more_than_its_budget_pays_for_nothing_and_says_so(
     description["entries"][1]["rounds"] = 1000
     for read in (
         PrivacyLedger.from_dict(description),
-        PrivacyLedger.from_json(LEDGER.text(description)),
+        PrivacyLedger._from_json(LEDGER.text(description)),
     ):
         assert read.spent() == compose([(TRAINING, 500), (QUERY, 1000)]).epsilon(1e-5) > 1.0
         assert read.remaining() == 0.0
@@ -192,7 +192,7 @@ def test_reading_composes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError
 
     monkeypatch.setattr(Shuffled, "_divergence", evaluated)
-    read = PrivacyLedger.from_json(LEDGER.text(description))
+    read = PrivacyLedger._from_json(LEDGER.text(description))
     assert read.entries == (LedgerEntry(shuffled, 10**9, None),)
 
 
@@ -205,7 +205,7 @@ def test_a_fraction_that_no_ledger_writes_is_refused_at_once(ratio: str) -> None
     mechanism["oracle"]["ratio"] = ratio
     description["entries"] = [{"mechanism": mechanism, "rounds": 1, "label": None}]
     with pytest.raises(CorruptDataError, match=r"fraction of at most 1000 digits|Fraction"):
-        PrivacyLedger.from_json(LEDGER.text(description))
+        PrivacyLedger._from_json(LEDGER.text(description))
 
 
 @pytest.mark.parametrize("ratio", [Fraction(10**400), Fraction(10**1001 + 1, 10**1000), 10**309])
@@ -221,13 +221,13 @@ def test_a_variation_ratio_that_no_ledger_could_hold_is_refused(ratio: Any) -> N
 def test_other_text_is_no_ledger(text: str) -> None:
     for form in (text, text.encode()):
         with pytest.raises(CorruptDataError, match=r"not a ledger|checksum"):
-            PrivacyLedger.from_json(form)
+            PrivacyLedger._from_json(form)
 
 
 @pytest.mark.parametrize("value", [None, 7, {"format": "turnout-ledger"}, Path("ann.ledger")])
 def test_what_is_no_text_is_refused(value: Any) -> None:
     with pytest.raises(InvalidTypeError, match="text must be"):
-        PrivacyLedger.from_json(value)
+        PrivacyLedger._from_json(value)
 
 
 def test_a_ledger_that_was_read_does_not_report_less_than_its_entries_cost() -> None:

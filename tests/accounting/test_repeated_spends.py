@@ -183,7 +183,7 @@ def test_any_spends_are_decided_as_if_each_were_composed(priced: list[Any]) -> N
                 with pytest.raises(BudgetExceededError, match="would bring epsilon to"):
                     ledger.spend(mechanism, rounds)
             if generator.random() < 0.05:
-                ledgers[which] = PrivacyLedger.from_json(ledger.to_json())
+                ledgers[which] = PrivacyLedger._from_json(ledger._to_json())
             assert ledgers[which].spent() == Priced(spent[which], "").epsilon(0.0)
             affordable = ledgers[which].affordable_rounds(THIRD)
             assert ledgers[which].can_spend(THIRD, affordable + 1) is False
@@ -210,7 +210,7 @@ def test_like_releases_share_an_entry() -> None:
         LedgerEntry(QUERY, 2, "a"),
         LedgerEntry(THIRD, 2, "a"),
     )
-    assert PrivacyLedger.from_json(ledger.to_json()) == ledger
+    assert PrivacyLedger._from_json(ledger._to_json()) == ledger
 
 
 def test_a_ledger_counts_to_a_billion() -> None:

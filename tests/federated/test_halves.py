@@ -160,7 +160,7 @@ def test_the_gradient_is_unbiased_with_the_variance_of_the_mode(
         for index, client in enumerate(half):
             server.add(client.answer(number, lambda elements: gradients[elements]), index)
         steps.append(before - server.close())
-    scale = plan.scale(clients)
+    scale = plan._scale(clients)
     clipped = np.array([[0.6, 0.0], [0.0, -1.0]])
     expected = clipped.sum(axis=0) * 0.3 * 0.25 * clients * scale
     statistical.check_mean(steps, expected, slack=1e-6)
@@ -284,7 +284,7 @@ def test_steps_out_of_order_are_refused() -> None:
     sums = np.zeros(2, np.int64)
     for step in (
         server.close,
-        server.abandon,
+        server._abandon,
         lambda: server.add(None, 0),
         lambda: server.put(sums),
     ):
@@ -295,7 +295,7 @@ def test_steps_out_of_order_are_refused() -> None:
         server.open(3)
     with pytest.raises(ProtocolError, match="round 0 is open"):
         server.write("never")
-    server.abandon()
+    server._abandon()
     assert server.round == 1
 
 
@@ -303,7 +303,7 @@ def test_an_abandoned_round_stays_paid() -> None:
     plan = plan_of()
     server = Server(plan, np.zeros(2), SGD(0.1), ledger=PrivacyLedger(9.0, 1e-5))
     server.open(3)
-    server.abandon()
+    server._abandon()
     server.open(3)
     server.close()
     assert server.ledger is not None

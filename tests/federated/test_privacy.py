@@ -186,7 +186,7 @@ def test_what_leaves_has_the_enumerated_law(statistical: ModuleType, mode: str) 
             before = server.parameters
             server.open(1)
             server.add(update, 4)
-            released[number] = (before - server.close())[0] / (plan.scale(1) * step)
+            released[number] = (before - server.close())[0] / (plan._scale(1) * step)
         elif update is not None:
             released[number] = update.values[0]
     reach = 3000

@@ -173,7 +173,7 @@ def test_sums_are_exact_however_large(mode: str) -> None:
         for client, values in enumerate(order):
             server.add(Update(0, values, plan.fingerprint), client)
         assert np.abs(total).max() > 2**63
-        factor = plan.grid.step * plan.scale(len(order))
+        factor = plan.grid.step * plan._scale(len(order))
         expected = [-float(Fraction(int(number))) * factor for number in total]
         assert server.close().tolist() == expected
 
@@ -225,7 +225,7 @@ def test_a_model_that_is_not_finite_is_not_gone_on_with(tmp_path: Path) -> None:
     plan = plan_of(noise="none")
     server = opened(plan, checkpoint=path)
     server._vector[0] = np.inf
-    server.abandon()
+    server._abandon()
     server.write(path)
     assert not np.isfinite(load_checkpoint(path).parameters).all()
     with pytest.raises(CorruptDataError, match=r"training\.npz: .* not finite"):

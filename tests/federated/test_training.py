@@ -74,8 +74,8 @@ def test_a_target_is_reached_by_the_composition_of_all_rounds() -> None:
 
 def test_the_scale_is_made_of_public_numbers_only() -> None:
     plan = plan_of()
-    assert plan.scale(20_000) == pytest.approx(1 / (0.001 * 20_000 * 0.1 * 30), rel=1e-12)
-    assert plan_of(nominal_local_size=10).scale(20_000) == pytest.approx(3 * plan.scale(20_000))
+    assert plan._scale(20_000) == pytest.approx(1 / (0.001 * 20_000 * 0.1 * 30), rel=1e-12)
+    assert plan_of(nominal_local_size=10)._scale(20_000) == pytest.approx(3 * plan._scale(20_000))
 
 
 @pytest.mark.parametrize("clip", [1.0, 0.1, 1e-250, 1e250, 3.7])
@@ -200,7 +200,7 @@ def test_wrong_types_are_named() -> None:
     with pytest.raises(InvalidTypeError, match="client_rate must be a real number"):
         plan_of(client_rate="0.1")
     with pytest.raises(InvalidTypeError, match="available must be an integer of at least 1"):
-        plan_of().scale(1.5)
+        plan_of()._scale(1.5)
 
 
 def test_ledgers_do_not_go_with_a_training_without_noise() -> None:

@@ -222,7 +222,7 @@ def test_of_several_epsilons_the_cheapest_or_with_a_budget_the_smallest() -> Non
         level for level in (0.5, 1.0, 2.0, 4.0) if level >= found.epsilon
     )
     assert [each.oracle for each in found.candidates].count(found.oracle) == 1
-    levels = [each.epsilon for each in found.alternatives]
+    levels = [each.epsilon for each in found._alternatives]
     assert set(levels[: levels.count(found.epsilon)]) == {found.epsilon}
     others = levels[levels.count(found.epsilon) :]
     assert others == sorted({each.epsilon for each in found.candidates} - {found.epsilon})
@@ -298,7 +298,7 @@ def test_a_proposal_is_collected_as_planned() -> None:
 def test_the_table_and_the_words(several: list[Any]) -> None:
     proposal = plan(epsilon=1.2, domain_size=100, nodes=10**6, value=0.01, oracles=several)
     rows = proposal.to_records()
-    assert [row["name"] for row in rows] == [each.name for each in proposal.alternatives]
+    assert [row["name"] for row in rows] == [each.name for each in proposal._alternatives]
     assert (rows[0]["name"], rows[0]["remark"]) == ("test_plain", None)
     assert rows[-1]["name"] == "test_fussy"
     assert "domain must have two answers" in rows[-1]["remark"]

@@ -25,8 +25,8 @@ from turnout.samplers import (
     StandardNormal,
     Uniform,
     plot_density,
-    plot_heatmap,
 )
+from turnout.samplers.pictures import plot_heatmap
 from turnout.samplers.population.answers import (
     FinitePopulationEstimate,
     IdentifiedSet,

@@ -294,7 +294,7 @@ class PrivacyLedger(Tabular):
             "epsilon": self.epsilon,
             "delta": self.delta,
             "adjacency": self.adjacency,
-            "entries": [entry.to_dict() for entry in self._entries],
+            "entries": [entry._to_dict() for entry in self._entries],
         }
 
     @classmethod
@@ -339,7 +339,7 @@ class PrivacyLedger(Tabular):
                     raise CorruptDataError(f"not a ledger of turnout: {error}") from error
         raise CorruptDataError(f"not a ledger of turnout: {_arguments.shown(description)}")
 
-    def to_json(self) -> str:
+    def _to_json(self) -> str:
         """Write the ledger as canonical JSON with a checksum: keys sorted, no spaces, ASCII only.
 
         Returns
@@ -351,8 +351,8 @@ class PrivacyLedger(Tabular):
         return LEDGER.text(self.to_dict())
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> PrivacyLedger:
-        """Rebuild a ledger from :meth:`to_json`.
+    def _from_json(cls, text: str | bytes) -> PrivacyLedger:
+        """Rebuild a ledger from :meth:`_to_json`.
 
         Parameters
         ----------
@@ -376,7 +376,7 @@ class PrivacyLedger(Tabular):
         Examples
         --------
         >>> ledger = PrivacyLedger(epsilon=2.0, delta=1e-6)
-        >>> PrivacyLedger.from_json(ledger.to_json()) == ledger
+        >>> PrivacyLedger._from_json(ledger._to_json()) == ledger
         True
         """
         return cls.from_dict(LEDGER.read(text))
@@ -394,7 +394,7 @@ class PrivacyLedger(Tabular):
         OSError
             If the file cannot be written.
         """
-        data = self.to_json().encode("ascii")
+        data = self._to_json().encode("ascii")
         with atomic_write(path) as temporary:
             temporary.write_bytes(data)
 
@@ -415,12 +415,12 @@ class PrivacyLedger(Tabular):
         Raises
         ------
         UnsupportedVersionError, CorruptDataError
-            As for :meth:`from_json`; the message names the file.
+            As for :meth:`_from_json`; the message names the file.
         OSError
             If the file cannot be read.
         """
         try:
-            return cls.from_json(read_bytes(path))
+            return cls._from_json(read_bytes(path))
         except CorruptDataError as error:
             raise type(error)(f"{os.fspath(path)}: {error}") from error
 

@@ -40,7 +40,7 @@ class LedgerEntry:
     rounds: int
     label: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def _to_dict(self) -> dict[str, Any]:
         """Describe the entry in terms of JSON."""
         return {**vars(self), "mechanism": self.mechanism.to_dict()}
 

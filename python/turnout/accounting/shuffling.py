@@ -199,7 +199,7 @@ class Shuffled(Mechanism):
     def _law(self) -> tuple[float, float, float, float, float, float]:
         """Give the masses that the core needs: each rounded once, from exact fractions."""
         ratio, rate = self.variation_ratio, Fraction(self.participation.uniform_rate or 0.0)
-        own, other, common = (rate * part for part in (ratio.own, ratio.other, ratio.common))
+        own, other, common = (rate * part for part in (ratio._own, ratio._other, ratio._common))
         away = 1 - rate
         if ratio.blanket is None:
             # Only nodes that stay away look like all others.

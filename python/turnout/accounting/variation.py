@@ -66,8 +66,8 @@ class VariationRatio:
     Examples
     --------
     >>> coin = VariationRatio(ratio=3.0, total_variation=0.5, blanket_ratio=3.0)
-    >>> float(coin.own), float(coin.other), float(coin.common)
-    (0.75, 0.25, 0.25)
+    >>> coin.ratio, coin.total_variation
+    (Fraction(3, 1), Fraction(1, 2))
     """
 
     ratio: Fraction | float
@@ -94,9 +94,9 @@ class VariationRatio:
         if self.blanket is not None:
             mass = _fraction("blanket", self.blanket)
             settle(self, blanket=mass)
-            if not 2 * self.common <= mass <= 1:
+            if not 2 * self._common <= mass <= 1:
                 raise InvalidValueError(
-                    f"blanket must be from {float(2 * self.common)} (its two sets) to 1, got "
+                    f"blanket must be from {float(2 * self._common)} (its two sets) to 1, got "
                     f"{float(mass)}"
                 )
 
@@ -123,21 +123,21 @@ class VariationRatio:
         return Fraction(self.ratio), Fraction(self.total_variation), Fraction(self.blanket_ratio)
 
     @property
-    def own(self) -> Fraction:
+    def _own(self) -> Fraction:
         """How likely a report is in the set that speaks for its answer."""
         ratio, distance, _ = self._exact()
         return ratio * distance / (ratio - 1)
 
     @property
-    def other(self) -> Fraction:
+    def _other(self) -> Fraction:
         """How likely a report is in the set that speaks for the other answer."""
         ratio, distance, _ = self._exact()
         return distance / (ratio - 1)
 
     @property
-    def common(self) -> Fraction:
+    def _common(self) -> Fraction:
         """How likely, at least, a report of a third answer is in each of the two sets."""
-        return min(self.own / Fraction(self.blanket_ratio), Fraction(1, 2))
+        return min(self._own / Fraction(self.blanket_ratio), Fraction(1, 2))
 
 
 def difference_up(own: float, other: float) -> Fraction:

@@ -383,7 +383,7 @@ def _print_table(console: Console, proposal: PlanProposal) -> None:
             written_cost(each.cost),
             f"{each.error:.3g}",
         ]
-        for each in proposal.alternatives
+        for each in proposal._alternatives
         if each.oracle is not None
     ]
     header = ["  oracle", "epsilon", "bits", "rate", "cost", "error"]
@@ -399,7 +399,7 @@ def _refusals(proposal: PlanProposal) -> list[str]:
     """Say which oracles cannot be chosen, one line for each reason; the table has the numbers."""
     names: dict[str, list[str]] = {}
     refused = []
-    for each in proposal.alternatives:
+    for each in proposal._alternatives:
         if each.epsilon == proposal.epsilon and each.remark is not None:
             name = each.name.replace("_", " ")
             if each.oracle is None:
@@ -413,7 +413,7 @@ def _record(proposal: PlanProposal, checked: PlanCheck | None) -> dict[str, Any]
     oracle = proposal.oracle
     candidates = [
         {name: getattr(each, field) for name, field in _OF_A_CANDIDATE.items()}
-        for each in proposal.alternatives
+        for each in proposal._alternatives
     ]
     measured = None
     if checked is not None:

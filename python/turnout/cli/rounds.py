@@ -182,7 +182,7 @@ def hitters(
     output.refuse_there()
     protocol = HeavyHitters(epsilon, **vars(search))
     record: dict[str, Any] = {"detectable_frequency": None}
-    rows = [("values", str(protocol.values)), ("epsilon", number(epsilon))]
+    rows = [("values", str(protocol._values)), ("epsilon", number(epsilon))]
     if nodes is not None:
         found = protocol.detectable_frequency(nodes, participation=participation)
         record["detectable_frequency"] = found
@@ -270,7 +270,7 @@ def split(
     """
     under_way: Any = Rounds.read(state)
     answers = files.scan([column], **people.read())
-    groups = split_rows(answers, under_way.assign, target, len(under_way.shares))
+    groups = split_rows(answers, under_way.assign, target, len(under_way._shares))
     if as_json:
         print_json({"files": [{"path": str(path), "rows": rows} for path, rows in groups]})
         return
@@ -367,7 +367,7 @@ def _plan_rows(
             ("spends", str(spent)),
         ]
     inner = getattr(oracle, "oracle", oracle)
-    last = max(len(under_way.shares) - 1, 1)
+    last = max(len(under_way._shares) - 1, 1)
     return [
         ("round", f"{under_way.number}; the last is {last} at most"),
         *asked,

@@ -249,7 +249,7 @@ class InProcessEngine:
             for values in self._updates(number, taking_part, present):
                 self.server.put(values)
         except BaseException:
-            self.server.abandon()
+            self.server._abandon()
             raise
         self.server.close()
 

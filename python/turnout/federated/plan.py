@@ -205,7 +205,7 @@ class RandomParticipationSGD:
     ... )
     >>> plan.mechanism.delta(0.015) <= 1e-6
     True
-    >>> round(plan.scale(available=20_000), 4)
+    >>> round(plan._scale(available=20_000), 4)
     0.0167
     """
 
@@ -333,7 +333,7 @@ class RandomParticipationSGD:
         covered = Fraction(self.noise_multiplier or 0) / (1 + Fraction(self.batch_slack))
         return self._accounted(rounded_down(covered))
 
-    def scale(self, available: int) -> float:
+    def _scale(self, available: int) -> float:
         """Give what the noisy sum is multiplied by: 1 / (p N q d), of public numbers only.
 
         Parameters

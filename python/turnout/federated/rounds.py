@@ -178,7 +178,7 @@ class Round:
         step = self._plan.grid.step if self._plan.grid is not None else 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             # What is not finite is refused with the model that it makes.
-            return floats * (step * self._plan.scale(self._available))
+            return floats * (step * self._plan._scale(self._available))
 
 
 def _norm(values: Array, longest: float) -> float:

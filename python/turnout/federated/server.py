@@ -229,8 +229,8 @@ class Server:
         ProtocolError
             If no round is open.
         InvalidValueError
-            If the step leads to a model that is not finite. The round is given up as by
-            :meth:`abandon`; model and checkpoint are as before.
+            If the step leads to a model that is not finite. The round is given up;
+            model and checkpoint are as before.
         OSError
             If the checkpoint cannot be written. The step was made.
         """
@@ -240,7 +240,7 @@ class Server:
             moved, state = self._optimizer.step(self._vector, gradient, self._state, self.round)
         model = self._finite(moved)
         if model is None:
-            self.abandon()
+            self._abandon()
             raise InvalidValueError(
                 f"the step of round {self.round - 1} leads to a model that is not finite: it is "
                 "not made, and the round stays paid (is the learning rate too large?)"
@@ -252,7 +252,7 @@ class Server:
             self.write(self.checkpoint)
         return model
 
-    def abandon(self) -> None:
+    def _abandon(self) -> None:
         """Give a round up: what came back is forgotten, what was paid stays paid.
 
         Raises

@@ -156,7 +156,7 @@ class Rounds(ABC, Generic[K, R]):
 
     @property
     @abstractmethod
-    def shares(self) -> Sequence[int]:
+    def _shares(self) -> Sequence[int]:
         """How many of the nodes are asked in each round, in relation to each other."""
 
     def assign(self, nodes: int, *, seed: int | None = None) -> Integers:
@@ -180,7 +180,7 @@ class Rounds(ABC, Generic[K, R]):
             If an argument is of the wrong type or out of range.
         """
         count = _arguments.integer("nodes", nodes, least=0)
-        return weighted_choices(self.shares, count, _arguments.seed(seed))
+        return weighted_choices(self._shares, count, _arguments.seed(seed))
 
     @property
     def number(self) -> int:

@@ -310,7 +310,7 @@ class Encoder:
             codes, rows = [one[~gone] for one in codes], rows.kept(~gone)
         combined: Any = codes if isinstance(self.domain, Mapping) else codes[0]
         if isinstance(self.domain, (ProductDomain, Questions)):
-            combined = self.domain.combined(codes)
+            combined = self.domain._combined(codes)
         return EncodedBlock(
             block.index,
             combined,

@@ -94,7 +94,7 @@ class ParticipationPlan(Tabular):
         return _totals(self.oracles)[self.groups]
 
     @property
-    def expected_cost(self) -> float:
+    def _expected_cost(self) -> float:
         """The sum of costs times probabilities; never above the budget."""
         return math.fsum(self.costs * self.probabilities)
 
@@ -163,7 +163,7 @@ class ParticipationPlan(Tabular):
         """Show the sizes."""
         return (
             f"ParticipationPlan({self.nodes} nodes, {len(self.oracles)} epsilons, "
-            f"cost {self.expected_cost:.6g} of {self.budget:g}, gain {self.gain:.4g})"
+            f"cost {self._expected_cost:.6g} of {self.budget:g}, gain {self.gain:.4g})"
         )
 
 

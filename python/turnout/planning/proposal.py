@@ -119,7 +119,7 @@ class PlanProposal(PlanSetting, Listing):
         return Plan(self.oracle, self.participation)
 
     @property
-    def alternatives(self) -> list[PlanCandidate]:
+    def _alternatives(self) -> list[PlanCandidate]:
         """The candidates at the epsilon that was chosen, best first, and the best at each other."""
         by_epsilon: dict[float, list[PlanCandidate]] = {self.epsilon: []}
         for each in sorted(self.candidates, key=lambda each: (each.epsilon, *self._rank(each))):
@@ -155,7 +155,7 @@ class PlanProposal(PlanSetting, Listing):
             sentences.append("Nothing smaller is reached: all nodes report.")
         others = (
             each
-            for each in self.alternatives
+            for each in self._alternatives
             if each.epsilon == self.epsilon and each.oracle is not oracle and each.remark is None
         )
         for runner in islice(others, 1):

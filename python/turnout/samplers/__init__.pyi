@@ -14,7 +14,6 @@ from turnout.samplers.minimax import choose_sampler as choose_sampler
 from turnout.samplers.mollifier import Projection as Projection
 from turnout.samplers.mollifier import RelativeMollifier as RelativeMollifier
 from turnout.samplers.pictures import plot_density as plot_density
-from turnout.samplers.pictures import plot_heatmap as plot_heatmap
 from turnout.samplers.population import FinitePopulationEstimate as FinitePopulationEstimate
 from turnout.samplers.population import PopulationDraws as PopulationDraws
 from turnout.samplers.population import PopulationEstimate as PopulationEstimate

@@ -242,7 +242,7 @@ def read(answers: Answers, questions: Mapping[str, Question]) -> Columns:
     refuse_no_rows(found.groups.size, found.left_out)
     [first, *_] = questions.values()
     if isinstance(first, SharesTogether):
-        found = replace(found, codes=(first.domain.combined(found.codes),))
+        found = replace(found, codes=(first.domain._combined(found.codes),))
     return found
 
 

@@ -55,7 +55,7 @@ def never(model: Any, elements: Any) -> Any:
 
 
 def entries(context: Any) -> int:
-    ledger = PrivacyLedger.from_json(context.state["turnout-ledger"]["json"])
+    ledger = PrivacyLedger._from_json(context.state["turnout-ledger"]["json"])
     return sum(entry.rounds for entry in ledger.entries)
 
 

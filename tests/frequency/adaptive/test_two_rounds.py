@@ -96,7 +96,7 @@ def test_the_second_round_is_unbiased_with_its_exact_variance(
     second = collection().simulate(COUNTS, seed=3).second.round
     given = VALUES if path == "collect" else COUNTS
     repeats = 4_000
-    counts = [second.counts(getattr(second, path)(given, seed=seed)) for seed in range(repeats)]
+    counts = [second._counts(getattr(second, path)(given, seed=seed)) for seed in range(repeats)]
     statistical.check_mean(counts, COUNTS)
     statistical.check_variance(counts, second._variance_of(COUNTS, COUNTS @ second.rates))
 

@@ -271,11 +271,11 @@ def test_the_masses_of_direct_encoding_are_its_probabilities() -> None:
     oracle = tn.DirectEncoding(1.0, 4)
     ratio = oracle.variation_ratio
     p, q = oracle.support_probabilities
-    assert (float(ratio.own), float(ratio.other)) == pytest.approx((p, q), rel=1e-15)
-    assert ratio.common == ratio.other
-    assert ratio.blanket == 4 * ratio.other
-    assert ratio.own - ratio.other == ratio.total_variation
-    assert ratio.own / ratio.other == ratio.ratio == oracle.realized_ratio
+    assert (float(ratio._own), float(ratio._other)) == pytest.approx((p, q), rel=1e-15)
+    assert ratio._common == ratio._other
+    assert ratio.blanket == 4 * ratio._other
+    assert ratio._own - ratio._other == ratio.total_variation
+    assert ratio._own / ratio._other == ratio.ratio == oracle.realized_ratio
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 20.0, 41.88])
@@ -286,7 +286,7 @@ def test_one_node_of_direct_encoding_has_its_realised_distance_at_least(epsilon:
     other = 1 / (oracle.realized_ratio + 3)
     distance = (oracle.realized_ratio - 1) * other
     assert Fraction(Shuffled(oracle, 1).delta(0.0)) >= distance
-    assert (ratio.own + 3 * ratio.other, ratio.total_variation) == (1, distance)
+    assert (ratio._own + 3 * ratio._other, ratio.total_variation) == (1, distance)
 
 
 @pytest.mark.parametrize(
@@ -303,16 +303,16 @@ def test_masses_follow_from_the_three_numbers(
     parameters: tuple[Any, Any, Any], own: Fraction, other: Fraction, common: Fraction
 ) -> None:
     ratio = VariationRatio(*parameters)
-    assert (ratio.own, ratio.other, ratio.common) == (own, other, common)
-    assert ratio.own - ratio.other == ratio.total_variation
+    assert (ratio._own, ratio._other, ratio._common) == (own, other, common)
+    assert ratio._own - ratio._other == ratio.total_variation
 
 
 def test_any_randomizer_is_a_coin_at_worst() -> None:
     worst = VariationRatio._of_any(math.exp(1.5))
     exact = Fraction(math.exp(1.5))
     assert worst == VariationRatio(exact, (exact - 1) / (exact + 1), exact)
-    assert worst.own + worst.other == 1
-    assert worst.common == worst.other
+    assert worst._own + worst._other == 1
+    assert worst._common == worst._other
     assert worst.blanket is None
 
 

@@ -32,7 +32,7 @@ def summary(under_way: Rounds[Any, Any]) -> dict[str, Any]:
 def show_search(search: Search, level: float, *, clip: bool) -> Shown:
     """Show a search: what was found, or how far it is."""
     rows = [
-        ("values", str(search.protocol.values)),
+        ("values", str(search.protocol._values)),
         ("epsilon", number(search.protocol.epsilon)),
     ]
     records = [asdict(each) for each in search.records]

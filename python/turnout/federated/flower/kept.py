@@ -110,18 +110,18 @@ def node_ledger(context: Context, budget: PrivacyLedger | None) -> Iterator[Priv
     """
     kept = _Kept(context, _LEDGER)
     with kept.turn():
-        known = kept.read(PrivacyLedger.from_json)
-        before = None if known is None else known.to_json()
+        known = kept.read(PrivacyLedger._from_json)
+        before = None if known is None else known._to_json()
         if known is None and budget is not None:
-            known = PrivacyLedger.from_json(budget.to_json())
+            known = PrivacyLedger._from_json(budget._to_json())
         if known is None and kept.path is not None:
             raise InvalidValueError(
                 f"{_LEDGER} of the node's configuration names {kept.path}, which does not exist, "
                 "and there is no budget to start it from: make it with PrivacyLedger(...).write"
             )
         yield known
-        if known is not None and known.to_json() != before:
-            kept.write(known.to_json())
+        if known is not None and known._to_json() != before:
+            kept.write(known._to_json())
 
 
 @dataclass(frozen=True)

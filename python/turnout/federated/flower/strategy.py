@@ -216,7 +216,7 @@ class RandomParticipationStrategy(Strategy):
         server = self.server
         if not records.taken(replies, lambda node, one: server.add(records.update_of(one), node)):
             # A step would be of noise alone.
-            self.server.abandon()
+            self.server._abandon()
             log(WARNING, "turnout: no node answered: the model stays as it is, the round is paid")
             return records.pack(self.server.parameters), None
         try:

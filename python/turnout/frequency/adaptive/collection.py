@@ -207,7 +207,7 @@ class TwoRoundCollection(RoundsProtocol):
         Spending
             The total, and its parts.
         """
-        report, silence = second.ratios
+        report, silence = second._ratios
         return Spending(
             self._first_oracle.realized_epsilon,
             second.oracle.realized_epsilon,
@@ -343,7 +343,7 @@ class TwoRounds(Rounds[FrequencyOracle, TwoRoundTallies]):
         super().__init__(protocol, protocol._first_oracle)
 
     @property
-    def shares(self) -> list[int]:
+    def _shares(self) -> list[int]:
         """How many of the nodes are asked in each round."""
         first = int(Fraction(self.protocol.first_rate) * _SCALE)
         return [first, _SCALE - first]

@@ -178,7 +178,7 @@ class SecondTally(Tally):
         _arguments.choice("method", method, ("horvitz_thompson",))
         if self.nodes == 0:
             raise EstimatorError("nobody was asked in the second round")
-        found = self.round.estimation(self)
+        found = self.round._estimation(self)
         return FrequencyEstimate._from_estimation(
             self.plan, method, self.nodes, self.received, found, left_out=self.left_out
         )
@@ -255,6 +255,7 @@ class SecondRound(WrappedOracle):
         wrong = ~((self._rates >= 2.0**-30) & (self._rates <= 1.0))
         _arguments.refuse_entries("rates", self._rates, wrong, "in [2^-30, 1]")
         self._rates.flags.writeable = False
+        #: The largest likelihood ratio of a report, and that of silence, exactly.
         self._ratios = second_round_ratios(inner.realized_ratio, self._rates)
         if self.realized_epsilon > self._epsilon:
             raise _arguments.invalid(
@@ -274,13 +275,8 @@ class SecondRound(WrappedOracle):
         return self._inner.by_blocks
 
     @property
-    def ratios(self) -> tuple[Fraction, Fraction]:
-        """The largest likelihood ratio of a report, and that of silence, exactly."""
-        return self._ratios
-
-    @property
     def realized_ratio(self) -> Fraction:
-        """The larger of :attr:`ratios`."""
+        """The larger of the two ratios."""
         return max(self._ratios)
 
     @property
@@ -355,7 +351,7 @@ class SecondRound(WrappedOracle):
         tally = self._inner.simulate(present, seed=seed)
         return Counts(tally.support, tally.received)
 
-    def counts(self, tally: SecondTally) -> Floats:
+    def _counts(self, tally: SecondTally) -> Floats:
         """Estimate how many of the nodes asked hold each answer, without bias.
 
         ``F_i = (C(i) - q S) / ((p - q) pi_i)`` from the support ``C`` and the number ``S`` of
@@ -368,7 +364,7 @@ class SecondRound(WrappedOracle):
         return result
 
     def _variance_of(self, held: Floats, present: float, rate: float = 1.0) -> Floats:
-        """Give the exact variance of :meth:`counts`.
+        """Give the exact variance of :meth:`_counts`.
 
         Parameters
         ----------
@@ -398,10 +394,10 @@ class SecondRound(WrappedOracle):
         result: Floats = noise / (rate * d * pi) ** 2
         return result
 
-    def estimation(self, tally: SecondTally) -> Estimation:
+    def _estimation(self, tally: SecondTally) -> Estimation:
         """Estimate the frequencies among the nodes asked, with their law."""
         rate, asked = common_rate(tally.participation), tally.nodes
-        frequencies = self.counts(tally) / asked
+        frequencies = self._counts(tally) / asked
         present = tally.received / rate
 
         def variances(shares: Floats) -> Floats:

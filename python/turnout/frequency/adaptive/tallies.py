@@ -135,7 +135,7 @@ class TwoRoundTallies:
                 f"{second.nodes}"
             )
         rough = first.estimate().estimation
-        one, two = rough.frequencies, second.round.counts(second) / second.nodes
+        one, two = rough.frequencies, second.round._counts(second) / second.nodes
         if weight is None:
             # The same frequencies in both variances: the weights then hardly depend on them.
             least = 1.0 / max(1, first.received + second.received)

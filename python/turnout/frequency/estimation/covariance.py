@@ -158,9 +158,9 @@ class Covariance:
         numpy.ndarray
             float64 of shape (m,).
         """
-        return np.maximum(self.form(coefficients), 0.0)
+        return np.maximum(self._form(coefficients), 0.0)
 
-    def form(self, coefficients: Floats) -> Floats:
+    def _form(self, coefficients: Floats) -> Floats:
         """Compute the quadratic form of rows of coefficients, which rounding may leave below 0."""
         f = self.frequencies
         total, weighted = coefficients.sum(axis=1), coefficients @ f

@@ -130,7 +130,7 @@ class HeavyHitters(RoundsProtocol):
             )
         if self.bits is not None and self.alphabet is not None:
             raise InvalidValueError("alphabet belongs to texts: give length instead of bits")
-        described = self.values.to_dict()
+        described = self._values.to_dict()
         settle(
             self,
             epsilon=epsilon,
@@ -149,21 +149,21 @@ class HeavyHitters(RoundsProtocol):
         make_oracle("oracle", self.oracle, self.epsilon, Domain.from_integers(2))
 
     @cached_property
-    def values(self) -> Values:
+    def _values(self) -> Values:
         """The kind of values."""
         if self.bits is not None:
             return IntegerValues(self.bits)
         return TextValues(self.length or 0, self.alphabet)
 
     @property
-    def first(self) -> int:
+    def _first(self) -> int:
         """How many bits the prefixes of the first round have."""
-        return min(self.step + min((self.keep - 1).bit_length(), _FIRST), self.values.bits)
+        return min(self.step + min((self.keep - 1).bit_length(), _FIRST), self._values.bits)
 
     @property
     def _extensions(self) -> int:
         """In how many rounds prefixes grow."""
-        return 1 + math.ceil((self.values.bits - self.first) / self.step)
+        return 1 + math.ceil((self._values.bits - self._first) / self.step)
 
     @property
     def groups(self) -> int:
@@ -212,7 +212,7 @@ class HeavyHitters(RoundsProtocol):
         """
         everyone = taking_part_in(participation)
         checked_seed = _arguments.seed(seed)
-        rows = self.values.encode(values)
+        rows = self._values.encode(values)
         chances = None
         if everyone.uniform_rate is None:
             chances = personal_probabilities(everyone, len(rows))
@@ -260,7 +260,7 @@ class HeavyHitters(RoundsProtocol):
             raise _arguments.invalid("participation must have a common rate", everyone)
         chance = _arguments.confidence("power", power)
         reports = count * rate / self.groups
-        candidates, bars = 2 ** min(self.first, 20), []
+        candidates, bars = 2 ** min(self._first, 20), []
         for _ in range(self._extensions):
             bar = self._bar(candidates, reports)
             bars.append(bar)
@@ -312,7 +312,7 @@ class Search(Rounds[SearchRound, HeavyHitterResult]):
         self._records: list[RoundRecord] = []
         self._nodes = 0
         super().__init__(
-            protocol, _round(protocol, PrefixDomain(protocol.values, [""], protocol.first), 0)
+            protocol, _round(protocol, PrefixDomain(protocol._values, [""], protocol._first), 0)
         )
 
     @property
@@ -321,7 +321,7 @@ class Search(Rounds[SearchRound, HeavyHitterResult]):
         return tuple(self._records)
 
     @property
-    def shares(self) -> list[int]:
+    def _shares(self) -> list[int]:
         """How many of the nodes are asked in each round: equally many."""
         return [1] * self.protocol.groups
 
@@ -339,7 +339,7 @@ class Search(Rounds[SearchRound, HeavyHitterResult]):
         self._record(tally, kept.size, level, cut)
         if following is None:
             confirmed = current.number == protocol._extensions
-            ended = current.domain.bits == protocol.values.bits
+            ended = current.domain.bits == protocol._values.bits
             self._finish(tally, kept if ended else kept[:0], confirmed)
         return following
 
@@ -361,12 +361,12 @@ class Search(Rounds[SearchRound, HeavyHitterResult]):
         """Make the round after the open one; None if that was the last."""
         current = self.current
         protocol: HeavyHitters = self.protocol
-        most = protocol.values.bits
+        most = protocol._values.bits
         if kept.size == 0 or current.number + 1 == protocol.groups:
             return None
         bits = min(current.domain.bits + protocol.step, most)
         try:
-            domain = PrefixDomain(protocol.values, current.domain.digits(kept), bits)
+            domain = PrefixDomain(protocol._values, current.domain.digits(kept), bits)
         except InvalidValueError:
             # Half a character was kept, and it does not fit in: no value has such a prefix.
             return None

@@ -108,7 +108,7 @@ class Cells:
         large = np.repeat(rows.reshape(sums // inner, inner, size).sum(axis=1), inner, axis=0)
         held, aligned = self.covariance.frequencies, self.covariance.aligned
         part = Covariance(held, np.zeros(size), 0.0, 0.0, 0.0, aligned)
-        small, whole, together = (part.form(each) for each in (rows, large, rows + large))
+        small, whole, together = (part._form(each) for each in (rows, large, rows + large))
         return small, whole, (together - small - whole) / 2
 
 

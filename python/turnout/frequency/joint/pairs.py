@@ -351,7 +351,7 @@ class PairTables(AttributeCollection):
     def _answers_of(self, answers: Array, part: int) -> Array:
         """Put the codes of a pair together."""
         domain: Any = self.parts[part].domain
-        combined: Array = domain.combined([answers[:, place] for place in self._places[part]])
+        combined: Array = domain._combined([answers[:, place] for place in self._places[part]])
         return combined
 
     def parameters(self) -> dict[str, Any]:
