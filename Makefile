@@ -60,6 +60,7 @@ wheel: $(WHEEL) $(REPRODUCE)
 	$(MATURIN) sdist --out $(BUILD)/wheels
 	@ls $(BUILD)/wheels
 
+comma := ,
 # $(call install,environment,extra): a fresh environment with the wheel and an extra.
 define install
 	rm -rf $(BUILD)/$(1)
@@ -184,7 +185,7 @@ public-api: $(TESTING)/.made
 	$(TESTING)/bin/python tests/usage.py
 
 $(BUILD)/bench/.made: $(WHEEL) benches/requirements.txt
-	$(call install,bench,cli)
+	$(call install,bench,cli$(comma)serve)
 	$(BUILD)/bench/bin/pip install --quiet --requirement benches/requirements.txt
 	touch $@
 
@@ -198,6 +199,7 @@ bench: needs $(BUILD)/bench/.made
 		'one user, 2 aggregators|64 vectors of 1000 elements/sum/'
 	$(BUILD)/bench/bin/python benches/compare.py --core $(CRITERION) --json $(BUILD)/bench.json \
 		--page docs/compare/benchmarks.rst --readme README.md
+	$(BUILD)/bench/bin/python benches/serving.py --json $(BUILD)/serving.json
 
 bench-core: needs
 	cargo bench --bench direct_encoding --bench oracles --bench accounting --bench sharing --bench networks \
