@@ -1,4 +1,4 @@
-"""The jobs from files: tallies of report files, and text answers randomized from file to file.
+"""The jobs from files and messages: tallies, text answers from file to file, messages of devices.
 
 Files of reports are Parquet that any program reads. Counting their column ``report`` is what DuckDB
 and polars are made for; turnout checks every report and the plan of the file besides. Polars that
@@ -30,12 +30,16 @@ LAYOUT = Layout(
     ratios={"duckdb": "ratio to duckdb", "polars": "ratio to polars"},
 )
 NOTES = [
+    "messages: of one person each; 5, 20 and 4 microseconds for each are the targets.",
     "tally: of one file; turnout checks every report. DuckDB and polars count the column that "
     "holds them.",
     "randomize: text answers of Parquet to files of reports; polars reads the file and writes the "
     "answers as they are. All files are compressed with zstd.",
 ]
 NOBODY = frozenset({"duckdb"})
+
+#: How many messages of devices are made, and taken in.
+MESSAGES = 100_000
 
 
 def title(rows: int) -> str:
@@ -73,7 +77,11 @@ def build(turnout: ModuleType | None, rows: int, peers: dict[str, ModuleType]) -
     parquet.write_table(
         arrow.table({"answer": column}), answers, store_schema=False, compression="zstd"
     )
-    return [_tally(turnout, rows, peers, folder), _randomize(turnout, rows, peers, folder, oracle)]
+    return [
+        _tally(turnout, rows, peers, folder),
+        _randomize(turnout, rows, peers, folder, oracle),
+        *_messages(turnout, min(rows, MESSAGES)),
+    ]
 
 
 def _tally(turnout: Any, rows: int, peers: dict[str, Any], folder: Path) -> Job:
@@ -146,3 +154,39 @@ def _randomize(turnout: Any, rows: int, peers: dict[str, Any], folder: Path, ora
             )
         )
     return Job("randomize text answers, file to file", contenders, Target(), nobody=NOBODY)
+
+
+def _messages(turnout: Any, number: int) -> list[Job]:
+    """Make messages of one person each, and take them in: 5 us, 20 us and 4 us for each."""
+    plan = turnout.Plan(turnout.DirectEncoding(EPSILON, DOMAIN_SIZE), turnout.Everyone())
+    codes = [code % DOMAIN_SIZE for code in range(number)]
+    messages = [plan.report(code) for code in codes]
+
+    def make() -> int:
+        return sum(plan.report(code) is not None for code in codes)
+
+    def one_by_one() -> int:
+        collector = turnout.Collector(plan)
+        for message in messages:
+            collector.accept(message)
+        return int(collector.tally().received)
+
+    def at_once() -> int:
+        collector = turnout.Collector(plan)
+        collector.accept_many(messages)
+        return int(collector.tally().received)
+
+    ways = [
+        ("make messages, one by one", "Plan.report", make, 5e-6),
+        ("take in messages, one by one", "Collector.accept", one_by_one, 20e-6),
+        ("take in messages, at once", "Collector.accept_many", at_once, 4e-6),
+    ]
+    return [
+        Job(
+            name,
+            [Contender("turnout", variant, number, call, number.__eq__)],
+            Target(seconds=number * each),
+            nobody=frozenset(PEERS),
+        )
+        for name, variant, call, each in ways
+    ]
