@@ -45,7 +45,7 @@ R = TypeVar("R")
 class RoundsProtocol:
     """Base class of what is asked in rounds, and how: a dataclass of its parameters."""
 
-    def _to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Name the arguments of the constructor, in terms of JSON.
 
         Raises
@@ -62,7 +62,7 @@ class RoundsProtocol:
 
     @classmethod
     def _from_dict(cls, parameters: dict[str, Any]) -> Self:
-        """Rebuild it from :meth:`_to_dict`.
+        """Rebuild it from :meth:`to_dict`.
 
         Raises
         ------
@@ -259,7 +259,7 @@ class Rounds(ABC, Generic[K, R]):
             {
                 "format": _DOCUMENT.format,
                 "version": _DOCUMENT.version,
-                "protocol": {"name": self.name, **self.protocol._to_dict()},
+                "protocol": {"name": self.name, **self.protocol.to_dict()},
                 "tallies": tallies,
             }
         )
