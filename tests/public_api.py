@@ -125,7 +125,9 @@ def lines_of(path: str, kind: type, paths: dict[type, str]) -> Iterator[str]:
     bases = [one for one in ours(kind)[1:] if one in paths]
     nearest = [one for one in kind.__bases__ if one in paths]
     derives = f"  # derives from {', '.join(paths[one] for one in nearest)}" if nearest else ""
-    yield f"{path}{constructor(kind)}{derives}"
+    # A base with an underscore is nobody's to make: what it defines is public, and not itself.
+    if not kind.__name__.startswith("_"):
+        yield f"{path}{constructor(kind)}{derives}"
     known = {text for one in bases for text in members(one).values()} | parameters(kind)
     known |= {name for one in bases for name in parameters(one)}
     for text in members(kind).values():

@@ -99,7 +99,7 @@ def test_every_oracle_of_turnout_is_in_it() -> None:
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.name)
 @pytest.mark.parametrize("participation", PARTICIPATIONS, ids=repr)
 def test_what_is_written_fits(oracle: tn.FrequencyOracle, participation: tn.Participation) -> None:
-    if oracle.one_rate_because and participation.uniform_rate is None:
+    if oracle._one_rate_because and participation.uniform_rate is None:
         participation = tn.Bernoulli(0.5)
     for key in (None, KEY):
         for terms in TERMS:
@@ -177,7 +177,7 @@ def test_what_the_schema_refuses_the_reader_refuses(
 ) -> None:
     oracle = data.draw(st.sampled_from(ORACLES))
     terms = data.draw(st.sampled_from(TERMS))
-    possible = PARTICIPATIONS[:-1] if oracle.one_rate_because else PARTICIPATIONS
+    possible = PARTICIPATIONS[:-1] if oracle._one_rate_because else PARTICIPATIONS
     plan = tn.Plan(oracle, data.draw(st.sampled_from(possible)), **terms)
     whole = {**file_of(plan, None), "fingerprint": "RIGHT"}
     description = broken(

@@ -160,7 +160,7 @@ class Deployment:
     def _collectors(self) -> list[Party]:
         if self.two_stage:
             return [Party(Role.REPORTING_SERVER)]
-        parties: int = self.round.mechanism.number_of_parties  # type: ignore[attr-defined]
+        parties: int = self.round.mechanism._number_of_parties  # type: ignore[attr-defined]
         return [Party(Role.AGGREGATOR, index) for index in range(parties)]
 
     def __enter__(self) -> Deployment:

@@ -130,7 +130,7 @@ def _may_refuse(name: str, oracle: Any) -> bool:
     if name == "message":
         return not oracle.fresh
     if name == "personal rates":
-        return bool(oracle.one_rate_because)
+        return bool(oracle._one_rate_because)
     if name == "simulate":
         return bool(oracle.no_simulation_because)
     if name == "series":

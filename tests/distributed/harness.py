@@ -48,7 +48,7 @@ class Network:
         if isinstance(mechanism, td.TwoStageSampling):
             made.append(self.round_.reporting_server())
         else:
-            count = mechanism.number_of_parties
+            count = mechanism._number_of_parties
             made += [self.round_.aggregator(index) for index in range(count)]
         self.roles = {role.party: role for role in made}
 

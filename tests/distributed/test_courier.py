@@ -325,7 +325,7 @@ def test_a_cancellation_is_not_lost(sockets: ModuleType) -> None:
         book: dict[Party, tuple[str, int]] = {}
         async with contextlib.AsyncExitStack() as stack:
             roles = [
-                round_.aggregator(index) for index in range(round_.mechanism.number_of_parties)
+                round_.aggregator(index) for index in range(round_.mechanism._number_of_parties)
             ]
             for role in roles:
                 station = await stack.enter_async_context(Station([role], book))

@@ -76,7 +76,7 @@ def test_roles_of_one_stage_send_shares_rosters_and_sums_and_nothing_else(
     marks = views.Marks(monkeypatch)
     values = [2, 0, 2, 1]
     wire = views.Wire(td.Round.start(mechanism)).run(values)
-    field, size, parties = mechanism.field, mechanism.domain.size, mechanism.number_of_parties
+    field, size, parties = mechanism.field, mechanism.domain.size, mechanism._number_of_parties
     shares, rosters = wire.of(MessageKind.SHARE), wire.of(MessageKind.ROSTER)
     sums = wire.of(MessageKind.SUM)
     assert len(shares) == 4 * parties

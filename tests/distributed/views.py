@@ -339,7 +339,7 @@ class Wire:
         if two_stage:
             collectors: list[Any] = [self.round_.reporting_server()]
         else:
-            count = mechanism.number_of_parties
+            count = mechanism._number_of_parties
             collectors = [self.round_.aggregator(index) for index in range(count)]
         self.roles = {role.party: role for role in made + collectors}
         gone = set(absent)

@@ -184,7 +184,7 @@ class Shuffled(Mechanism):
             raise InvalidValueError(
                 f"oracle must make every report with fresh noise, got {self.oracle.name!r}, whose "
                 "rounds share permanent answers and do not compose: take its "
-                "lifetime_variation_ratio, for all rounds together, or variation_ratio, for one"
+                "_lifetime_variation_ratio, for all rounds together, or variation_ratio, for one"
             )
         super().__post_init__()
         taking_part = stated_participation(self.participation)

@@ -113,7 +113,7 @@ def estimate(
         for name in ("project", "shrink", "across", "clip", "order", "top")
         if options.was_given(context, name)
     )
-    chosen = method or tally.plan.oracle.tally_type.default_method
+    chosen = method or tally.plan.oracle.tally_type._default_method
     telling(tally.plan).check(named, options.method_word(chosen))
     wish = Wish(
         chosen,

@@ -82,7 +82,7 @@ def report(
                 f"{target} would hold one table: turnout estimate has these options and --output",
                 param_hint="--given, --of, --marginal or --consistent",
             )
-        estimate = tally.estimate(method or tally.plan.oracle.tally_type.default_method)
+        estimate = tally.estimate(method or tally.plan.oracle.tally_type._default_method)
         write_table(target, view.cut(estimate).to_arrow(**view.scope_of(estimate)))
         rows.append(("table", Whole(f"{target}, {file_size(target.stat().st_size)}")))
     elif target is not None:

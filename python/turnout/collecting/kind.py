@@ -292,7 +292,7 @@ def randomized(
         If an answer is outside the domain, or there are not as many personal probabilities as
         answers.
     """
-    if oracle.one_rate_because and participation.uniform_rate is None:
+    if oracle._one_rate_because and participation.uniform_rate is None:
         # Refuses it, before anything is drawn.
         Plan(oracle, participation)
     drawn = oracle.draw_reports(codes, participation, noise)

@@ -96,10 +96,10 @@ class Plan(Generic[R_co]):
         """Check the fields; leave out the probabilities of single nodes."""
         _arguments.instance("oracle", self.oracle, Randomizer, "an oracle")
         taking_part = stated_participation(self.participation)
-        if taking_part.uniform_rate is None and self.oracle.one_rate_because:
+        if taking_part.uniform_rate is None and self.oracle._one_rate_because:
             raise InvalidValueError(
                 f"participation must be Everyone() or Bernoulli(...), got {taking_part!r}: "
-                f"{self.oracle.one_rate_because}"
+                f"{self.oracle._one_rate_because}"
             )
         settle(self, participation=taking_part._in_plan())
         if self.serial is not None:

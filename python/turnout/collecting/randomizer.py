@@ -130,7 +130,7 @@ class Randomizer(ABC):
     #: The class of its tallies.
     tally_type: ClassVar[type[Any]]
     #: The class of what is estimated of the groups of a :class:`turnout.GroupedTally`.
-    grouped_type: ClassVar[type[Any]]
+    _grouped_type: ClassVar[type[Any]]
 
     #: The class of its domains: which answers can be given.
     domain_type: ClassVar[type[Any]]
@@ -139,7 +139,7 @@ class Randomizer(ABC):
     by_blocks: ClassVar[bool] = True
 
     #: Why all nodes must share one rate of participation; empty where each may have its own.
-    one_rate_because: ClassVar[str] = ""
+    _one_rate_because: ClassVar[str] = ""
 
     #: Whether a node may send nothing by what its answer is, which :attr:`realized_ratio` counts:
     #: then not everyone reports even where everyone takes part.

@@ -69,7 +69,7 @@ class BaseTally(ABC):
     """
 
     #: What :meth:`estimate` takes by itself.
-    default_method: ClassVar[str] = "hajek"
+    _default_method: ClassVar[str] = "hajek"
 
     #: How what it estimates is told on pages, terminals and in JSON: "shares", "combinations",
     #: "ordered", "questions", "means" or "distributions"; empty where nothing tells it.

@@ -49,7 +49,7 @@ class Deployed(AggregationMechanism):
             )
         if self._users_are_parties and self.users < 2:
             raise InvalidValueError('users must be at least 2 with parties="users", got 1')
-        most = self.number_of_parties - (self._knowing_users if self._users_are_parties else 0)
+        most = self._number_of_parties - (self._knowing_users if self._users_are_parties else 0)
         if self.honest_aggregators > most:
             raise InvalidValueError(
                 f"honest_aggregators must be at most {most}, the parties that do not collude, got "
@@ -67,34 +67,34 @@ class Deployed(AggregationMechanism):
         return self.parties == "users"
 
     def _number_of(self, role: Role) -> int:
-        return self.number_of_parties if role is Role.AGGREGATOR else super()._number_of(role)
+        return self._number_of_parties if role is Role.AGGREGATOR else super()._number_of(role)
 
     def _bearer(self, role: Role) -> str:
         adding = role is Role.AGGREGATOR and self._users_are_parties
         return super()._bearer(Role.USER if adding else role)
 
     def _adders(self) -> str:
-        return "all users" if self._users_are_parties else f"{self.number_of_parties:,} parties"
+        return "all users" if self._users_are_parties else f"{self._number_of_parties:,} parties"
 
     def _adding(self) -> str:
         who = "all users" if self._users_are_parties else f"{self.parties} aggregators"
         return f"{who} add up"
 
     @property
-    def number_of_parties(self) -> int:
+    def _number_of_parties(self) -> int:
         """How many shares are made of each user's vector."""
         return self.users if isinstance(self.parties, str) else self.parties
 
     def _seeded(self, party: int) -> bool:
         """Whether the shares of a party travel as seeds: all but the last are, if compressed."""
-        return self.compressed and party < self.number_of_parties - 1
+        return self.compressed and party < self._number_of_parties - 1
 
     @property
     def _share_bytes(self) -> int:
         """What one user sends, without headers."""
         packed = self.field._packed_size(self.domain.size)
-        seeds = self.number_of_parties - 1 if self.compressed else 0
-        return seeds * SEED_BYTES + (self.number_of_parties - seeds) * packed
+        seeds = self._number_of_parties - 1 if self.compressed else 0
+        return seeds * SEED_BYTES + (self._number_of_parties - seeds) * packed
 
     def _noise_of_users(self, seed: int | None = None) -> Integers | None:
         """Draw the sum of what all users add to their items; None if they add nothing.
@@ -108,7 +108,7 @@ class Deployed(AggregationMechanism):
 
     def _added_up(self, codes: Codes, seed: int | None) -> tuple[Array, CostLedger]:
         field, size, n = self.field, self.domain.size, self.users
-        parties = self.number_of_parties if self._has_messages else 2
+        parties = self._number_of_parties if self._has_messages else 2
         rate = self._sharing_rate
         per_party, draws, additions = field._core.share_one_hot(
             codes, rate, size, parties, self.compressed, step_seed(seed, "shares")
@@ -133,7 +133,7 @@ class Deployed(AggregationMechanism):
     def _ledger(self, users: Costs, adding: Costs) -> CostLedger:
         """Complete the costs by what the messages of a round without missing users take."""
         field, size, n = self.field, self.domain.size, self.users
-        parties = self.number_of_parties
+        parties = self._number_of_parties
         seeds = parties - 1 if self.compressed else 0
         users.messages = n * parties
         users.bytes = n * (self._share_bytes + parties * (SHARE_OVERHEAD + MESSAGE_OVERHEAD))
@@ -171,7 +171,7 @@ class Deployed(AggregationMechanism):
         """How many parties add dummies or noise so that enough of them are honest."""
         if self._users_are_parties:
             return self._knowing_users + self.honest_aggregators
-        return self.number_of_parties
+        return self._number_of_parties
 
     @property
     def _knowing_users(self) -> int:
@@ -195,6 +195,6 @@ class Deployed(AggregationMechanism):
                 f"noise, {'keeps' if honest == 1 else 'keep'} them to themselves"
             )
         return (
-            f"at least {who} of the {self.number_of_parties} aggregators "
+            f"at least {who} of the {self._number_of_parties} aggregators "
             f"{'does' if honest == 1 else 'do'} not share what it sees with the others"
         )

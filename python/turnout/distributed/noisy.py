@@ -165,8 +165,8 @@ class NoisyAggregation(Deployed):
         if self.source == "parties":
             return super()._parties_trust()
         return (
-            f"at least one of the {self.number_of_parties} parties that add up does not share what "
-            "it sees with the others"
+            f"at least one of the {self._number_of_parties} parties that add up does not share "
+            "what it sees with the others"
         )
 
     @property

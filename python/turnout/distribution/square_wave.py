@@ -62,7 +62,7 @@ class DistributionTally(CountedTally):
     told: ClassVar[str] = "distributions"
 
     _entries_name: ClassVar[str] = "cells as the mechanism has"
-    default_method: ClassVar[str] = METHODS[0]
+    _default_method: ClassVar[str] = METHODS[0]
 
     @classmethod
     def _entries(cls, plan: Plan) -> int:
@@ -180,7 +180,7 @@ class SquareWave(KernelKind[DistributionTally]):
     #: The type of the integers that a report is made of.
     report_dtype = np.dtype(np.uint16)
     tally_type = DistributionTally
-    grouped_type = GroupedDistributionEstimate
+    _grouped_type = GroupedDistributionEstimate
     domain_type = BinnedBounds
     no_simulation_because = ""
 

@@ -30,7 +30,7 @@ class FrequencyOracle(KernelKind[Tally]):
     """Base class of the local randomizers of categorical answers."""
 
     tally_type: ClassVar[type[Any]] = Tally
-    grouped_type = GroupedEstimate
+    _grouped_type = GroupedEstimate
     domain_type: ClassVar[type[Any]] = Domain
     no_simulation_because: ClassVar[str] = ""
 

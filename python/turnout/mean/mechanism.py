@@ -34,7 +34,7 @@ class MeanMechanism(MeanLaw, Kind[MeanTally]):
     """
 
     tally_type = MeanTally
-    grouped_type = GroupedMeanEstimate
+    _grouped_type = GroupedMeanEstimate
     no_simulation_because = "a report depends on the number itself"
     domain_type = Bounds
 

@@ -109,7 +109,7 @@ class Contents:
         """
         _arguments.instance("tally", tally, (BaseTally, GroupedTally), "a tally or a GroupedTally")
         total = tally.total if isinstance(tally, GroupedTally) else tally
-        method = total.default_method if view.method is None else view.method
+        method = total._default_method if view.method is None else view.method
         view = replace(view, method=method)
         wanted = question_of(total.oracle, view.given, view.of) if view.given else None
         if view.consistent:

@@ -101,7 +101,7 @@ class Results:
             return {**nothing, **more, "reason": str(error)}
 
     def _record(self, tally: Any) -> dict[str, Any]:
-        kind, method = telling(tally.plan), tally.plan.oracle.tally_type.default_method
+        kind, method = telling(tally.plan), tally.plan.oracle.tally_type._default_method
         view = View(method)
         estimate, made = tally.estimate(method), None
         if not isinstance(tally, GroupedTally):

@@ -101,7 +101,7 @@ def test_all_rounds_together_are_within_the_shuffled_permanent_answers(
     levels = [0.0, 0.5, 1.0, 1.6]
     for nodes in (1, 2):
         bound = np.asarray(
-            Shuffled(memoized.lifetime_variation_ratio, nodes).delta(np.array(levels))
+            Shuffled(memoized._lifetime_variation_ratio, nodes).delta(np.array(levels))
         )
         for others in itertools.product(range(size), repeat=nodes - 1):
             whole = [shuffled(tables, (x, *others)) for x in range(size)]
@@ -128,13 +128,13 @@ def test_two_reports_may_say_more_than_twice_what_one_does() -> None:
 
 def test_what_would_be_composed_is_refused() -> None:
     memoized = Memoized(4.0, 300, first_epsilon=1.0)
-    with pytest.raises(InvalidValueError, match="lifetime_variation_ratio"):
+    with pytest.raises(InvalidValueError, match="_lifetime_variation_ratio"):
         Shuffled(memoized, 1000)
-    assert Shuffled(memoized.lifetime_variation_ratio, 1000).epsilon(1e-6) > 0.0
+    assert Shuffled(memoized._lifetime_variation_ratio, 1000).epsilon(1e-6) > 0.0
 
 
 def test_the_permanent_answers_of_direct_encoding_are_those_of_the_oracle() -> None:
     memoized = Memoized(tn.DirectEncoding(3.0, 5), first_epsilon=1.0)
-    expected, found = tn.DirectEncoding(3.0, 5).variation_ratio, memoized.lifetime_variation_ratio
+    expected, found = tn.DirectEncoding(3.0, 5).variation_ratio, memoized._lifetime_variation_ratio
     assert found.ratio == expected.ratio
     assert found.total_variation == expected.total_variation

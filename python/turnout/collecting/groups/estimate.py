@@ -150,7 +150,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
 
     def __init__(self, tally: GroupedTally[Any], method: str | None = None) -> None:
         self._tally = _arguments.instance("tally", tally, GroupedTally, "a GroupedTally")
-        chosen = tally.oracle.tally_type.default_method if method is None else method
+        chosen = tally.oracle.tally_type._default_method if method is None else method
         self._method = _arguments.choice("method", chosen, tuple(self._methods))
         self._changes: tuple[Callable[[E], E], ...] = ()
         self._reasons: dict[Key, str] = {}

@@ -383,7 +383,7 @@ class GroupedTally(Mapping[Key, T]):
         >>> GroupedTally(["country"], {"DE": tally}).estimate()["DE"].frequencies.round(1)
         array([0.8, 0.2])
         """
-        return self.oracle.grouped_type(self, method)
+        return self.oracle._grouped_type(self, method)
 
     def to_bytes(self) -> bytes:
         """Write the tallies: see :mod:`turnout.collecting.tally_encoding` for the layout.

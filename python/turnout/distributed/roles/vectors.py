@@ -38,7 +38,7 @@ class VectorUser(User):
 
     def _report(self, code: int) -> list[Message]:
         mechanism = self._mechanism
-        field, parties = mechanism.field, mechanism.number_of_parties
+        field, parties = mechanism.field, mechanism._number_of_parties
         vector = mechanism._user_vector(code)
         self.costs += mechanism._vector_costs()
         elements, report = field._reduce(vector), payloads.new_report()
@@ -105,7 +105,7 @@ class Aggregator(Collector):
         if self.state is State.COLLECTING:
             return absent(Role.USER, self._mechanism.users, self._shares)
         if self.state is State.WAITING:
-            return absent(Role.AGGREGATOR, self._mechanism.number_of_parties, self._rosters)
+            return absent(Role.AGGREGATOR, self._mechanism._number_of_parties, self._rosters)
         return ()
 
     @property
@@ -155,7 +155,7 @@ class Aggregator(Collector):
         mechanism = self._mechanism
         if message.sender == self.party:
             raise ProtocolError(f"{self.party} got a roster that claims to be its own")
-        count, states = mechanism.number_of_parties, (State.COLLECTING, State.WAITING)
+        count, states = mechanism._number_of_parties, (State.COLLECTING, State.WAITING)
         other = self._sender(message, Role.AGGREGATOR, count, self._rosters, *states)
         payloads.check_roster(message.payload, mechanism.users, mechanism._users_are_parties)
         self._rosters[other] = message.payload
@@ -185,7 +185,7 @@ class Aggregator(Collector):
             # All users must be there: whether the rosters are the same is all that is asked.
             payload = payloads.roster_digest(self._reports)
         self._rosters[self.party.index] = payload
-        others = absent(Role.AGGREGATOR, mechanism.number_of_parties, (self.party.index,))
+        others = absent(Role.AGGREGATOR, mechanism._number_of_parties, (self.party.index,))
         sent = [self._send(MessageKind.ROSTER, other, payload) for other in others]
         return sent + self._finish()
 
@@ -212,7 +212,7 @@ class Aggregator(Collector):
 
     def _finish(self) -> list[Message]:
         mechanism = self._mechanism
-        if self.state is State.COLLECTING or len(self._rosters) < mechanism.number_of_parties:
+        if self.state is State.COLLECTING or len(self._rosters) < mechanism._number_of_parties:
             return []
         reports = self._agreed_reports()
         present = np.flatnonzero(reports)
@@ -248,7 +248,7 @@ class VectorServer(AggregatingServer):
         """The parties whose sum did not come."""
         if self.state is not State.COLLECTING:
             return ()
-        return absent(Role.AGGREGATOR, self._mechanism.number_of_parties, self._found)
+        return absent(Role.AGGREGATOR, self._mechanism._number_of_parties, self._found)
 
     @property
     def _takes(self) -> Mapping[MessageKind, int]:
@@ -261,7 +261,7 @@ class VectorServer(AggregatingServer):
 
     def _accept(self, message: Message) -> list[Message]:
         mechanism = self._mechanism
-        count = mechanism.number_of_parties
+        count = mechanism._number_of_parties
         party = self._sender(message, Role.AGGREGATOR, count, self._found, State.COLLECTING)
         found = payloads.unpack_party_sum(message.payload, mechanism.field, mechanism.domain.size)
         if not mechanism.users - mechanism.max_missing_users <= found[0] <= mechanism.users:

@@ -139,7 +139,7 @@ class SecondTally(Tally):
     ``nodes`` are those that were asked, reporting or not.
     """
 
-    default_method: ClassVar[str] = "horvitz_thompson"
+    _default_method: ClassVar[str] = "horvitz_thompson"
 
     @property
     def round(self) -> SecondRound:
@@ -226,7 +226,7 @@ class SecondRound(WrappedOracle):
     #: Silence has a likelihood of its own.
     _two_valued = False
     silent = True
-    one_rate_because = "whether a node takes part depends on its answer already"
+    _one_rate_because = "whether a node takes part depends on its answer already"
     _asked_of = "those of the second round alone: see who was asked in the first"
 
     def __init__(

@@ -61,7 +61,7 @@ class AttributeCollection(PartedKind):
     """
 
     tally_type = AttributeTally
-    grouped_type = GroupedAttributeEstimate
+    _grouped_type = GroupedAttributeEstimate
     domain_type = Questions
     no_simulation_because = "counts of single answers do not say how a person's go together"
 

@@ -149,11 +149,11 @@ class PermanentAnswers(FrequencyOracle):
         return self._core.lifetime_epsilon
 
     @property
-    def lifetime_variation_ratio(self) -> VariationRatio:
+    def _lifetime_variation_ratio(self) -> VariationRatio:
         """How much the permanent answer hides among other people's, for shuffled reports.
 
         If every round is shuffled, all rounds together are made of the shuffled permanent answers
-        and of fresh noise, whoever takes part in which: so ``Shuffled(lifetime_variation_ratio,
+        and of fresh noise, whoever takes part in which: so ``Shuffled(_lifetime_variation_ratio,
         nodes)`` of :mod:`turnout.accounting` holds for all reports of unchanged answers. It is not
         composed over rounds. The :attr:`variation_ratio` is that of one round on its own; rounds do
         not compose, since they share the permanent answer.
@@ -164,7 +164,7 @@ class PermanentAnswers(FrequencyOracle):
         >>> from turnout.accounting import Shuffled
         >>> from turnout.frequency.longitudinal import Memoized
         >>> memoized = Memoized(tn.DirectEncoding(2.0, 4), first_epsilon=1.0)
-        >>> shuffled = Shuffled(memoized.lifetime_variation_ratio, nodes=100_000)
+        >>> shuffled = Shuffled(memoized._lifetime_variation_ratio, nodes=100_000)
         >>> round(shuffled.epsilon(1e-6), 2)
         0.04
         """

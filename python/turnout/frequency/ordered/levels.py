@@ -217,10 +217,10 @@ class HierarchicalCollection(PartedKind):
 
     name = "hierarchical"
     tally_type = HierarchicalTally
-    grouped_type = GroupedEstimate
+    _grouped_type = GroupedEstimate
     no_simulation_because = ""
     domain_type = Domain
-    one_rate_because = (
+    _one_rate_because = (
         "levels are weighted by their numbers of reports, which need one rate for all nodes"
     )
 
