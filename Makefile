@@ -157,7 +157,7 @@ fuzz: needs $(TESTING)/.made
 	VIRTUAL_ENV=$(CURDIR)/$(TESTING) $(MATURIN) develop --quiet --profile quick --skip-install
 	RUSTFLAGS='$(FUZZ_FLAGS)' CARGO_TARGET_DIR=$(FUZZED)/target cargo build --quiet --locked --release \
 		--manifest-path fuzz/Cargo.toml --target $$(rustc --print host-tuple)
-	$(MAKE) --jobs 2 $(FUZZ_RUST:%=fuzz-%) $(FUZZ_PYTHON:%=fuzz-%) fuzz-client
+	$(MAKE) --jobs 2 $(FUZZ_RUST:%=fuzz-%) $(FUZZ_PYTHON:%=fuzz-python-%) fuzz-client
 
 # In a folder of its own, so that what is found is not lost among the inputs that are committed.
 $(FUZZ_RUST:%=fuzz-%): fuzz-%:
@@ -166,7 +166,7 @@ $(FUZZ_RUST:%=fuzz-%): fuzz-%:
 		-seed=$(FUZZ_SEED) -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 \
 		-artifact_prefix=$(FUZZED)/$*-
 
-$(FUZZ_PYTHON:%=fuzz-%): fuzz-%:
+$(FUZZ_PYTHON:%=fuzz-python-%): fuzz-python-%:
 	RAYON_NUM_THREADS=1 $(TESTING)/bin/python fuzz/decoders.py $* $(FUZZ_SECONDS) $(FUZZ_SEED)
 
 # Some thousand altered plans a minute for the client of browsers, where Node is.
