@@ -31,8 +31,8 @@ from turnout.accounting import (
     TwoStageCountSampling,
     VariationRatio,
     WeakClientSampling,
-    mechanism_from_dict,
 )
+from turnout.accounting.registry import mechanism_from_dict
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 LABELLED = tn.DirectEncoding(1.0, tn.Domain(["never", "once", "often"]))
