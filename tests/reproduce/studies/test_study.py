@@ -27,7 +27,7 @@ class Row:
     draws: tuple[float, ...] = field(default=(), repr=False)
 
     @property
-    def _half(self) -> float:
+    def half(self) -> float:
         return self.rmse / 2
 
 

@@ -165,9 +165,10 @@ def test_what_was_done_is_not_done_again(small: dict[str, Any], tmp_path: Path) 
     small["study"](tmp_path, rounds=20)
     half = model.calls
     first = small["study"](tmp_path)
-    # Rounds without any participant ask for no gradients; there are 40 rounds of 4 trainings.
-    assert 75 <= half <= 80
-    assert half + 75 <= model.calls <= half + 80
+    # Rounds without any participant ask for no gradients; there are 40 rounds of 4 trainings, and
+    # each training that begins tries one client's gradients before it pays.
+    assert 79 <= half <= 84
+    assert half + 75 <= model.calls <= half + 84
     done = model.calls
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     assert small["study"](tmp_path).records == first.records
