@@ -38,9 +38,10 @@ def invite(
     same name that ends in .json, for turnout serve --invitations. The server cannot make a link
     from its file.
 
-    Without --blind the server could note which invitation came with which report. With --blind it
-    cannot: the browser exchanges the invitation for a ticket that the server signs without seeing
-    it (RFC 9474), and sends the report with the ticket.
+    Without --blind the server could note which invitation came with which report. With --blind
+    the browser exchanges the invitation for a ticket that the server signs without seeing it
+    (RFC 9474), and sends the report with the ticket: neither says which invitation it was. Who
+    watches addresses and moments of requests may still tell, unless a relay hides them.
 
     [bold]Example:[/]
 
@@ -99,7 +100,10 @@ def invite(
         "Invitations",
         [
             ("people", f"{number:,}"),
-            ("can be linked to reports", "no" if blind else "by who runs the server"),
+            (
+                "can be linked to reports",
+                "by addresses only" if blind else "by who runs the server",
+            ),
             ("public key of the plan", key or "none: the plan is not signed"),
         ],
         f"The file for the server: {server_file}",

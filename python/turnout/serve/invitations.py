@@ -3,7 +3,8 @@
 An invitation is a random token in a link. The server knows hashes of the tokens alone, and keeps
 the hashes of those that were used, apart from the reports. With *blind* invitations the server
 exchanges an unused invitation for a ticket that it signs without seeing it (RFC 9474). The message
-comes with the ticket, and nothing links it to the invitation, not even for the server.
+comes with the ticket, and nothing in it or in the store links it to the invitation. The addresses
+and moments of the two requests may, for who watches them.
 """
 
 from __future__ import annotations

@@ -313,8 +313,9 @@ class Page {
         heading("This message will leave your browser"),
         element("pre", { tabindex: "0", "aria-label": "The message" }, message),
         paragraph(
-          "Your answer was randomized already. The message holds that, the name of the question, and a " +
-            "random number so that it counts once. It holds nothing about you.",
+          "Your answer was randomized already. The message holds the randomized answer, the name of the " +
+            "question, and a random number so that it counts once." +
+            (this.plan.groups.length > 0 ? " It also holds the group that you chose, as it is." : ""),
         ),
         trouble,
         element("div", { class: "buttons" }, send),
@@ -356,7 +357,11 @@ class Page {
     show(
       card(
         heading("Your answer has arrived"),
-        paragraph("Thank you. It counts once, and this browser keeps no copy of what you said."),
+        paragraph(
+          this.plan.isPermanent
+            ? "Thank you. It counts once. This browser keeps what it needs to randomize the same answer alike."
+            : "Thank you. It counts once, and this browser keeps no copy of what you said.",
+        ),
         main.dataset.results === "public"
           ? element("p", {}, element("a", { href: "results" }, "See the results so far"))
           : null,
