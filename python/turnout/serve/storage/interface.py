@@ -9,8 +9,9 @@ A store has, all written in one transaction:
   reads adds up the shards;
 * with ``keep="messages"`` the messages too, as they came in.
 
-Apart from these it has the marks of invitations and tickets that were used, in no order that says
-when, and with nothing that says for which message.
+Apart from these it has the marks of invitations and tickets that were used. Its tables do not say
+when, nor for which message; what a database keeps for itself, such as numbers of transactions and
+its log, may.
 
 Beside them it has the text of each plan, how many messages were refused, and how many people were
 asked, if somebody said so. It holds no address, no time and no order of single messages beyond that
