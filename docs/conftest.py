@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import shlex
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,10 @@ def _pages(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Give a page ``new_folder()`` and ``run_commands()``, which runs its next commands."""
+    """Give a page ``new_folder()``, its commands by ``run_commands()``, and ``turnout`` on PATH."""
+    # Where the environment is not activated, its programs are not on the path.
+    programs = sysconfig.get_path("scripts")
+    monkeypatch.setenv("PATH", programs + os.pathsep + os.environ.get("PATH", os.defpath))
     commands = iter(shown(request.node.path))
 
     def run_commands(count: int | None = None) -> None:
