@@ -14,6 +14,9 @@ PLACE = Path(__file__).with_name("public_api.py")
 PAGE = Path(__file__).parents[1] / "docs/reference/stability.rst"
 FLOWER = importlib.util.find_spec("flwr") is not None
 
+#: How many lines the list may have: what is new is worth a line, or takes the place of another.
+MOST = 900
+
 
 @pytest.fixture(scope="module")
 def api() -> ModuleType:
@@ -38,6 +41,16 @@ def test_names_parameters_and_defaults_are_those_of_the_list(
     changes = [*difflib.unified_diff(listed, api.written(FLOWER), "listed", "found", n=0)]
     advice = "The public API changed. If that is meant: make public-api, and a line in CHANGELOG.md"
     assert not changes, "\n".join([advice, *changes])
+
+
+def test_the_list_is_short_enough_for_one_person(api: ModuleType) -> None:
+    lines = api.LIST.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= MOST, "take away as many public names as are new, or make them private"
+
+
+def test_nobody_is_shown_a_private_parameter(listed: list[str]) -> None:
+    shown = [line for line in listed if re.search(r"[(, ]_\w+[=,)]", line)]
+    assert not shown, "a parameter that begins with an underscore: field(init=False), and settle"
 
 
 def test_a_line_says_how_a_thing_is_called(api: ModuleType) -> None:

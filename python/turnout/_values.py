@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def settle(made: object, /, **fields: object) -> None:
-    """Give a frozen dataclass fields of these values: from its constructor, and nowhere else.
+    """Give a frozen dataclass fields of these values: as they are made, and never later.
 
     Examples
     --------

@@ -124,8 +124,8 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
     frequencies: Floats = field(repr=False)
     steps: int
     converged: bool
-    _shares: Floats
-    _squares: Floats | None
+    #: The share of the reports in each cell, and the sums of their squared weights if they differ.
+    _cells: tuple[Floats, Floats | None] = field(init=False)
 
     _columns = ("from", "to", "frequency", "standard_error", "low", "high")
 
@@ -155,18 +155,19 @@ class DistributionEstimate(WithSimultaneous, BaseEstimate[BinnedBounds]):
         law = self.plan.oracle._law
         floor, extra = law.levels
         cells = law.cell_shares(self.frequencies)
+        received, squares = self._cells
         inverse = np.linalg.inv(law.overlaps(1.0 / cells))
         inverse = (inverse + inverse.T) / 2
         level = inverse.sum(axis=0)
         level /= level.sum()
         inner = inverse - np.outer(inverse.sum(axis=0), level)
-        shares = level + inner @ law.window_sums((self._shares - floor) / cells) / extra
-        if self._squares is None:
+        shares = level + inner @ law.window_sums((received - floor) / cells) / extra
+        if squares is None:
             return shares, inner / extra**2 / self.received
         near = (law.matrix() > floor) / cells[:, None]
         weights = inner @ near.T / extra
-        weights -= (weights @ self._shares)[:, None]
-        return shares, (weights * self._squares) @ weights.T
+        weights -= (weights @ received)[:, None]
+        return shares, (weights * squares) @ weights.T
 
     @property
     def unbiased(self) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout._types import Array, Unsigned
+from turnout._values import settle
 from turnout.collecting.kind import KernelKind
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Counts, Drawn, Noise
@@ -128,7 +129,9 @@ class DistributionTally(CountedTally):
         found = solved(self.oracle._law, shares * worth, method)
         found.frequencies.flags.writeable = False
         collected = (self.plan, method, self.nodes, self.received)
-        return DistributionEstimate(*collected, *found, shares, squares, left_out=self.left_out)
+        estimate = DistributionEstimate(*collected, *found, left_out=self.left_out)
+        settle(estimate, _cells=(shares, squares))
+        return estimate
 
 
 class SquareWave(KernelKind[DistributionTally]):

@@ -9,7 +9,7 @@ from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from turnout import _arguments
+from turnout import _arguments, _values
 from turnout._label_texts import missing_texts
 from turnout.bounds import Bounds
 from turnout.collecting.kind import Kind
@@ -75,7 +75,7 @@ class Answers(AskedColumns):
     pseudonym_key: PseudonymKey | None = None
     pseudonym_context: str | None = None
     max_groups: int = 100_000
-    _digests: Mapping[int, bytes] | None = field(default=None, repr=False)
+    _digests: Mapping[int, bytes] | None = field(default=None, init=False, repr=False)
     _found: _Found = field(default_factory=_Found, init=False, repr=False)
 
     @property
@@ -125,14 +125,16 @@ class Answers(AskedColumns):
             block.index: digested(block.read().select(self.columns))
             for block in self.source.blocks(self.columns, categories=categories)
         }
+        held = self._changed()
+        _values.settle(held, _digests=found)
         for index, rows in found.items():
             digest.update(index.to_bytes(8, "little") + rows)
-        return digest.hexdigest(), self._changed(_digests=found)
+        return digest.hexdigest(), held
 
     def _changed(self, **changes: Any) -> Answers:
         changed = replace(self, **changes)
         # What was found out does not depend on what changes.
-        object.__setattr__(changed, "_found", self._found)
+        _values.settle(changed, _found=self._found, _digests=self._digests)
         return changed
 
     def describe(self) -> dict[str, Any]:

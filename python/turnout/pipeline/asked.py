@@ -65,15 +65,18 @@ class AskedColumns:
         """What a missing answer is in each column of answers."""
         return {column: self._rule(column) for column in self.asked}
 
+    def _changed(self: Self, **changes: Any) -> Self:
+        return replace(self, **changes)
+
     def _with_rule(self: Self, column: str, rule: Hashable) -> Self:
         """Say of one column what a missing answer is."""
         if isinstance(self.missing, Mapping):
-            return replace(self, missing={**self.missing, column: rule})
-        return replace(self, missing={None: self.missing, column: rule} if self.joint else rule)
+            return self._changed(missing={**self.missing, column: rule})
+        return self._changed(missing={None: self.missing, column: rule} if self.joint else rule)
 
     def _matched_by_text(self: Self, column: str) -> Self:
         """Match the values of a column with labels by their texts."""
-        return replace(self, texts_of=self.texts_of | {column})
+        return self._changed(texts_of=self.texts_of | {column})
 
     def _type_of(self, column: str) -> Any:
         """Give the Arrow type of a column's values."""

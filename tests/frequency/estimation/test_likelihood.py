@@ -13,6 +13,7 @@ import pytest
 from scipy import optimize
 
 import turnout as tn
+from turnout._values import settle
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.choice import registered
 from turnout.frequency.estimation.likelihood import (
@@ -266,9 +267,8 @@ def test_standard_errors_for_unary_reports_are_those_of_repeated_experiments(
         found, _ = reach(likelihood, 4, 1e-9)
         estimates.append(found)
         if len(variances) < 50:
-            estimate = LikelihoodEstimate(
-                None, "", 2000, 2000, found, 0.0, 0.0, 1, True, likelihood
-            )
+            estimate = LikelihoodEstimate(None, "", 2000, 2000, found, 0.0, 0.0, 1, True)
+            settle(estimate, _likelihood=likelihood)
             variances.append(information_variances(estimate, 4))
     statistical.check_mean(estimates, truth, slack=0.002)
     statistical.check_variance(estimates, np.mean(variances, axis=0), slack=0.05)

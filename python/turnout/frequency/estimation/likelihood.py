@@ -12,6 +12,7 @@ import numpy as np
 from turnout import _arguments
 from turnout._tables import records_of
 from turnout._types import Floats
+from turnout._values import settle
 from turnout.accounting.values import positive
 from turnout.collecting.estimate import BaseEstimate
 from turnout.collecting.intervals import critical_value, normal_interval
@@ -68,8 +69,8 @@ class LikelihoodEstimate(BaseEstimate[Domain]):
     gap: float
     iterations: int
     converged: bool
-    _likelihood: Likelihood = field(repr=False)
-    _rounds: int = field(default=1, repr=False, kw_only=True)
+    _likelihood: Likelihood = field(init=False)
+    _rounds: int = field(init=False, default=1)
 
     _columns = ("label", "count", "frequency", "standard_error")
 
@@ -236,7 +237,7 @@ def maximum_likelihood(
             break
     frequencies = point.frequencies
     frequencies.flags.writeable = False
-    return LikelihoodEstimate(
+    estimate = LikelihoodEstimate(
         reports.plan,
         "maximum_likelihood",
         reports.nodes,
@@ -246,10 +247,10 @@ def maximum_likelihood(
         point.gap,
         point.iterations,
         received * point.gap <= tolerance,
-        likelihood,
         left_out=reports.left_out,
-        _rounds=max(1, reports.origin.rounds.number),
     )
+    settle(estimate, _likelihood=likelihood, _rounds=max(1, reports.origin.rounds.number))
+    return estimate
 
 
 @dataclass(frozen=True)

@@ -399,7 +399,7 @@ class Search(Rounds[SearchRound, HeavyHitterResult]):
         kept = kept[np.argsort(-estimate.frequencies[kept], kind="stable")]
         found = tuple(current.domain.values.decode(current.domain.rows[code]) for code in kept)
         self._result = HeavyHitterResult(
-            found, self._nodes, tuple(self._records), confirmed, estimate, kept
+            found, self._nodes, tuple(self._records), confirmed, estimate
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import log
 from typing import Any
 
@@ -225,9 +226,13 @@ class HeavyHitterResult(WithSimultaneous):
     rounds: tuple[RoundRecord, ...]
     confirmed: bool
     estimate: FrequencyEstimate
-    _codes: Integers
 
     _columns = ("value", "count", "frequency", "standard_error", "low", "high")
+
+    @cached_property
+    def _codes(self) -> Integers:
+        """Where the values stand among the candidates of the last round."""
+        return self.estimate.domain.encode(self.values).astype(np.int64)
 
     @property
     def frequencies(self) -> Floats:
