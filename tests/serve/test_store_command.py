@@ -170,4 +170,21 @@ def test_a_database_is_read_too(database: Any, serving: Callable[..., Any], tmp_
     target = tmp_path / "week.tally"
     assert command("tally", database.address, "-o", target).exit_code == 0
     assert tn.Tally.from_bytes(target.read_bytes()).received == received
+    # A password in the address is shown nowhere.
+    address = database.address.replace("turnout@", "turnout:secret@")
+    estimate = json.loads(command("estimate", address, "--json").stdout)
+    assert estimate["received"] == received
+    assert "secret" not in command("estimate", address).stdout
+    page, both = tmp_path / "page.html", tmp_path / "both.tally"
+    assert command("report", address, "-o", page).exit_code == 0
+    assert f"{received:,}" in page.read_text()
+    for words in (
+        ("report", address, target, "-o", page),
+        ("report", address, address, "-o", page),
+        ("tally", address, target, "-o", both),
+    ):
+        refused = command(*words)
+        assert refused.exit_code == 1
+        assert "count twice" in refused.stderr
+        assert "secret" not in refused.stderr
     assert server.stop() == 0

@@ -19,6 +19,7 @@ from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimate import ACROSS
 from turnout.frequency.joint.chosen import check_consistent
 from turnout.reporting.telling import telling
+from turnout.serve.storage.opening import place_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class _Processing(Processing):
 @command
 def estimate(
     context: typer.Context,
-    source: Annotated[Path, typer.Argument(metavar="TALLY")],
+    source: Annotated[str, typer.Argument(metavar="TALLY")],
     *,
     method: options.Method = None,
     intervals: Intervals,
@@ -100,14 +101,16 @@ def estimate(
     Parameters
     ----------
     source
-        A file that turnout tally wrote, or the store of turnout serve.
+        A file that turnout tally wrote, or the store of turnout serve: its file, or
+        postgresql://user@host/name.
     by
         Of a grouped tally: the columns to group by; repeatable. All by default.
     """
     together.check(made=processing.name != "none")
     tally = read_tally(source)
     for path in filter(None, (output.plot, output.target)):
-        options.refuse_overwriting_inputs(path, [source])
+        options.refuse_overwriting_inputs(path, [Path(source)])
+    source = place_of(source)
     named = frozenset(
         f"--{name.replace('order', 'sort')}"
         for name in ("project", "shrink", "across", "clip", "order", "top")
@@ -134,7 +137,7 @@ def estimate(
     shown(tally, wish).deliver(f"Estimates from {source}", **vars(output))
 
 
-def _over(source: Path, tally: Any, by: list[str]) -> Any:
+def _over(source: str, tally: Any, by: list[str]) -> Any:
     """Group by fewer columns."""
     if not isinstance(tally, GroupedTally):
         raise InvalidValueError(f"{source}: is not grouped, so it has no column {by[0]!r}")

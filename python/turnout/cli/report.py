@@ -20,7 +20,7 @@ from turnout.reporting.words import file_size, left_out
 
 @command
 def report(
-    sources: Annotated[list[Path], typer.Argument(metavar="TALLY")],
+    sources: Annotated[list[str], typer.Argument(metavar="TALLY")],
     *,
     target: Annotated[
         Path | None,
@@ -58,7 +58,8 @@ def report(
     Parameters
     ----------
     sources
-        Tallies of one plan, grouped or not, or stores of turnout serve; they add up.
+        Tallies of one plan, grouped or not, or stores of turnout serve (files, or
+        postgresql://user@host/name); they add up.
     target
         The page, a file ending in .html; or the table alone, .csv or .parquet.
     pictures
@@ -71,7 +72,7 @@ def report(
     if target is None and pictures is None:
         raise typer.BadParameter("say where to write: --output, --pictures or both")
     if target is not None:
-        options.refuse_overwriting_inputs(target, sources)
+        options.refuse_overwriting_inputs(target, list(map(Path, sources)))
     tally = merged(read_tallies(sources), same_people=not different_people)
     view = View(method, over=over, time=time, **vars(intervals), **vars(listing), **together.view)
     rows = [("nodes", f"{tally.nodes:,}"), *left_out(tally.left_out)]

@@ -13,7 +13,7 @@ from turnout.collecting.origin import refuse_repeats as refuse_shared_reports
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.report_set import check_plans
 from turnout.serve.counted import stored_tally
-from turnout.serve.storage.opening import is_store, open_store
+from turnout.serve.storage.opening import POSTGRESQL, is_store, open_store, place_of
 
 #: What was counted, of any kind.
 Counts = tallies.BaseTally | GroupedTally[Any]
@@ -38,8 +38,15 @@ def read_store(address: str, plan: Plan | None = None) -> Counts:
         store.close()
 
 
-def read_tally(source: Path, plan: Plan | None = None) -> Counts:
-    """Read a file that holds a tally, or a grouped one, or is the store of ``turnout serve``.
+def read_tally(source: str | Path, plan: Plan | None = None) -> Counts:
+    """Read a file that holds a tally, grouped or not, or the store of ``turnout serve``.
+
+    Parameters
+    ----------
+    source
+        The file, or the address of a store (a text, ``postgresql://...``).
+    plan
+        Which question of a store that holds several.
 
     Raises
     ------
@@ -48,10 +55,11 @@ def read_tally(source: Path, plan: Plan | None = None) -> Counts:
     CorruptDataError
         If it holds neither, naming the file.
     """
-    if source.is_dir():
-        raise InvalidValueError(f"{source}: a folder, and no tally{_hint(source)}")
     if is_store(source):
         return read_store(str(source), plan)
+    source = Path(source)
+    if source.is_dir():
+        raise InvalidValueError(f"{source}: a folder, and no tally{_hint(source)}")
     data = read_bytes(source)
     try:
         if data.startswith(_core.GROUPS_MAGIC):
@@ -72,8 +80,12 @@ def _hint(source: Path) -> str:
     return ""
 
 
-def read_tallies(sources: Sequence[Path], plan: Plan | None = None) -> list[tuple[Path, Counts]]:
-    """Read tallies from files, none of which may be given twice.
+def read_tallies(
+    sources: Sequence[str | Path], plan: Plan | None = None
+) -> list[tuple[str, Counts]]:
+    """Read tallies from files and stores, none of which may be given twice.
+
+    Each comes with the name that messages call it by, which has no password.
 
     Raises
     ------
@@ -83,7 +95,7 @@ def read_tallies(sources: Sequence[Path], plan: Plan | None = None) -> list[tupl
         If a file holds no tally.
     """
     refuse_repeats(sources)
-    return [(source, read_tally(source, plan)) for source in sources]
+    return [(place_of(source), read_tally(source, plan)) for source in sources]
 
 
 def merged(
@@ -123,9 +135,13 @@ def _groups(tally: Counts) -> str:
     return "not grouped"
 
 
-def refuse_repeats(sources: Sequence[Path]) -> None:
-    """Refuse a file given twice: its people would count twice."""
-    seen: dict[Path, Path] = {}
+def refuse_repeats(sources: Sequence[str | Path]) -> None:
+    """Refuse a file or an address given twice: its people would count twice."""
+    seen = set()
     for source in sources:
-        if seen.setdefault(source.resolve(), source) is not source:
-            raise InvalidValueError(f"{source}: given twice; its reports would count twice")
+        same = str(source) if str(source).startswith(POSTGRESQL) else str(Path(source).resolve())
+        if same in seen:
+            raise InvalidValueError(
+                f"{place_of(source)}: given twice; its reports would count twice"
+            )
+        seen.add(same)

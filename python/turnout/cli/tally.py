@@ -28,7 +28,7 @@ from turnout.pipeline.sources.files import searched
 from turnout.reporting import words
 from turnout.reporting.telling import telling
 from turnout.reporting.words import file_size, number
-from turnout.serve.storage.opening import POSTGRESQL
+from turnout.serve.storage.opening import POSTGRESQL, place_of
 
 _check_memory = options.accepting(
     lambda value: 1e-9 <= value < 1e9, "a number of gigabytes (10^9 bytes)"
@@ -231,7 +231,7 @@ def _counted(given: _Given, plan: Plan | None, how: _How) -> _Counted:
         (str(file.path), _regrouped(file, one, groups))
         for file, (_, one) in zip(given.tallies, read_tallies(files, plan), strict=True)
     ]
-    tallies += [(address, read_store(address, plan)) for address in given.databases]
+    tallies += [(place_of(address), read_store(address, plan)) for address in given.databases]
     counted = _Counted()
     if given.reports is not None:
         one, counted.improbable = how.reading.count(given.reports, groups.names, same_people)

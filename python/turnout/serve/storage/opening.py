@@ -7,7 +7,7 @@ from typing import Final
 
 from turnout.errors import InvalidValueError
 from turnout.serve.storage.interface import Store
-from turnout.serve.storage.postgresql import PostgreSQLStore
+from turnout.serve.storage.postgresql import PostgreSQLStore, shown
 from turnout.serve.storage.sqlite import MAGIC, SQLiteStore
 
 #: What addresses of PostgreSQL begin with.
@@ -47,6 +47,18 @@ def open_store(address: str, keep: str | None = None) -> Store:
             f"begins with {address.partition('://')[0]}://"
         )
     return SQLiteStore(address, keep)
+
+
+def place_of(address: str | Path) -> str:
+    """Write an address as messages do: without its password.
+
+    Examples
+    --------
+    >>> place_of("postgresql://me:secret@db/reports"), place_of("week.tally")
+    ('postgresql://me@db/reports', 'week.tally')
+    """
+    text = str(address)
+    return shown(text) if text.startswith(POSTGRESQL) else text
 
 
 def is_store(address: str | Path) -> bool:

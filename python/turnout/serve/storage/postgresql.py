@@ -59,12 +59,12 @@ _MOST_SHARDS: Final = 1024
 _PATIENCE: Final = 5
 
 
-def _shown(address: str) -> str:
+def shown(address: str) -> str:
     """Write an address without its password.
 
     Examples
     --------
-    >>> _shown("postgresql://me:secret@db/reports"), _shown("postgresql://db/x?password=secret")
+    >>> shown("postgresql://me:secret@db/reports"), shown("postgresql://db/x?password=secret")
     ('postgresql://me@db/reports', 'postgresql://db/x')
     """
     bare = address.partition("?")[0]
@@ -96,7 +96,7 @@ class PostgreSQLStore(Store):
 
     def __init__(self, address: str, keep: str | None) -> None:
         self._psycopg: Any = require("psycopg", "postgresql")
-        self._address, self.place = address, _shown(address)
+        self._address, self.place = address, shown(address)
         self._lock = threading.Lock()
         self._connection: Any = None
         self._shard = -1
