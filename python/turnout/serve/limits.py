@@ -12,6 +12,9 @@ from turnout.serve.collection import Published
 MOST_LINES: Final = 1000
 _MOST_BYTES: Final = 2**22
 
+#: The header that says after how many seconds to send the same again.
+RETRY: Final = {"retry-after": "2"}
+
 
 @dataclass(frozen=True)
 class Limits:

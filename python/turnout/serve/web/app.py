@@ -31,7 +31,7 @@ from turnout.reporting.records import json_text
 from turnout.serve.collection import Collection, Family
 from turnout.serve.counters import Counters
 from turnout.serve.invitations import Invitations
-from turnout.serve.limits import Limits
+from turnout.serve.limits import RETRY, Limits
 from turnout.serve.results import LEAST, Results
 from turnout.serve.storage.interface import Store
 from turnout.serve.web.inviting import Inviting
@@ -81,9 +81,6 @@ TYPES: Final = (
     "application/octet-stream",
     "text/plain",
 )
-
-#: Seconds after which a client may try again.
-_RETRY: Final = {"retry-after": "2"}
 
 #: Seconds for which results are not computed again.
 _FRESH: Final = 1.0
@@ -208,12 +205,12 @@ class Server:
         if mark is not None and len(lines) > 1:
             raise HTTPException(400, "send one message with an invitation or a ticket")
         if self.writer.waiting + size > limits.waiting_bytes:
-            raise HTTPException(429, "too many messages wait to be stored", _RETRY)
+            raise HTTPException(429, "too many messages wait to be stored", RETRY)
         try:
             taken = await self.writer.take(lines, size, mark)
         except StoreUnavailableError:
             raise HTTPException(
-                503, "messages cannot be stored at the moment: send the same again", _RETRY
+                503, "messages cannot be stored at the moment: send the same again", RETRY
             ) from None
         except Exception:
             # The writer has logged it.
@@ -285,7 +282,7 @@ class Server:
                     )
                 except StoreUnavailableError:
                     raise HTTPException(
-                        503, "the store cannot be read at the moment", _RETRY
+                        503, "the store cannot be read at the moment", RETRY
                     ) from None
                 except InvalidValueError as error:
                     raise HTTPException(409, str(error)) from None
@@ -340,7 +337,8 @@ class Server:
 
     async def _description(self, request: Request) -> Response:
         """Describe the requests."""
-        return _json(description(self.limits, key=self.settings.key is not None))
+        key = self.settings.key is not None
+        return _json(description(self.limits, key=key, invited=self._inviting.shown()))
 
     async def _health(self, request: Request) -> Response:
         """Say whether messages can be stored."""

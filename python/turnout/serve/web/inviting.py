@@ -15,7 +15,9 @@ from turnout._documents import parsed
 from turnout.errors import InvalidValueError, StoreUnavailableError
 from turnout.serve.collection import Collection, mark_under
 from turnout.serve.invitations import Invitations
+from turnout.serve.limits import RETRY
 from turnout.serve.storage.interface import Store
+from turnout.serve.web.openapi import Invited
 
 #: The most bytes of a request for a ticket.
 _MOST: Final = 4096
@@ -44,6 +46,12 @@ class Inviting:
         kind = "blind" if self._invitations.blind else "open"
         return {"invitations": kind, "ticket_key": self._invitations.public_key or ""}
 
+    def shown(self) -> Invited:
+        """Name what must come with a message, if anything."""
+        if self._invitations is None:
+            return ""
+        return "ticket" if self._invitations.blind else "invitation"
+
     def mark(self, request: Request) -> bytes | None:
         """Find the mark of the invitation or ticket that comes with a message.
 
@@ -56,12 +64,12 @@ class Inviting:
         """
         if self._invitations is None:
             return None
+        name = f"turnout-{self.shown()}"
+        shown = request.headers.get(name, "")
         if self._invitations.blind:
-            name = "turnout-ticket"
-            found = self._invitations.mark_of_ticket(request.headers.get(name, ""))
+            found = self._invitations.mark_of_ticket(shown)
         else:
-            name = "turnout-invitation"
-            found = self._invitations.mark_of_token(request.headers.get(name, ""))
+            found = self._invitations.mark_of_token(shown)
         if found is None:
             raise HTTPException(403, f"send a message with a valid {name} in the header")
         return found
@@ -85,7 +93,7 @@ class Inviting:
         try:
             earlier = await loop.run_in_executor(None, self._use, mark_under(plan, mark), said)
         except StoreUnavailableError:
-            raise HTTPException(503, "invitations cannot be used at the moment") from None
+            raise HTTPException(503, "invitations cannot be used at the moment", RETRY) from None
         if earlier not in (None, said):
             raise HTTPException(403, "somebody has answered with this invitation")
         return Response(json.dumps({"signed": signed}), media_type="application/json")

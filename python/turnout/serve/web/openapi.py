@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from turnout import __version__
 from turnout._documents import object_schema
 from turnout.serve.collection import REFUSED
 from turnout.serve.limits import Limits
 
+#: What a message must come with.
+Invited = Literal["", "invitation", "ticket"]
+
 _NUMBER = {"type": "integer", "minimum": 0}
+_TEXT = {"type": "string"}
+_FINGERPRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_TOKEN = {"type": "string", "pattern": "^[A-Za-z0-9_-]{22}$"}
+_BASE64URL = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}
+#: The files of the page.
+_FILES = (
+    ("/turnout.js", "The client, an ES module.", "text/javascript"),
+    ("/page.js", "The program of the page.", "text/javascript"),
+    ("/page.css", "The style of the page.", "text/css"),
+    ("/tickets.js", "The client of tickets, an ES module.", "text/javascript"),
+)
+#: Anything but blank lines.
+_LINES = {"type": "string", "pattern": r"[^ \t\n\v\f\r]"}
+_RETRY_AFTER = {
+    "Retry-After": {
+        "description": "Seconds after which to try again.",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 1},
+    }
+}
 
 
-def description(limits: Limits, *, key: bool) -> dict[str, Any]:
+def description(limits: Limits, *, key: bool, invited: Invited = "") -> dict[str, Any]:
     """Describe the requests of a server.
 
     Parameters
@@ -21,6 +44,8 @@ def description(limits: Limits, *, key: bool) -> dict[str, Any]:
         What a request may cost.
     key
         Whether results are for who has a key.
+    invited
+        What a message must come with, if anything: an invitation, or a ticket.
 
     Examples
     --------
@@ -33,7 +58,7 @@ def description(limits: Limits, *, key: bool) -> dict[str, Any]:
         "in": "query",
         "description": "The fingerprint of one plan; by default all that ask what the plan in "
         "force asks.",
-        "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+        "schema": _FINGERPRINT,
     }
     results = {
         "parameters": [wanted],
@@ -56,18 +81,17 @@ def description(limits: Limits, *, key: bool) -> dict[str, Any]:
         },
         "paths": {
             "/": _get("The page on which a person answers.", "text/html"),
-            "/plan.json": _get(
-                "The plan in force.",
-                "application/json",
-                refusals={404: "Every plan has expired."},
-                schema={"$ref": "#/components/schemas/plan"},
+            "/plan.json": _tagged(
+                _get(
+                    "The plan in force.",
+                    "application/json",
+                    refusals={404: "Every plan has expired."},
+                    schema={"$ref": "#/components/schemas/plan"},
+                )
             ),
-            "/turnout.js": _get("The client, an ES module.", "text/javascript"),
-            "/page.js": _get("The program of the page.", "text/javascript"),
-            "/page.css": _get("The style of the page.", "text/css"),
-            "/tickets.js": _get("The client of tickets, an ES module.", "text/javascript"),
-            "/reports": {"post": _post(limits)},
-            "/tickets": {"post": _ticket()},
+            **{path: _tagged(_get(said, kind)) for path, said, kind in _FILES},
+            "/reports": {"post": _post(limits, invited)},
+            **({"/tickets": {"post": _ticket()}} if invited == "ticket" else {}),
             "/results": _get("The results for people.", "text/html", refusals, more=results),
             "/results.json": _get(
                 "The results for programs: the object of turnout estimate --json, and more.",
@@ -83,7 +107,7 @@ def description(limits: Limits, *, key: bool) -> dict[str, Any]:
                 "Whether messages can be stored.",
                 "application/json",
                 schema={"$ref": "#/components/schemas/health"},
-                refusals={503: "Messages cannot be stored at the moment."},
+                same={503: "Messages cannot be stored at the moment."},
             ),
             "/metrics": _get("Prometheus's text format.", "text/plain"),
         },
@@ -97,15 +121,24 @@ def description(limits: Limits, *, key: bool) -> dict[str, Any]:
     }
 
 
-def _post(limits: Limits) -> dict[str, Any]:
+def _post(limits: Limits, invited: Invited) -> dict[str, Any]:
+    header = {
+        "name": f"Turnout-{invited.title()}",
+        "in": "header",
+        "required": True,
+        "description": f"The {invited} of the person: one message with it counts.",
+        "schema": _BASE64URL if invited == "ticket" else _TOKEN,
+    }
+    most = f"At most {limits.lines} messages and {limits.body_bytes} bytes"
     return {
         "summary": "Take in messages, one a line; the answer comes when they are durable.",
+        **({"parameters": [header]} if invited else {}),
         "requestBody": {
             "required": True,
-            "description": f"At most {limits.lines} messages and {limits.body_bytes} bytes.",
-            "content": {
-                "application/x-ndjson": {"schema": {"type": "string", "minLength": 1}},
-            },
+            "description": f"One message of at most {limits.message_bytes} bytes."
+            if invited
+            else f"{most}.",
+            "content": {"application/x-ndjson": {"schema": _LINES}},
         },
         "responses": {
             "200": {
@@ -114,8 +147,10 @@ def _post(limits: Limits) -> dict[str, Any]:
             },
             **_refusals(
                 {
-                    400: "There is no message, or more than one came with an invitation.",
-                    403: "A valid invitation or ticket is missing.",
+                    400: "There is no message, or more than one with one " + invited
+                    if invited
+                    else "There is no message.",
+                    **({403: f"A valid {invited} is missing."} if invited else {}),
                     408: "The request took too long.",
                     413: "There are too many messages, or too many bytes.",
                     415: "The body is compressed, or of another type.",
@@ -128,9 +163,8 @@ def _post(limits: Limits) -> dict[str, Any]:
 
 
 def _ticket() -> dict[str, Any]:
-    text = {"type": "string"}
-    asked = object_schema({"plan": text, "invitation": text, "blinded": text})
-    signed = object_schema({"signed": text})
+    asked = object_schema({"plan": _FINGERPRINT, "invitation": _TOKEN, "blinded": _BASE64URL})
+    signed = object_schema({"signed": _BASE64URL})
     return {
         "summary": "Exchange an unused invitation for a ticket (RFC 9474): a signature of a "
         "blinded number.",
@@ -147,7 +181,7 @@ def _ticket() -> dict[str, Any]:
                 {
                     400: "The request cannot be read, or the number cannot be signed.",
                     403: "Nobody was invited by this link, or it was used.",
-                    404: "There is no such plan, or there are no tickets here.",
+                    404: "There is no such plan.",
                     408: "The request took too long.",
                     413: "There are too many bytes.",
                     503: "Invitations cannot be used at the moment: try again later.",
@@ -163,22 +197,38 @@ def _get(
     refusals: dict[int, str] | None = None,
     *,
     schema: dict[str, Any] | None = None,
+    same: dict[int, str] | None = None,
     more: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    content = {media_type: {"schema": schema or {"type": "string"}}}
+    content = {media_type: {"schema": schema or _TEXT}}
     responses = {
-        "200": {"description": summary, "content": content},
-        **_refusals(refusals or {}, media_type if schema else None),
+        str(status): {"description": said, "content": content}
+        for status, said in {200: summary, **(same or {})}.items()
+    }
+    responses |= {
+        **_refusals(refusals or {}),
     }
     return {"get": {"summary": summary, **(more or {}), "responses": responses}}
 
 
-def _refusals(refusals: dict[int, str], other: str | None = None) -> dict[str, Any]:
-    types = {"text/plain": {"schema": {"type": "string"}}}
-    if other is not None:
-        types[other] = {"schema": {}}
+def _tagged(operation: dict[str, Any]) -> dict[str, Any]:
+    """Say that a file has an ETag, and is not sent to who has it."""
+    responses = operation["get"]["responses"]
+    responses["304"] = {"description": "The file with the ETag that If-None-Match names."}
+    for status in ("200", "304"):
+        responses[status]["headers"] = {"ETag": {"required": True, "schema": _TEXT}}
+    return operation
+
+
+def _refusals(refusals: dict[int, str]) -> dict[str, Any]:
+    types = {"text/plain": {"schema": _TEXT}}
     return {
-        str(status): {"description": said, "content": types} for status, said in refusals.items()
+        str(status): {
+            "description": said,
+            "content": types,
+            **({"headers": _RETRY_AFTER} if status in (429, 503) else {}),
+        }
+        for status, said in refusals.items()
     }
 
 
