@@ -46,7 +46,7 @@ from turnout.frequency import adaptive, attributes, heavy_hitters, joint, ordere
 from turnout.frequency.estimation import answer, covariance, models
 from turnout.frequency.heavy_hitters.values import IntegerValues, TextValues
 from turnout.frequency.longitudinal import MemoizedClient
-from turnout.frequency.ordered.reports import OrderedReports
+from turnout.frequency.ordered.reports import _OrderedReports
 from turnout.frequency.rounds import Rounds
 from turnout.mean.law import SecondMoment
 from turnout.pipeline.columns import GroupIndex
@@ -54,7 +54,7 @@ from turnout.pipeline.encoding import EncodedBlock, Totals
 from turnout.pipeline.job import Job
 from turnout.pipeline.randomizing import JobNoise
 from turnout.pipeline.sources import Block, Source
-from turnout.planning.participation import MixedPlan
+from turnout.planning.participation import _MixedPlan
 from turnout.samplers.normalizer import LogNormalizer
 from turnout.signing import SigningKey
 
@@ -159,7 +159,7 @@ def state() -> TrainingState:
 #: How a class is made with the mark in what it holds.
 MADE: dict[type, Callable[[], Any]] = {
     tn.Reports: reports,
-    OrderedReports: lambda: ordered.ordered(reports()),
+    _OrderedReports: lambda: ordered.ordered(reports()),
     ReportBatch: lambda: ReportBatch(
         CODES, np.full(9, SHARE), np.full(9, CODE), np.frombuffer(BYTES, np.uint8)
     ),
@@ -217,7 +217,7 @@ REASONS: dict[str, tuple[type, ...]] = {
     ),
     "names of groups and files, which are public": (Groups, tp.ReportSet),
     "what a choice promises, of no data": (
-        ta.Bracket, MixedPlan, tl.OracleCandidate, tl.PlanCandidate, tl.PlanCheck,
+        ta.Bracket, _MixedPlan, tl.OracleCandidate, tl.PlanCandidate, tl.PlanCheck,
         tl.TradeOffCurve, td.RecommendationRecord, ts.PrivacyBudget,
     ),
     "who takes part in a round, and what all of them know of it": (

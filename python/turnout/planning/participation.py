@@ -256,7 +256,7 @@ def optimal_participation(
 
 
 @dataclass(frozen=True)
-class MixedPlan:
+class _MixedPlan:
     """What an estimate of several groups was collected by.
 
     Attributes
@@ -298,7 +298,8 @@ def estimate_mixed(
     Returns
     -------
     FrequencyEstimate
-        Of all nodes, with normal intervals.
+        Of all nodes, with normal intervals. Its ``plan`` has ``domain``, ``epsilons`` and
+        ``plans``, those of the groups.
 
     Raises
     ------
@@ -338,7 +339,7 @@ def estimate_mixed(
     errors = [each.standard_errors * each.nodes for each in estimates]
     variances = np.sum([n * error**2 for n, error in zip(alike, errors, strict=True)], axis=0)
     return FrequencyEstimate._from_estimation(
-        MixedPlan(groups[0].oracle.domain, tuple(tally.oracle.epsilon for tally in groups), plans),
+        _MixedPlan(groups[0].oracle.domain, tuple(tally.oracle.epsilon for tally in groups), plans),
         method,
         nodes,
         sum(each.received for each in estimates),

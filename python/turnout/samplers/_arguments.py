@@ -25,11 +25,11 @@ def training_points(X: Any) -> Floats:
     return records.copy()
 
 
-def random_state_of(value: Any, argument: str = "random_state") -> int | None:
+def random_state_of(value: Any) -> int | None:
     """Return a seed that is a parameter."""
     if value is None:
         return None
-    return _arguments.integer(argument, value, least=0, most=2**64 - 1)
+    return _arguments.integer("random_state", value, least=0, most=2**64 - 1)
 
 
 def points(argument: str, value: Any, *, least: int = 1, columns: int | None = None) -> Floats:

@@ -6,7 +6,7 @@ import abc
 import copy
 import inspect
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,9 @@ class PrivateSampler(abc.ABC):
     The *fitted object* knows the person's data and is never to be handed over: only what ``sample``
     returns is private. ``score_samples`` is for the person, for tests and for studies.
     """
+
+    #: Whether ``random_state`` seeds noise that protects, and not a training alone.
+    _seeds_noise: ClassVar[bool] = False
 
     epsilon: float
     #: What a draw of this fit costs, whatever the parameter is now.

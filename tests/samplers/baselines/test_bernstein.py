@@ -55,7 +55,7 @@ def adversarial(dimensions: int) -> list[Floats]:
 @pytest.mark.parametrize("dimensions", [1, 2])
 def test_no_two_data_sets_differ_by_more_than_the_sensitivity(dimensions: int) -> None:
     rng = np.random.default_rng(dimensions)
-    sampler = BernsteinSampler(epsilon=0.3, bounds=(0.0, 1.0), degree=6, noise_seed=1)
+    sampler = BernsteinSampler(epsilon=0.3, bounds=(0.0, 1.0), degree=6, random_state=1)
     drawn = [
         rng.beta(*rng.choice([0.1, 1.0, 9.0], 2), (int(rng.choice([1, 2, 5, 60])), dimensions))
         for _ in range(20)
@@ -74,7 +74,7 @@ def test_no_two_records_differ_by_more_than_the_sensitivity(dimensions: int) -> 
         bounds=(0.0, 1.0),
         degree=6,
         unit="record",
-        noise_seed=1,
+        random_state=1,
     )
     data = rng.uniform(0.0, 1.0, (11, dimensions))
     found = []
@@ -157,7 +157,7 @@ def reference_density(sampler: BernsteinSampler, points: Floats) -> Floats:
 @pytest.mark.parametrize("epsilon", [0.5, 30.0])
 def test_the_log_density_is_that_of_the_mixture_in_one_dimension(epsilon: float) -> None:
     data = np.random.default_rng(1).uniform(1.0, 2.0, (40, 1))
-    sampler = BernsteinSampler(epsilon=epsilon, bounds=(-1.0, 4.0), degree=9, noise_seed=3)
+    sampler = BernsteinSampler(epsilon=epsilon, bounds=(-1.0, 4.0), degree=9, random_state=3)
     sampler.fit(data)
     points = np.linspace(-1.0, 4.0, 101)[:, None]
     found = np.exp(sampler.score_samples(points))
@@ -173,7 +173,7 @@ def test_the_log_density_is_that_of_the_mixture_in_more_dimensions() -> None:
         data = np.random.default_rng(1).uniform(1.0, 2.0, (40, dimensions))
         bounds = [(-1.0, 4.0), (0.0, 2.5), (1.0, 2.0)][:dimensions]
         sampler = BernsteinSampler(
-            epsilon=20.0, bounds=bounds, degree=3, unit="record", noise_seed=3
+            epsilon=20.0, bounds=bounds, degree=3, unit="record", random_state=3
         ).fit(data)
         low, high = np.array(bounds).T
         unit_points = np.random.default_rng(5).uniform(0.0, 1.0, (200, dimensions))
@@ -205,7 +205,7 @@ def test_faint_densities_are_those_of_fifty_digits() -> None:
 
 def test_draws_follow_the_density_in_one_dimension(statistical: ModuleType) -> None:
     data = np.random.default_rng(1).normal(0.3, 0.05, (2000, 1))
-    sampler = BernsteinSampler(epsilon=20.0, bounds=(0.0, 2.0), degree=17, noise_seed=3)
+    sampler = BernsteinSampler(epsilon=20.0, bounds=(0.0, 2.0), degree=17, random_state=3)
     sampler.fit(data)
     index = np.arange(18)
 
@@ -219,7 +219,7 @@ def test_draws_follow_the_density_in_one_dimension(statistical: ModuleType) -> N
 def test_draws_follow_the_density_in_two_dimensions(statistical: ModuleType) -> None:
     data = np.random.default_rng(1).beta([3.0, 8.0], 4.0, (500, 2))
     sampler = BernsteinSampler(
-        epsilon=1.0, bounds=(0.0, 2.0), degree=5, unit="record", noise_seed=3
+        epsilon=1.0, bounds=(0.0, 2.0), degree=5, unit="record", random_state=3
     ).fit(data)
     edges = np.linspace(0.0, 1.0, 9)
     index = np.arange(6)
@@ -240,7 +240,7 @@ def test_the_estimate_is_vitales_where_the_noise_is_small() -> None:
             degree=30,
             unit=unit,
             uniform_weight=0.0,
-            noise_seed=1,
+            random_state=1,
         ).fit(data)
         np.testing.assert_allclose(sampler._weights_, counts / 100_000, atol=tolerance)
     noisy, _ = sampler._release(data, 1)

@@ -159,7 +159,7 @@ def test_the_noise_asked_for_gives_epsilon_and_delta(
     recorder = Recorder()
     monkeypatch.setattr(kernel._core, "discrete_gaussian", recorder)
     sampler = PrivateKernelDensity(
-        epsilon, delta=delta, bounds=(0.0, 1.0), grid=50, unit=unit, noise_seed=7
+        epsilon, delta=delta, bounds=(0.0, 1.0), grid=50, unit=unit, random_state=7
     ).fit(np.full((100, 1), 0.5))
     assert recorder.calls == [(sampler._variance_, sampler._rank_, 7)]
     rho = Fraction(sampler._squared_sensitivity_) / (2 * Fraction(sampler._variance_))
@@ -180,7 +180,7 @@ def test_the_noise_is_a_gaussian_process_with_the_kernel_as_its_covariance(
     statistical: ModuleType,
 ) -> None:
     sampler = PrivateKernelDensity(
-        epsilon=3.0, bounds=(0.0, 1.0), bandwidth=0.2, grid=40, noise_seed=1
+        epsilon=3.0, bounds=(0.0, 1.0), bandwidth=0.2, grid=40, random_state=1
     )
     data = np.array([[0.3], [0.7], [0.71]])
     sampler.fit(data)
@@ -216,7 +216,7 @@ def test_the_estimate_is_the_kernel_estimate_where_the_noise_is_small() -> None:
         bandwidth=0.1,
         unit="record",
         uniform_weight=0.0,
-        noise_seed=3,
+        random_state=3,
     ).fit(data)
     points = np.linspace(-0.2, 2.2, 50)
     found = np.exp(sampler.score_samples(points[:, None]))
@@ -228,7 +228,7 @@ def test_the_estimate_is_the_kernel_estimate_where_the_noise_is_small() -> None:
 def test_the_log_density_integrates_to_one_and_draws_follow_it(statistical: ModuleType) -> None:
     data = np.random.default_rng(1).normal(1.0, 0.3, (3000, 1)).clip(-1.0, 3.0)
     sampler = PrivateKernelDensity(
-        epsilon=0.5, bounds=(-1.0, 3.0), unit="record", grid=48, noise_seed=3
+        epsilon=0.5, bounds=(-1.0, 3.0), unit="record", grid=48, random_state=3
     ).fit(data)
     edges = np.linspace(-1.0, 3.0, 49)
     total, _ = integrate.quad(
@@ -258,7 +258,7 @@ def test_draws_follow_the_density_in_two_dimensions(statistical: ModuleType) -> 
         grid=10,
         bandwidth=0.2,
         uniform_weight=0.05,
-        noise_seed=3,
+        random_state=3,
     ).fit(data)
     edges = [np.linspace(low, low + 3.0, 21) for low in (-1.0, -2.0)]
     middles = np.stack(

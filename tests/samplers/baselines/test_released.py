@@ -130,8 +130,8 @@ def test_another_fit_is_another_release_and_must_be_paid_for(kind: Any) -> None:
 
 
 def test_a_seed_fixes_the_noise_and_another_one_the_draws(kind: Any) -> None:
-    sampler = kind(bounds=(0.0, 1.0), noise_seed=5).fit(records())
-    same = kind(bounds=(0.0, 1.0), noise_seed=5).fit(records())
+    sampler = kind(bounds=(0.0, 1.0), random_state=5).fit(records())
+    same = kind(bounds=(0.0, 1.0), random_state=5).fit(records())
     np.testing.assert_array_equal(sampler._weights_, same._weights_)
     np.testing.assert_array_equal(sampler.sample(9, seed=1), same.sample(9, seed=1))
     assert (sampler.sample(9, seed=2) != same.sample(9, seed=1)).all()
@@ -147,7 +147,7 @@ def test_weights_are_a_distribution_with_the_share_of_the_uniform_one(kind: Any)
                 epsilon=epsilon,
                 bounds=(0.0, 1.0),
                 uniform_weight=share,
-                noise_seed=2,
+                random_state=2,
             ).fit(records())
             assert math.isclose(sampler._weights_.sum(), 1.0, rel_tol=1e-12)
             assert sampler._weights_.min() >= share / sampler._weights_.size * (1 - 1e-12)
@@ -163,7 +163,7 @@ def test_the_fitted_object_holds_no_array_as_long_as_the_data(kind: Any) -> None
 def test_what_is_chosen_for_a_whole_data_set_does_not_depend_on_its_size(kind: Any) -> None:
     parameters = []
     for count in (1, 3, 5000):
-        sampler = kind(epsilon=2.0, bounds=(0.0, 1.0), noise_seed=2).fit(records(count))
+        sampler = kind(epsilon=2.0, bounds=(0.0, 1.0), random_state=2).fit(records(count))
         fitted = {name: value for name, value in vars(sampler).items() if np.isscalar(value)}
         parameters.append((sampler._weights_.size, fitted))
     assert parameters[0] == parameters[1] == parameters[2]
@@ -194,8 +194,8 @@ def test_the_density_outside_the_box_is_zero(kind: Any) -> None:
         ({"unit": "person"}, InvalidValueError, "unit must be one of 'dataset', 'record'"),
         ({"uniform_weight": 1.5}, InvalidValueError, "uniform_weight must be a number from 0 to 1"),
         ({"uniform_weight": "much"}, InvalidTypeError, "uniform_weight"),
-        ({"noise_seed": -1}, InvalidValueError, "noise_seed"),
-        ({"noise_seed": np.random.RandomState(1)}, InvalidTypeError, "noise_seed"),
+        ({"random_state": -1}, InvalidValueError, "random_state"),
+        ({"random_state": np.random.RandomState(1)}, InvalidTypeError, "random_state"),
     ],
 )
 def test_bad_parameters_are_named(

@@ -24,6 +24,7 @@ from turnout.errors import (
     TurnoutError,
 )
 from turnout.samplers import (
+    BernsteinSampler,
     FiniteMollifier,
     MinimaxSampler,
     MollifiedBoosting,
@@ -437,3 +438,13 @@ def test_bad_input_of_the_estimate_is_refused() -> None:
     one = PopulationEstimate([[0.3]], reference, (-1, 1))
     assert np.isfinite(one.density([[0.3]])).all()
     assert isinstance(Mean(), PrivateSampler)
+
+
+def test_noise_that_all_users_would_share_is_refused() -> None:
+    same = BernsteinSampler(1.0, bounds=(0.0, 1.0), degree=2, random_state=9)
+    with pytest.raises(InvalidValueError, match="must not have a random_state, which seeds its"):
+        sample_population(same, np.zeros((4, 1)), [0, 0, 1, 1])
+    without = BernsteinSampler(1.0, bounds=(0.0, 1.0), degree=2)
+    data, users = np.zeros((4, 1)), [0, 0, 1, 1]
+    first, again = (sample_population(without, data, users, seed=1) for _ in "ab")
+    np.testing.assert_array_equal(first.draws, again.draws)

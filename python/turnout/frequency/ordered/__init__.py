@@ -5,10 +5,9 @@ from turnout.frequency.ordered.levels import (
     HierarchicalEstimate,
     HierarchicalTally,
 )
-from turnout.frequency.ordered.reports import OrderedReports, ordered
+from turnout.frequency.ordered.reports import ordered
 from turnout.frequency.ordered.statistics import (
     LinearEstimate,
-    OrderedEstimate,
     OrderedStatistics,
     Quantile,
     isotonic,
@@ -19,8 +18,6 @@ __all__ = [
     "HierarchicalEstimate",
     "HierarchicalTally",
     "LinearEstimate",
-    "OrderedEstimate",
-    "OrderedReports",
     "OrderedStatistics",
     "Quantile",
     "isotonic",

@@ -9,22 +9,58 @@ from turnout._types import Floats
 from turnout.collecting.reports import Reports
 from turnout.domain import Domain
 from turnout.errors import EstimatorError
+from turnout.frequency.estimation.covariance import covariance_of
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.likelihoods import support_of
 from turnout.frequency.estimation.projection import simplex, summing_to_one
 from turnout.frequency.oracle import FrequencyOracle
-from turnout.frequency.ordered.statistics import OrderedEstimate, OrderedStatistics
+from turnout.frequency.ordered.statistics import OrderedStatistics
 from turnout.frequency.tally import Tally
 
 
-class OrderedReports(OrderedStatistics):
+class _OrderedEstimate(OrderedStatistics):
+    """The frequencies of one tally as those of answers with an order.
+
+    Frequencies are shifted by one common number until they add up to one,
+    which they are known to do: unbiased, and what minimises the variance of sums where all answers
+    are estimated alike.
+
+    Parameters
+    ----------
+    estimate
+        An unbiased estimate from a tally under a common participation rate.
+    """
+
+    def __init__(self, estimate: FrequencyEstimate) -> None:
+        self._estimate = _arguments.instance(
+            "source", estimate, FrequencyEstimate, "Reports, a Tally or a FrequencyEstimate"
+        )._unprojected
+        self._covariance = covariance_of(self._estimate)
+        self.frequencies = summing_to_one(self._estimate.frequencies)
+        self.frequencies.flags.writeable = False
+
+    @property
+    def domain(self) -> Domain:
+        """The answers."""
+        return self._estimate.domain
+
+    def _variances(self, coefficients: Floats) -> Floats:
+        # The shift takes what is common to all coefficients out of the error.
+        return self._covariance.variance(coefficients - coefficients.mean(axis=1, keepdims=True))
+
+    def __repr__(self) -> str:
+        """Show what it was made from."""
+        return f"ordered({self._estimate!r})"
+
+
+class _OrderedReports(OrderedStatistics):
     """The frequencies of answers with an order, estimated from reports of any oracle.
 
     Every report says one number of a sum over answers: the sum over those that it supports. The
     estimate is their mean, weighted inversely to the probability of each node (Hajek), and their
     spread gives its variance, whatever the oracle: nothing is assumed of how likely a report
-    supports two answers. Frequencies are shifted until they add up to one, as in
-    :class:`~turnout.frequency.ordered.OrderedEstimate`. Each sum takes a pass over the reports, and
+    supports two answers. Frequencies are shifted until they add up to one, as of an
+    estimate. Each sum takes a pass over the reports, and
     :attr:`cumulative_standard_errors` and quantiles one for every answer.
 
     Parameters
@@ -37,13 +73,6 @@ class OrderedReports(OrderedStatistics):
     EstimatorError
         If there are fewer.
 
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> oracle = tn.DirectEncoding(2.0, 4)
-    >>> found = OrderedReports(oracle.randomize([0, 1, 1, 2, 3] * 5000, seed=1))
-    >>> found.cumulative.round(1)
-    array([0.2, 0.6, 0.8, 1. ])
     """
 
     def __init__(self, reports: Reports) -> None:
@@ -110,7 +139,7 @@ class OrderedReports(OrderedStatistics):
 
     def __repr__(self) -> str:
         """Show what it was made from."""
-        return f"OrderedReports({self._reports!r})"
+        return f"ordered({self._reports!r})"
 
 
 def ordered(source: FrequencyEstimate | Tally | Reports) -> OrderedStatistics:
@@ -147,7 +176,13 @@ def ordered(source: FrequencyEstimate | Tally | Reports) -> OrderedStatistics:
     >>> tally = tn.DirectEncoding(2.0, 4).simulate([4000, 3000, 2000, 1000], seed=1)
     >>> ordered(tally).cumulative.round(1)
     array([0.4, 0.7, 0.9, 1. ])
+
+    From the reports themselves, whatever the oracle:
+
+    >>> reports = tn.OptimizedLocalHashing(2.0, 4).randomize([0, 1, 1, 2, 3] * 5000, seed=1)
+    >>> ordered(reports).cumulative.round(1)
+    array([0.2, 0.6, 0.8, 1. ])
     """
     if isinstance(source, Reports):
-        return OrderedReports(source)
-    return OrderedEstimate(source.estimate() if isinstance(source, Tally) else source)
+        return _OrderedReports(source)
+    return _OrderedEstimate(source.estimate() if isinstance(source, Tally) else source)

@@ -15,9 +15,6 @@ from turnout._types import Floats
 from turnout.collecting.intervals import critical_value
 from turnout.domain import Domain, code_of
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.frequency.estimation.covariance import covariance_of
-from turnout.frequency.estimation.estimate import FrequencyEstimate
-from turnout.frequency.estimation.projection import summing_to_one
 
 #: Numbers of a block of coefficients.
 _BLOCK = 2**22
@@ -286,46 +283,6 @@ class OrderedStatistics(ABC):
         codes[1], codes[2] = min(codes[0], codes[1]), max(codes[0], codes[2])
         label, lower, upper = self.domain.decode([min(code, last) for code in codes])
         return Quantile(probability, label, lower, upper, level)
-
-
-class OrderedEstimate(OrderedStatistics):
-    """The frequencies of one tally as those of answers with an order.
-
-    Made by :func:`ordered`. Frequencies are shifted by one common number until they add up to one,
-    which they are known to do: unbiased, and what minimises the variance of sums where all answers
-    are estimated alike.
-
-    Parameters
-    ----------
-    estimate
-        An unbiased estimate from a tally under a common participation rate.
-    """
-
-    def __init__(self, estimate: FrequencyEstimate) -> None:
-        self._estimate = _arguments.instance(
-            "source", estimate, FrequencyEstimate, "Reports, a Tally or a FrequencyEstimate"
-        )._unprojected
-        self._covariance = covariance_of(self._estimate)
-        self.frequencies = summing_to_one(self._estimate.frequencies)
-        self.frequencies.flags.writeable = False
-
-    @property
-    def estimate(self) -> FrequencyEstimate:
-        """The estimate before the shift."""
-        return self._estimate
-
-    @property
-    def domain(self) -> Domain:
-        """The answers."""
-        return self._estimate.domain
-
-    def _variances(self, coefficients: Floats) -> Floats:
-        # The shift takes what is common to all coefficients out of the error.
-        return self._covariance.variance(coefficients - coefficients.mean(axis=1, keepdims=True))
-
-    def __repr__(self) -> str:
-        """Show what it was made from."""
-        return f"OrderedEstimate({self._estimate!r})"
 
 
 def isotonic(values: Floats) -> Floats:

@@ -58,7 +58,7 @@ class BernsteinSampler(ReleasedSampler):
     uniform_weight
         The share of the uniform distribution that is mixed in, by default ``(1 + s)^-2``. It keeps
         the density away from zero where there is little but noise.
-    noise_seed
+    random_state
         A seed of the noise, for tests and simulations only: whoever knows it can take the noise
         away.
 
@@ -100,7 +100,7 @@ class BernsteinSampler(ReleasedSampler):
     Examples
     --------
     >>> records = np.linspace(0.2, 0.4, 1000)[:, None]
-    >>> sampler = BernsteinSampler(epsilon=10.0, bounds=(0.0, 1.0), noise_seed=1).fit(records)
+    >>> sampler = BernsteinSampler(epsilon=10.0, bounds=(0.0, 1.0), random_state=1).fit(records)
     >>> sampler.sample(1000, seed=2).shape
     (1000, 1)
     >>> sampler.budget_.spent

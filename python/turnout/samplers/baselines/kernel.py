@@ -73,7 +73,7 @@ class PrivateKernelDensity(ReleasedSampler):
     uniform_weight
         The share of the uniform distribution that is mixed in, by default ``1 / (1 + s)``. It keeps
         the density away from zero where there is little but noise.
-    noise_seed
+    random_state
         A seed of the noise, for tests and simulations only: whoever knows it can take the noise
         away.
 
@@ -121,7 +121,7 @@ class PrivateKernelDensity(ReleasedSampler):
     --------
     >>> records = np.linspace(0.2, 0.4, 1000)[:, None]
     >>> sampler = PrivateKernelDensity(
-    ...     epsilon=1.0, bounds=(0.0, 1.0), unit="record", noise_seed=1
+    ...     epsilon=1.0, bounds=(0.0, 1.0), unit="record", random_state=1
     ... ).fit(records)
     >>> sampler.sample(1000, seed=2).shape
     (1000, 1)

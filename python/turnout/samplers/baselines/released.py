@@ -100,7 +100,7 @@ class ReleasedSampler(PointSampler):
     bounds: Any
     unit: str = "dataset"
     uniform_weight: float | None = None
-    noise_seed: int | None = None
+    random_state: int | None = None
 
     _weights_: Floats = field(init=False)
     _realized_epsilon_: float = field(init=False)
@@ -109,6 +109,8 @@ class ReleasedSampler(PointSampler):
 
     #: What one release costs beside epsilon.
     delta = 0.0
+
+    _seeds_noise = True
 
     #: What the noise is called in the guarantee.
     noise: ClassVar[str]
@@ -146,7 +148,7 @@ class ReleasedSampler(PointSampler):
         public = Box(self.bounds, records.shape[1])
         public.check(records)
         self._box = public
-        seed = random_state_of(self.noise_seed, "noise_seed")
+        seed = random_state_of(self.random_state)
         noisy, strength = self._release(records, seed)
         self._delta_, self._unit_ = float(self.delta), self.unit
         share = self._share(strength)

@@ -133,9 +133,9 @@ def sample_population(
         line shows it on a terminal.
     seed
         For tests and simulations only: every user gets a seed derived from it, so that the result
-        is the same for any number of processes. It also sets the ``random_state`` or the
-        ``noise_seed`` of samplers that left it at None. Without a seed every process takes fresh
-        randomness from the operating system.
+        is the same for any number of processes. It also sets the ``random_state`` of samplers
+        that left it at None. Without a seed every process takes fresh randomness from the
+        operating system.
 
     Returns
     -------
@@ -162,10 +162,10 @@ def sample_population(
     nor how many users there are.
     """
     _arguments.instance("sampler", sampler, PrivateSampler, "a sampler of turnout.samplers")
-    if getattr(sampler, "noise_seed", None) is not None:
+    if sampler._seeds_noise and getattr(sampler, "random_state", None) is not None:
         raise InvalidValueError(
-            "sampler must not have a noise_seed: all users would get the same noise; give seed= to "
-            "sample_population for a simulation"
+            "sampler must not have a random_state, which seeds its noise: all users would get the "
+            "same noise; give seed= to sample_population for a simulation"
         )
     rows = _rows(data)
     names, places = _grouped(users, len(rows))
@@ -183,13 +183,11 @@ def sample_population(
 
 
 def seeded(sampler: Any, seed: int | None) -> Any:
-    """Give a sampler a ``random_state`` or ``noise_seed`` if it takes one and has none."""
+    """Give a sampler a ``random_state`` if it takes one and has none."""
     if seed is None or not hasattr(sampler, "get_params"):
         return sampler
-    parameters = sampler.get_params(deep=False)
-    for name in ("random_state", "noise_seed"):
-        if parameters.get(name, 0) is None:
-            sampler.set_params(**{name: seed % 2**32})
+    if sampler.get_params(deep=False).get("random_state", 0) is None:
+        sampler.set_params(random_state=seed % 2**32)
     return sampler
 
 
