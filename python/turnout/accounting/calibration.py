@@ -17,7 +17,7 @@ from turnout.errors import InvalidValueError
 _WIDTH_COMPOSED = 1e-6
 
 #: The names that a parameter of noise has.
-_NOISE = ("noise_multiplier", "scale", "mean", "variance")
+_NOISE = ("noise_multiplier", "scale", "mean", "variance", "parameter")
 
 #: How often a rate is halved at most.
 _RAREST = 1000.0

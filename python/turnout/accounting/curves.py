@@ -27,6 +27,7 @@ _KINDS = {
     "FixedSizeBatches": "batches of a fixed size",
     "GaussianMechanism": "Gaussian noise",
     "LocalSampling": "only local sampling",
+    "NoisySums": "sums with noise",
     "RandomCheckIns": "random check-ins",
     "RandomParticipation": "random participation",
     "SampleAndThreshold": "sampled counts above a threshold",

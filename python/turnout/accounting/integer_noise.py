@@ -19,7 +19,8 @@ _LARGEST_VARIANCE = 1e12
 
 
 @functools.lru_cache(maxsize=64)
-def _table(kind: str, scale: float, pieces: int = 1) -> _core.IntegerNoise:
+def noise_table(kind: str, scale: float, pieces: int = 1) -> _core.IntegerNoise:
+    """Give the core's law of a noise, which is kept."""
     return _core.IntegerNoise(kind, scale, pieces)
 
 
@@ -48,7 +49,7 @@ class _IntegerNoise(Mechanism):
 
     @property
     def _kernel(self) -> _core.IntegerNoise:
-        return _table(self._kind, getattr(self, self._parameter))
+        return noise_table(self._kind, getattr(self, self._parameter))
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
         columns = self._kernel.profile(epsilon).T
@@ -242,4 +243,4 @@ class SummedDiscreteGaussianNoise(_IntegerNoise):
 
     @property
     def _kernel(self) -> _core.IntegerNoise:
-        return _table(self._kind, self.variance, self.pieces)
+        return noise_table(self._kind, self.variance, self.pieces)

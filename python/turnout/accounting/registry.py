@@ -8,7 +8,7 @@ from typing import Any
 
 from turnout import _arguments, _kinds
 from turnout._documents import rational
-from turnout.accounting import batches, counts, integer_noise, thresholded
+from turnout.accounting import batches, counts, integer_noise, noisy_sums, thresholded
 from turnout.accounting import participation as sampled
 from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.shuffling import LocalRandomizer, Shuffled
@@ -19,7 +19,7 @@ from turnout.participation import Participation
 #: The mechanisms that are described by their parameters alone.
 _PLAIN: dict[str, Callable[..., Mechanism]] = {
     name: kind
-    for module in (batches, counts, integer_noise, sampled, thresholded)
+    for module in (batches, counts, integer_noise, noisy_sums, sampled, thresholded)
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, Mechanism) and kind.__module__ == module.__name__
     if not name.startswith("_")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +14,15 @@ from turnout.accounting import privacy_loss
 from turnout.accounting.composition import WORST
 from turnout.accounting.loss_grid import EXACT, Real
 from turnout.accounting.mechanism import Mechanism
-from turnout.accounting.values import WHOLE, Divergence, Outcomes, Reached, by_loss, directions
+from turnout.accounting.values import (
+    WHOLE,
+    Asked,
+    Divergence,
+    Outcomes,
+    Reached,
+    by_loss,
+    directions,
+)
 
 #: The largest threshold.
 MOST_THRESHOLD = WHOLE["threshold"][1]
@@ -103,7 +110,7 @@ class SampleAndThreshold(Mechanism):
     _calibrated: ClassVar[dict[str, bool]] = {"rate": False, "threshold": True}
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        return _Asked(lambda direction: self._tail(direction, epsilon))
+        return Asked(lambda direction: self._tail(direction, epsilon))
 
     def _reached(self) -> tuple[Real, ...]:
         """Give items of some numbers of people: another number is worst at another epsilon."""
@@ -213,17 +220,6 @@ def _pair(others: int, p: float, threshold: int) -> tuple[Floats, Floats]:
         row[0] = below
         row[1 + start - threshold : 1 + start - threshold + masses.size] = masses
     return dense[0], dense[1]
-
-
-class _Asked(dict[str, Divergence]):
-    """Divergences that are computed when they are asked for."""
-
-    def __init__(self, tail: Callable[[str], Divergence]) -> None:
-        super().__init__()
-        self._tail = tail
-
-    def __missing__(self, direction: str) -> Divergence:
-        return self._tail(direction)
 
 
 def _more(epsilon: float, p: float, threshold: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,6 +104,23 @@ def _picked(better: Truths, new: Divergence, known: Divergence) -> Divergence:
     return Divergence(
         *(np.where(better, one, other) for one, other in zip(new, known, strict=True))
     )
+
+
+class Asked(dict[str, Divergence]):
+    """Divergences that are computed when they are asked for.
+
+    Examples
+    --------
+    >>> Asked(lambda direction: Divergence(*np.ones((3, 1))))["add"].delta
+    array([1.])
+    """
+
+    def __init__(self, tail: Callable[[str], Divergence]) -> None:
+        super().__init__()
+        self._tail = tail
+
+    def __missing__(self, direction: str) -> Divergence:
+        return self._tail(direction)
 
 
 def divergences(columns: Floats, *ways: str) -> dict[str, Divergence]:
