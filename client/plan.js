@@ -79,6 +79,11 @@ export class Plan {
     return this.#question.epsilon;
   }
 
+  /** Which round of several this is, from 0, of which a person answers one; null for any other question. */
+  get round() {
+    return this.#question.round ?? null;
+  }
+
   /** Whether answers are permanent: then `permanent` makes messages, and not `report`. */
   get isPermanent() {
     return this.kind === "memoized";

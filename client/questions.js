@@ -82,7 +82,9 @@ function search(asked) {
   const described = asked.rest.take("oracle", READ.object);
   asked.rest.finish();
   if (number >= groups) throw notAQuestion(`the number of the round is ${number}, of ${groups}`);
-  return new Asked(asked, prefixes, oracleOfCodes(described, asked.epsilon, prefixes.size));
+  const found = new Asked(asked, prefixes, oracleOfCodes(described, asked.epsilon, prefixes.size));
+  found.round = Number(number);
+  return found;
 }
 
 /** By how much an epsilon, which is a sum of floating-point logarithms here, may be rounded up. */
@@ -91,7 +93,7 @@ const ROUNDING = 1e-12;
 /** A second round: who takes part depends on the answer. */
 class SecondRound {
   constructor(asked) {
-    Object.assign(this, { name: asked.name, epsilon: asked.epsilon });
+    Object.assign(this, { name: asked.name, epsilon: asked.epsilon, round: 1 });
     this.domain = new Labels(asked.domain);
     this.rates = asked.rest.takeList("rates", READ.number);
     const inner = new Description(asked.rest.take("oracle", READ.object));

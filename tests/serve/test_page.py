@@ -166,6 +166,35 @@ def test_who_is_not_drawn_sends_nothing(person: Any, serve: Serve) -> None:
     assert received(server) == 0
 
 
+def test_who_was_asked_in_one_round_is_not_asked_in_the_next(
+    person: Any, tmp_path: Path, serving: Serve
+) -> None:
+    search, plans = tn.HeavyHitters(9.0, bits=6, step=2, keep=4).rounds(), tmp_path / "plans"
+    plans.mkdir()
+    search.plan().write(plans / "0.json", signing_key=KEY)
+    server = serving(plans)
+    person.goto(server.address)
+    person.get_by_label("Your answer").fill("7")
+    person.get_by_role("button", name="Make my answer private").click()
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    search.close(search.current.collect([7] * 100, seed=1))
+    search.plan().write(plans / "1.json", signing_key=KEY)
+    heading = person.get_by_role("heading", name="You have taken part already")
+    for _ in range(100):
+        person.reload()
+        person.locator("h2").wait_for()
+        if heading.count():
+            break
+    assert heading.count() == 1
+    assert received(server) == 1
+    # Somebody else is asked.
+    other = person.context.browser.new_context().new_page()
+    other.goto(server.address)
+    other.get_by_label("Your answer").wait_for()
+    other.context.close()
+
+
 def test_the_keyboard_is_enough(person: Any, serve: Serve) -> None:
     server = serve(tn.DirectEncoding(1.0, LABELS))
     person.goto(server.address)

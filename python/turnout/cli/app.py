@@ -205,8 +205,8 @@ ROUNDS = _group(
     "Questions that take rounds: frequent values of which there are far too many to count, and "
     "rare answers.\n\n"
     "[bold]hitters[/] and [bold]rare[/] begin, [bold]split[/] asks each person in one round, "
-    "[bold]close[/] takes the tally of a round and writes the plan of the next, [bold]show[/] "
-    "says what was found.",
+    "[bold]close[/] takes the tally of a round and writes the plan of the next, [bold]plan[/] "
+    "writes the plan of the open one again, [bold]show[/] says what was found.",
     _later(
         "rounds",
         hitters="Begin to look for frequent words or numbers of which there are far too many to "
@@ -215,6 +215,7 @@ ROUNDS = _group(
         "rare answer.",
         split="Split people into the groups of the rounds: each person is asked in one round.",
         close="Close the open round with its tally, and write the plan of the next.",
+        plan="Write the plan of the open round again.",
         show="Show what was found, with intervals, and what happened in each round.",
     ),
 )

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from turnout import Plan
+from turnout._files import atomic_write
 from turnout.cli import options
 from turnout.cli.commands import command
 from turnout.cli.input import Files, People
@@ -25,6 +26,8 @@ from turnout.frequency.rounds import Rounds
 from turnout.pipeline.splitting import split as split_rows
 from turnout.reporting import words
 from turnout.reporting.words import number, percent
+from turnout.serve.collection import Published
+from turnout.serve.storage.opening import place_of
 from turnout.signing import SigningKey
 
 State = Annotated[
@@ -45,10 +48,41 @@ def _oracle(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Plans:
-    """The plan of the open round that is written."""
+    """The plan of the open round that is written.
 
+    Attributes
+    ----------
+    plans
+        The folder of the plans, which turnout serve finds new ones in; default: that of the state.
+    """
+
+    plans: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None
     sign: options.Sign = None
     as_json: options.AsJson = False
+
+    def place(self, state: Path, number: int) -> Path:
+        """Name the plan file of a round."""
+        return (self.plans or state.parent) / f"{state.stem}.round-{number}.json"
+
+    def key(self, state: Path, number: int) -> SigningKey | None:
+        """Read the key that signs the plan of a round.
+
+        Raises
+        ------
+        InvalidValueError
+            If the plan before it, or an earlier one of the same round, is signed by another key.
+        """
+        key = None if self.sign is None else SigningKey.read(self.sign)
+        for earlier in (number, number - 1):
+            path = self.place(state, earlier)
+            if path.exists():
+                signer = Published.read(path).public_key
+                if signer and (key is None or key.public_key != signer):
+                    raise InvalidValueError(
+                        f"{path} is signed by {signer}: devices that know this key take no plan "
+                        "without it; pass --sign FILE with the same key"
+                    )
+        return key
 
     def write_to(
         self,
@@ -59,18 +93,21 @@ class _Plans:
         participation: float | None,
     ) -> None:
         """Write the plan of the open round and then the state, and say where they are."""
-        key = None if self.sign is None else SigningKey.read(self.sign)
         file = None
         if not under_way.finished:
             plan = under_way.plan(participation)
-            file = state.with_name(f"{state.stem}.round-{under_way.number}.json")
+            key = self.key(state, under_way.number)
+            file = self.place(state, under_way.number)
+            file.parent.mkdir(exist_ok=True)
             options.refuse_overwriting_inputs(file, [] if self.sign is None else [self.sign])
-            # The state comes last: killed in between, the same command writes the same plan again.
-            plan.write(file, signing_key=key)
+            # A plan that is out has its round in the state. Killed in between, there is none yet,
+            # and turnout rounds plan writes it.
+            with atomic_write(file, before=lambda: under_way.write(state)) as temporary:
+                plan.write(temporary, signing_key=key)
             rows = [*rows, *_plan_rows(plan, file, under_way, key)]
         else:
+            under_way.write(state)
             rows = [*rows, ("rounds", f"all {under_way.number} are closed; turnout rounds show")]
-        under_way.write(state)
         if self.as_json:
             path = None if file is None else str(file)
             print_json({**summary(under_way), **record, "plan_file": path})
@@ -159,8 +196,9 @@ def hitters(
 ) -> None:
     """Begin to look for frequent words or numbers of which there are far too many to count.
 
-    Writes the state of the search, and the plan of its first round beside it: of search.json the
-    plan search.round-0.json, which turnout randomize --plan takes. Each person is asked in one
+    Writes the state of the search, and the plan of its first round beside it or into --plans: of
+    search.json the plan search.round-0.json, which turnout randomize --plan takes, and turnout
+    serve where it is in the folder that it serves. Each person is asked in one
     round only, which turnout rounds split sees to, or the coin of a device; then the whole search
     spends epsilon once. turnout rounds close takes the tally of a round and writes the next plan,
     turnout rounds show says what was found.
@@ -173,6 +211,8 @@ def hitters(
         turnout rounds hitters --epsilon 4 --length 6 -o search.json
 
         turnout rounds hitters -e 4 --bits 32 --nodes 1000000 -o search.json --sign plans.key
+
+        turnout rounds hitters -e 4 --length 6 -o search.json --plans plans/
 
     Parameters
     ----------
@@ -281,34 +321,58 @@ def split(
 @command
 def close(
     state: State,
-    tally: Annotated[Path, typer.Argument(metavar="TALLY")],
+    tally: Annotated[str, typer.Argument(metavar="TALLY")],
     *,
     participation: options.Participation = None,
     plans: _Plans,
 ) -> None:
     """Close the open round with its tally, and write the plan of the next.
 
-    The tally is that of all who were asked in the round, merged from all parts. A tally of another
-    round is refused, and the state stays as it was.
+    The tally is that of all who were asked in the round, merged from all parts, or the store of
+    turnout serve, which has it at this moment. A tally of another round is refused, and the state
+    stays as it was.
+
+    A server that runs on the folder of the plans takes the next one up by itself. Messages of the
+    round before that come in later are taken, and change nothing. If the plan of the round before
+    is signed, the next one must be signed by the same key.
 
     --json prints protocol, finished, round and plan_file (null if the rounds are over).
 
-    [bold]Example:[/]
+    [bold]Examples:[/]
 
         turnout rounds close search.json round-0.tally
+
+        turnout rounds close search.json reports.db --plans plans/ --sign plans.key
 
     Parameters
     ----------
     tally
-        A file that turnout tally wrote.
+        A file that turnout tally wrote, or a store: its file, or postgresql://user@host/name.
     """
     under_way: Any = Rounds.read(state)
-    options.refuse_overwriting_inputs(state, [tally])
-    counts = read_tally(tally)
+    options.refuse_overwriting_inputs(state, [Path(tally)])
+    counts = read_tally(tally, question=under_way.current)
     try:
         under_way.close(counts.total if isinstance(counts, GroupedTally) else counts)
     except InvalidValueError as error:
-        raise type(error)(f"{tally}: {error}") from error
+        raise type(error)(f"{place_of(tally)}: {error}") from error
+    plans.write_to(state, under_way, [], {}, participation)
+
+
+@command
+def plan(state: State, *, participation: options.Participation = None, plans: _Plans) -> None:
+    """Write the plan of the open round again.
+
+    For a plan file that was lost, and where turnout rounds close was ended before it wrote one.
+
+    --json prints protocol, finished, round and plan_file.
+
+    [bold]Example:[/]
+
+        turnout rounds plan search.json --plans plans/ --sign plans.key
+    """
+    under_way: Any = Rounds.read(state)
+    _ = under_way.current
     plans.write_to(state, under_way, [], {}, participation)
 
 

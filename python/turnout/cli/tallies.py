@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,31 +23,28 @@ Counts = tallies.BaseTally | GroupedTally[Any]
 REPORT_SUFFIXES = (".parquet", ".arrow", ".ipc", ".feather")
 
 
-def read_store(address: str, plan: Plan | None = None) -> Counts:
+def read_store(address: str, plan: Plan | None = None, question: Any = None) -> Counts:
     """Read the tally of a store of ``turnout serve``.
 
     Raises
     ------
     InvalidValueError
-        If it holds several questions, and no plan says which.
+        If it holds several questions, and neither a plan nor a randomizer says which.
     """
-    store = open_store(address)
-    try:
-        found: Counts = stored_tally(store, plan)
+    with closing(open_store(address)) as store:
+        found: Counts = stored_tally(store, plan, question)
         return found
-    finally:
-        store.close()
 
 
-def read_tally(source: str | Path, plan: Plan | None = None) -> Counts:
+def read_tally(source: str | Path, plan: Plan | None = None, question: Any = None) -> Counts:
     """Read a file that holds a tally, grouped or not, or the store of ``turnout serve``.
 
     Parameters
     ----------
     source
         The file, or the address of a store (a text, ``postgresql://...``).
-    plan
-        Which question of a store that holds several.
+    plan, question
+        Which question of a store that holds several: its plan, or its randomizer.
 
     Raises
     ------
@@ -56,7 +54,7 @@ def read_tally(source: str | Path, plan: Plan | None = None) -> Counts:
         If it holds neither, naming the file.
     """
     if is_store(source):
-        return read_store(str(source), plan)
+        return read_store(str(source), plan, question)
     source = Path(source)
     if source.is_dir():
         raise InvalidValueError(f"{source}: a folder, and no tally{_hint(source)}")

@@ -74,8 +74,17 @@ def stored_families(reading: Reading) -> list[Family]:
     return families([Plan.from_json(row.text) for row in rows], [row.number for row in rows])
 
 
-def stored_tally(store: Store, plan: Plan | None = None) -> Any:
-    """Read the tally of a store, of all its plans that ask the same as one.
+def stored_tally(store: Store, plan: Plan | None = None, question: Any = None) -> Any:
+    """Read the tally of a store, of all its plans that ask the same.
+
+    Parameters
+    ----------
+    store
+        The store.
+    plan
+        A plan that asks it; None if the store has one question, or ``question`` says which.
+    question
+        The randomizer of it, whoever takes part.
 
     Raises
     ------
@@ -88,6 +97,8 @@ def stored_tally(store: Store, plan: Plan | None = None) -> Any:
         found = stored_families(reading)
         if plan is not None:
             found = [each for each in found if each.plans[0] == plan and each.groups == plan.groups]
+        if question is not None:
+            found = [each for each in found if each.plans[0].oracle == question]
         if not found:
             raise InvalidValueError(f"{store.place}: holds nothing of this plan")
         if len(found) > 1:

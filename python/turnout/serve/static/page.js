@@ -4,7 +4,7 @@ import { TicketRequest, TicketError } from "./tickets.js";
 
 const main = document.getElementById("page");
 const step = document.getElementById("step");
-/** What serials are remembered by: where the page is. */
+/** What serials and rounds are remembered by: where the page is. */
 const COLLECTION = location.pathname;
 /** From so many labels on, a list that opens is shorter than buttons side by side. */
 const MANY = 12;
@@ -206,7 +206,7 @@ class Page {
     await outbox.sawSerial(COLLECTION, plan);
     invitation = Invitation.of(plan);
     const page = new Page(plan, outbox, invitation);
-    const status = await outbox.status(plan);
+    const status = await outbox.status(plan, { collection: COLLECTION });
     if (invitation === null && status.state === "none") return page.uninvited();
     return page.after(status);
   }
@@ -223,6 +223,7 @@ class Page {
   after(status) {
     if (status.state === "none") return this.ask();
     if (status.state === "silent") return this.silent();
+    if (status.state === "earlier") return this.earlier();
     if (status.state === "waiting") return this.confirm(status.message);
     if (status.state === "sent") return this.thank();
     return this.refused();
@@ -282,7 +283,7 @@ class Page {
       const read = asked.map((one) => one.read());
       const answer = read.length === 1 ? read[0] : read;
       const group = groups.length === 0 ? undefined : groups.map((one) => one.read());
-      this.after(await this.outbox.answer(this.plan, answer, { group }));
+      this.after(await this.outbox.answer(this.plan, answer, { group, collection: COLLECTION }));
     } catch (error) {
       trouble.textContent = wordsOf(error);
       button.disabled = false;
@@ -296,6 +297,18 @@ class Page {
         paragraph(
           "Not everybody takes part: your browser drew by chance whether you do, and you do not. Nothing was " +
             "sent, and nothing will be. Thank you for answering.",
+        ),
+      ),
+    );
+  }
+
+  earlier() {
+    show(
+      card(
+        heading("You have taken part already"),
+        paragraph(
+          "This collection asks some people first and others after them, and you were asked before. Nobody is " +
+            "asked twice, so nothing is sent now. Thank you.",
         ),
       ),
     );

@@ -85,6 +85,8 @@ export class Plan {
   /** The name of the kind of question, as it stands in the plan. */
   readonly kind: string;
   readonly epsilon: number;
+  /** Which round of several this is, from 0, of which a person answers one; null for any other question. */
+  readonly round: number | null;
   /** Whether answers are permanent: then `permanent` makes messages, and not `report`. */
   readonly isPermanent: boolean;
   readonly groups: { column: string; values: Label[] }[];
@@ -136,7 +138,8 @@ export function browserStorage(prefix?: string): Storage;
 
 /** "silent": not drawn to take part; "waiting": drawn, and not acknowledged yet. */
 export interface Status {
-  state: "none" | "silent" | "waiting" | "sent" | "refused";
+  /** "earlier": was asked in an earlier round of the collection, and is not asked again. */
+  state: "none" | "silent" | "waiting" | "sent" | "refused" | "earlier";
   message: string | null;
 }
 
@@ -152,10 +155,17 @@ export class Outbox {
   lastSerial(collection: string): Promise<number | null>;
   sawSerial(collection: string, plan: Plan): Promise<void>;
 
-  status(plan: Plan): Promise<Status>;
+  status(plan: Plan, options?: { collection?: string | null }): Promise<Status>;
 
-  /** Draws the message of an answer, once for each plan, and stores it before it can leave. */
-  answer(plan: Plan, answer: Answer, options?: ReportOptions & { most?: number }): Promise<Status>;
+  /**
+   * Draws the message of an answer, once for each plan, and stores it before it can leave. Of the rounds of
+   * a `collection`, by the name that the caller gives it, a person answers one.
+   */
+  answer(
+    plan: Plan,
+    answer: Answer,
+    options?: ReportOptions & { most?: number; collection?: string | null },
+  ): Promise<Status>;
 
   /** Sends the message that waits, the same one after a failure. */
   send(plan: Plan): Promise<Status>;

@@ -2960,7 +2960,9 @@ function search(asked) {
   const described = asked.rest.take("oracle", READ.object);
   asked.rest.finish();
   if (number >= groups) throw notAQuestion(`the number of the round is ${number}, of ${groups}`);
-  return new Asked(asked, prefixes, oracleOfCodes(described, asked.epsilon, prefixes.size));
+  const found = new Asked(asked, prefixes, oracleOfCodes(described, asked.epsilon, prefixes.size));
+  found.round = Number(number);
+  return found;
 }
 
 /** By how much an epsilon, which is a sum of floating-point logarithms here, may be rounded up. */
@@ -2969,7 +2971,7 @@ const ROUNDING = 1e-12;
 /** A second round: who takes part depends on the answer. */
 class SecondRound {
   constructor(asked) {
-    Object.assign(this, { name: asked.name, epsilon: asked.epsilon });
+    Object.assign(this, { name: asked.name, epsilon: asked.epsilon, round: 1 });
     this.domain = new Labels(asked.domain);
     this.rates = asked.rest.takeList("rates", READ.number);
     const inner = new Description(asked.rest.take("oracle", READ.object));
@@ -3304,6 +3306,11 @@ export class Plan {
     return this.#question.epsilon;
   }
 
+  /** Which round of several this is, from 0, of which a person answers one; null for any other question. */
+  get round() {
+    return this.#question.round ?? null;
+  }
+
   /** Whether answers are permanent: then `permanent` makes messages, and not `report`. */
   get isPermanent() {
     return this.kind === "memoized";
@@ -3522,10 +3529,16 @@ export class Outbox {
     });
   }
 
-  /** What became of the answer to a plan: state is "none", "silent", "waiting", "sent" or "refused". */
-  async status(plan) {
+  /**
+   * What became of the answer to a plan: state is "none", "silent", "waiting", "sent" or "refused". Of a later
+   * round of a `collection` it is "earlier" for who was asked in a round before: nobody is asked twice.
+   */
+  async status(plan, { collection = null } = {}) {
     const text = await this.#read(`report/${plan.fingerprint}`);
-    if (text === null) return { state: "none", message: null };
+    if (text === null) {
+      const before = plan.round > 0 && collection !== null ? await this.#read(`asked/${collection}`) : null;
+      return { state: before === null || before === plan.fingerprint ? "none" : "earlier", message: null };
+    }
     try {
       const { state, message } = JSON.parse(text);
       const known = ["silent", "waiting", "sent", "refused"].includes(state);
@@ -3539,19 +3552,24 @@ export class Outbox {
   /**
    * Draws the message of an answer, once for each plan, and stores it before it can leave. Returns the
    * status: "silent" for somebody who is not drawn to take part. `options` are those of `plan.report`;
-   * `most` permanent answers at most are used of a person, if answers are permanent.
+   * `most` permanent answers at most are used of a person, if answers are permanent. `collection` is the name
+   * that the caller gives to plans of which some are rounds: a person answers one round.
    */
-  async answer(plan, answer, { most = 1, ...options } = {}) {
-    return this.#alone(`report/${plan.fingerprint}`, async () => {
-      const known = await this.status(plan);
+  async answer(plan, answer, { most = 1, collection = null, ...options } = {}) {
+    const draw = async () => {
+      const known = await this.status(plan, { collection });
       if (known.state !== "none") return known;
       const message = plan.isPermanent
         ? await this.#permanent(plan, answer, most, options)
         : plan.report(answer, options);
       const status = { state: message === null ? "silent" : "waiting", message };
+      if (collection !== null) await this.#write(`asked/${collection}`, plan.fingerprint);
       await this.#write(`report/${plan.fingerprint}`, JSON.stringify(status));
       return status;
-    });
+    };
+    return this.#alone(`report/${plan.fingerprint}`, () =>
+      collection === null ? draw() : this.#alone(`asked/${collection}`, draw),
+    );
   }
 
   /** The state is stored before the message: lost, it would be drawn anew and spend its budget twice. */
