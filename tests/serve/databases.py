@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 
@@ -68,6 +70,21 @@ class Database:
 
     def stop(self, how: str = "fast") -> None:
         self._run("pg_ctl", "stop", "-w", "-D", self._data, "-m", how)
+
+    @contextlib.contextmanager
+    def guarded(self, name: str, password: str) -> Iterator[None]:
+        """Have a database more, for who knows the password, as long as this lasts."""
+        rules = self._data / "pg_hba.conf"
+        before = rules.read_text(encoding="utf-8")
+        with psycopg.connect(self.address, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+            connection.execute(f"ALTER USER turnout PASSWORD '{password}'")
+            rules.write_text(f"host {name} all 127.0.0.1/32 scram-sha-256\n{before}")
+            connection.execute("SELECT pg_reload_conf()")
+            yield
+            rules.write_text(before)
+            connection.execute("SELECT pg_reload_conf()")
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
     def remove(self) -> None:
         self.stop("immediate")

@@ -1,45 +1,163 @@
-"""The files of ``examples/serve`` name what there is."""
+"""The files of ``examples/serve`` do what they say, as far as no image is needed."""
 
 from __future__ import annotations
 
 import configparser
 import json
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
+import pytest
 import yaml
+from tests.serve.databases import Database
+
+import turnout as tn
+from turnout.serve.storage.opening import open_store
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "serve"
-USAGE = Path(__file__).parents[2] / "python" / "turnout" / "cli" / "usage.txt"
+PLAN = tn.Plan(tn.DirectEncoding(1.0, ["no", "yes"]), tn.Everyone())
+
+COMPOSE = yaml.safe_load((EXAMPLES / "compose.yaml").read_text(encoding="utf-8"))
+SERVICES = COMPOSE["services"]
 
 
-def options() -> set[str]:
-    """The options of ``turnout serve``."""
-    (line,) = (
-        line
-        for line in USAGE.read_text(encoding="utf-8").splitlines()
-        if line.startswith("turnout.cli.serve.serve\t")
-    )
-    return set(re.findall(r"--[a-z-]+", line))
+def unit() -> list[str]:
+    """The command of the systemd unit."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(EXAMPLES / "turnout.service", encoding="utf-8")
+    return shlex.split(parser["Service"]["ExecStart"])
 
 
-def test_the_unit_and_the_containers_run_the_command_as_it_is() -> None:
-    unit = configparser.ConfigParser(interpolation=None)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read(EXAMPLES / "turnout.service", encoding="utf-8")
-    words = shlex.split(unit["Service"]["ExecStart"])
+def image(word: str) -> list[str]:
+    """The command of the image, or its arguments by default."""
+    text = (EXAMPLES / "Containerfile").read_text(encoding="utf-8")
+    (line,) = re.findall(rf"^{word} (.*)$", text, re.MULTILINE)
+    found: list[str] = json.loads(line)
+    return found
+
+
+def started(words: list[str], places: dict[str, str], **environment: str) -> str:
+    """Run a command with other places, send it a message, and give what it says."""
+    assert set(places) <= set(words)
+    words = [places.get(word, word) for word in words]
+    # The first word is the program, wherever it was installed.
+    with subprocess.Popen(
+        [sys.executable, "-m", "turnout", *words[1:]],
+        env={**os.environ, **environment},
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stderr is not None
+        said = ""
+        for line in process.stderr:
+            said += line
+            if found := re.match(r"Serving http://[\d.]+:(\d+)", line):
+                answer = httpx.post(f"http://127.0.0.1:{found[1]}/reports", content=message())
+                assert answer.json() == {"accepted": 1, "duplicates": 0, "refused": {}}
+                process.terminate()
+        process.wait(20)
+    return said
+
+
+def message() -> bytes:
+    made = PLAN.report("yes")
+    assert made is not None
+    return made
+
+
+@pytest.fixture
+def plans(tmp_path: Path) -> str:
+    """A folder with a plan."""
+    folder = tmp_path / "plans"
+    folder.mkdir()
+    PLAN.write(folder / "plan.json")
+    return str(folder)
+
+
+@pytest.mark.slow
+def test_the_command_of_the_unit_runs(plans: str, tmp_path: Path) -> None:
+    words = unit()
     assert words[:2] == ["/opt/turnout/bin/turnout", "serve"]
-    image = (EXAMPLES / "Containerfile").read_text(encoding="utf-8")
-    for line in re.findall(r"^(?:ENTRYPOINT|CMD) (.*)$", image, re.M):
-        words += json.loads(line)
-    services = yaml.safe_load((EXAMPLES / "compose.yaml").read_text(encoding="utf-8"))["services"]
-    words += services["server"]["command"]
-    found = {word for word in words if word.startswith("--")}
-    assert {"--store", "--host", "--port"} <= found <= options()
-    assert services["server"]["deploy"]["replicas"] == 2
+    store = str(tmp_path / "reports.db")
+    places = {"/etc/turnout/plans": plans, "/var/lib/turnout/reports.db": store, "8080": "0"}
+    assert "ended; everything" in started(words, places)
+    assert read(store) == 1
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
+    text = (EXAMPLES / "turnout.service").read_text(encoding="utf-8")
+    target = tmp_path / "turnout.service"
+    # It looks for the program too.
+    target.write_text(text.replace("/opt/turnout/bin/turnout", sys.executable))
+    command = ["systemd-analyze", "verify", "--man=no", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.slow
+def test_the_command_of_the_image_runs(plans: str, tmp_path: Path) -> None:
+    words = [*image("ENTRYPOINT"), *image("CMD")]
+    store = str(tmp_path / "reports.db")
+    started(words, {"/plans": plans, "/data/reports.db": store, "8080": "0"})
+    assert read(store) == 1
+
+
+@pytest.mark.slow
+def test_the_containers_run_on_one_postgresql_with_a_password(
+    plans: str, database: Database
+) -> None:
+    said = SERVICES["database"]["environment"]
+    assert (said["POSTGRES_USER"], said["POSTGRES_DB"]) == ("turnout", "reports")
+    address = SERVICES["server"]["command"][1]
+    here = address.replace("@database/", f"@127.0.0.1:{database.port}/")
+    assert (address, here.count("127.0.0.1")) == ("postgresql://turnout@database/reports", 1)
+    with database.guarded("reports", "a secret"):
+        words = [*image("ENTRYPOINT"), *SERVICES["server"]["command"]]
+        places = {"/plans": plans, address: here, "8080": "0"}
+        refused = started(words, places, PGPASSWORD="another")
+        assert "password authentication failed" in refused
+        assert "Serving" not in refused
+        for _ in range(2):
+            assert "Serving" in started(words, places, PGPASSWORD="a secret")
+        assert read(here.replace("turnout@", "turnout:a%20secret@")) == 2
+
+
+def test_the_containers_find_each_other() -> None:
+    server, proxy = SERVICES["server"], SERVICES["proxy"]
+    assert server["deploy"]["replicas"] == 2
+    assert server["build"] == {"context": ".", "dockerfile": "Containerfile"}
+    assert f":{image('ENTRYPOINT')[-1]};" in COMPOSE["configs"]["servers"]["content"]
+    assert (
+        re.fullmatch(r"server (\w+):\d+;", COMPOSE["configs"]["servers"]["content"])[1] in SERVICES
+    )
+    (servers,) = proxy["configs"]
+    assert servers == {"source": "servers", "target": "/etc/nginx/servers.conf"}
+    for service in SERVICES.values():
+        assert set(service.get("depends_on", [])) <= SERVICES.keys()
+        assert set(service.get("secrets", [])) <= COMPOSE["secrets"].keys()
+    included = re.findall(r"include (\S+);", (EXAMPLES / "nginx.conf").read_text(encoding="utf-8"))
+    mounted = [volume.split(":")[1] for volume in proxy["volumes"]] + [servers["target"]]
+    assert {f"/etc/nginx/{name}" for name in ["nginx.conf", *included]} <= set(mounted)
+    for volume in proxy["volumes"]:
+        source = volume.split(":")[0]
+        assert not source.startswith("./") or (EXAMPLES / source).is_file()
+
+
+def read(store: str) -> int:
+    """How many messages are in a store."""
+    opened = open_store(store)
+    with opened.reading() as reading:
+        found = reading.remembered()
+    opened.close()
+    return found
 
 
 def test_the_server_is_measured_beside_a_bare_handler(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ def test_devices_get_the_signed_plan(running: Any) -> None:
     assert tn.Plan.read(path, public_key=running.key.public_key) == QUESTION
     again = running.client.get("/plan.json", headers={"if-none-match": answer.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+    tag = answer.headers["etag"]
+    for had, status in ((f'"a", W/{tag}', 304), ("*", 304), (tag[:-2] + '"', 200), ("", 200)):
+        again = running.client.get("/plan.json", headers={"if-none-match": had})
+        assert again.status_code == status, had
 
 
 def test_the_page_has_the_title_and_the_key_of_the_plan(running: Any) -> None:

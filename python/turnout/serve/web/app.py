@@ -236,7 +236,6 @@ class Server:
         too_large = HTTPException(
             413,
             f"send at most {limits.body_bytes} bytes and {limits.lines} messages in one request",
-            {"connection": "close"},
         )
         declared = headers.get("content-length", "0")
         if not declared.isdecimal() or len(declared) > 18 or int(declared) > limits.body_bytes:
@@ -408,7 +407,9 @@ def _tagged(request: Request, data: bytes, media_type: str) -> Response:
     """Give a file, or say that it is the one which the client has."""
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
-    if request.headers.get("if-none-match") == tag:
+    # A proxy that compresses makes a weak tag of it, W/"...".
+    had = request.headers.get("if-none-match", "").split(",")
+    if any(one.strip().removeprefix("W/") in (tag, "*") for one in had):
         return Response(status_code=304, headers=headers)
     return Response(data, media_type=media_type, headers=headers)
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from turnout.serve.limits import Limits
+
+#: The bytes of a body that may still come after the answer. A connection that was closed before
+#: they came would be reset, and the client would often not see the answer.
+_UNWANTED: Final = 2**24
 
 
 def connections_within(limits: Callable[[], Limits]) -> type[asyncio.Protocol]:
@@ -33,6 +37,7 @@ def connections_within(limits: Callable[[], Limits]) -> type[asyncio.Protocol]:
         _reading_timer: asyncio.TimerHandle | None = None
         _head = 0
         _in_head = True
+        _unwanted = 0
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             """Begin, and close the connection that waits longest if there are too many."""
@@ -66,6 +71,7 @@ def connections_within(limits: Callable[[], Limits]) -> type[asyncio.Protocol]:
             """Begin a request."""
             if self._timer is None:
                 self._start()
+            self._unwanted = 0
             super().on_message_begin()
 
         def on_headers_complete(self) -> None:
@@ -79,16 +85,24 @@ def connections_within(limits: Callable[[], Limits]) -> type[asyncio.Protocol]:
 
         def on_body(self, body: bytes) -> None:
             """Take a part of the body, if anybody wants it."""
-            if not self.transport.is_closing():
-                super().on_body(body)
+            if self.transport.is_closing():
+                return
+            if self.cycle.response_complete:
+                self._unwanted += len(body)
+                if self._unwanted > _UNWANTED:
+                    self.transport.close()
+                return
+            super().on_body(body)
 
         def on_message_complete(self) -> None:
             """End a request: now it is the server's turn."""
-            waiting.pop(self, None)
             self._stop()
             self._in_head, self._head = True, 0
-            if not self.transport.is_closing():
-                super().on_message_complete()
+            if self.transport.is_closing():
+                return
+            if not self.cycle.response_complete:
+                waiting.pop(self, None)
+            super().on_message_complete()
 
         def on_response_complete(self) -> None:
             """Wait for the next request."""

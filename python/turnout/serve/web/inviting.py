@@ -110,7 +110,7 @@ async def _asked(request: Request) -> tuple[str, str, str]:
     async for piece in request.stream():
         body += piece
         if len(body) > _MOST:
-            raise HTTPException(413, f"send at most {_MOST} bytes", {"connection": "close"})
+            raise HTTPException(413, f"send at most {_MOST} bytes")
     try:
         asked: Any = parsed(bytes(body))
     except ValueError:
