@@ -41,7 +41,7 @@ def test_altered_plans_are_read_or_refused_in_bounded_time() -> None:
 def test_a_server_takes_what_an_outbox_sends(tmp_path: Path, run: Callable[..., Any]) -> None:
     plan = tn.Plan(tn.DirectEncoding(1.0, ["no", "yes"]), tn.Everyone())
     text_of(plan, tmp_path)
-    server = run(tmp_path / "plan.json", tmp_path / "reports.db", [])
+    server = run(tmp_path / "plan.json", tmp_path / "reports.db", ["--least", 1])
     try:
         passes("sends.test.mjs", PUBLIC_KEY=KEY.public_key, SERVER=server.address)
         assert server.results()["received"] == 3

@@ -61,15 +61,16 @@ def test_the_page_has_the_title_and_the_key_of_the_plan(running: Any) -> None:
 
 
 def test_messages_are_acknowledged_and_counted(running: Any) -> None:
-    before = running.results()["received"]
+    # Of fewer reports than may be shown no number is told.
+    assert running.results()["received"] is None
     sent = messages(30)
     assert running.send(sent[:20]).json() == {"accepted": 20, "duplicates": 0, "refused": {}}
     answer = running.send([*sent, b"hello"])
     assert answer.json() == {"accepted": 10, "duplicates": 20, "refused": {"malformed": 1}}
     results = running.results()
-    while results["received"] < before + 30:  # what is kept for a moment
+    while results["received"] is None:  # what is kept for a moment
         results = running.results()
-    assert results["received"] == before + 30
+    assert results["received"] == 30
     assert [each["label"] for each in results["estimates"]] in (["yes", "no"], ["no", "yes"])
     assert {"low", "high", "frequency", "standard_error"} <= results["estimates"][0].keys()
     assert {each["label"] for each in results["shrunken"]} == {"no", "yes"}

@@ -17,6 +17,7 @@ from turnout.reporting.aggregates import OfRounds, telling_sums
 from turnout.reporting.collected import Collected, OfReports, OfSeveral
 from turnout.reporting.contents import Contents, Part
 from turnout.reporting.numbers import Numbers
+from turnout.reporting.spending import Ledger
 from turnout.reporting.telling import View
 from turnout.surveying.numbers import NumberEstimate, NumberGroups
 from turnout.surveying.results import SurveyResult, SurveyResults
@@ -45,12 +46,15 @@ class Document:
         What was collected, of all of them.
     notes
         What a reader should know besides.
+    ledger
+        What a person spends who reports again and again, where that is known.
     """
 
     title: str
     contents: Sequence[Contents]
     collected: Collected
     notes: Sequence[str] = ()
+    ledger: Ledger | None = None
 
     @classmethod
     def of(cls, collection: Any, view: View) -> Document:

@@ -27,6 +27,7 @@ from turnout.reporting.markup import (
     tag,
     void,
 )
+from turnout.reporting.spending import Ledger
 from turnout.reporting.telling import PEOPLE, Row, Told, View
 from turnout.reporting.words import METHODS, percent
 
@@ -167,6 +168,16 @@ def promise(document: Document) -> Markup:
     statements = (tag("li", sentence) for sentence in document.collected.statements())
     inside = tag("ul", *statements, class_="statements")
     return section("What protects the people", inside, name="guarantee")
+
+
+def spending(ledger: Ledger) -> Markup:
+    """Show what a person spends who reports every time."""
+    return section(
+        "What a person spends who reports every time",
+        definitions(ledger.rows()),
+        tag("ul", *(tag("li", sentence) for sentence in ledger.statements()), class_="statements"),
+        name="ledger",
+    )
 
 
 def notes_section(document: Document) -> Markup:
@@ -316,6 +327,7 @@ def page(document: Document, title: str | None) -> str:
         ),
         publication(document, title),
         promise(document),
+        Markup("") if document.ledger is None else spending(document.ledger),
         notes_section(document),
         _definitions("Who took part", collected.took_part(), "people"),
         _definitions("What it cost", collected.cost(), "cost"),

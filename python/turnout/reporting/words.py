@@ -25,7 +25,7 @@ def rounded_up(value: Fraction | float, digits: int = 3) -> str:
     >>> rounded_up(2.71828), rounded_up(Fraction(3)), rounded_up(123456.7), rounded_up(0.1)
     ('2.72', '3', '124,000', '0.1')
     """
-    exact = _written(value) if isinstance(value, float) else Fraction(value)
+    exact = written(value) if isinstance(value, float) else Fraction(value)
     if exact <= 0:
         return "0"
     places = digits - 1 - math.floor(math.log10(exact))
@@ -143,7 +143,7 @@ def epsilon_together(plan: Plan, times: int) -> Fraction:
     """
     if isinstance(plan.oracle, Memoized):
         return Fraction(plan.oracle.spent_by_reports(times))
-    return times * _written(plan.oracle.epsilon)
+    return times * written(plan.oracle.epsilon)
 
 
 def kept_answers(plan: Plan, times: int) -> str | None:
@@ -170,8 +170,14 @@ def kept_answers(plan: Plan, times: int) -> str | None:
     return ", ".join(parts)
 
 
-def _written(value: float) -> Fraction:
-    """Give the shortest decimal that reads as a float: what was typed."""
+def written(value: float) -> Fraction:
+    """Give the shortest decimal that reads as a float: what was typed.
+
+    Examples
+    --------
+    >>> written(0.1)
+    Fraction(1, 10)
+    """
     return Fraction(repr(float(value)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from turnout import GroupedTally, Plan
@@ -53,25 +54,45 @@ def tally_of(plan: Plan, stored: StoredTally | None) -> Any:
 
 @dataclass(frozen=True)
 class Counted:
-    """What a store has of a question.
+    """What a store has of a question, or what may be shown of it.
 
     Attributes
     ----------
     tally
-        The tally, by group where the plan has groups.
+        The tally, by group where the plan has groups; None if nothing of it may be shown.
     asked
         How many people were asked in all; None if nobody said so of all groups. Then the tally's
         number of nodes follows from the rate of participation.
+    hidden
+        How many groups are too small to be shown; of a plan without groups 1 if the whole is.
+    left_out
+        What is left out and of no group.
     """
 
     tally: Any
     asked: int | None
+    hidden: int
+    left_out: LeftOut
+
+
+@lru_cache(maxsize=1024)
+def _plan_of(text: str) -> Plan:
+    """Read a plan of a store; a collection of many days has the same ones again and again."""
+    return Plan.from_json(text)
 
 
 def stored_families(reading: Reading) -> list[Family]:
     """List the questions of a store, each with its plans."""
     rows = reading.plans()
-    return families([Plan.from_json(row.text) for row in rows], [row.number for row in rows])
+    return families([_plan_of(row.text) for row in rows], [row.number for row in rows])
+
+
+def reported_plans(reading: Reading, current: Plan | None = None) -> list[Plan]:
+    """List the plans under which anybody reported, and the one that is in force."""
+    received = reading.received()
+    wanted = None if current is None else current.fingerprint
+    rows = [row for row in reading.plans() if received.get(row.number) or row.fingerprint == wanted]
+    return [_plan_of(row.text) for row in rows]
 
 
 def stored_tally(store: Store, plan: Plan | None = None, question: Any = None) -> Any:
@@ -108,8 +129,22 @@ def stored_tally(store: Store, plan: Plan | None = None, question: Any = None) -
         return count(store, reading, found[0]).tally
 
 
-def count(store: Store, reading: Reading, family: Family, only: Plan | None = None) -> Counted:
+def count(
+    store: Store, reading: Reading, family: Family, only: Plan | None = None, least: int = 0
+) -> Counted:
     """Put together what is counted of a question, under one of its plans or under all.
+
+    Parameters
+    ----------
+    store, reading
+        The store, and the view of it.
+    family
+        The question.
+    only
+        The plan; None for all of them.
+    least
+        Leave out what is of fewer reports, so that no difference of what is shown is: neither of
+        groups, nor of one plan and all of them.
 
     Raises
     ------
@@ -119,8 +154,7 @@ def count(store: Store, reading: Reading, family: Family, only: Plan | None = No
     CorruptDataError
         If a row holds no tally of its plan.
     """
-    parts: dict[Key, list[Any]] = {}
-    known: list[int | None] = []
+    cells: dict[Key, list[_Cell]] = {}
     for plan, number in zip(family.plans, family.numbers, strict=True):
         if only is not None and plan is not only:
             continue
@@ -130,49 +164,99 @@ def count(store: Store, reading: Reading, family: Family, only: Plan | None = No
             rows.setdefault(row.group, []).append(row)
         for group, shards in rows.items():
             key = key_from_json(parsed(group), len(plan.groups))
-            people = asked.get(group)
-            known.append(people)
-            origin = Origin.named("turnout-store", store.identity, plan.fingerprint, group)
-            # One serial of a plan is one round: a message of each person.
-            one = Rounds.named(f"{store.identity} {plan.fingerprint}", 0)
-            origin = origin.with_rounds(one.within(times_in(list(plan.groups or ()), key)))
-            parts.setdefault(key, []).append(_sum(plan, key, shards, people, origin))
+            cell = _Cell(plan, group, key, shards, asked.get(group))
+            cells.setdefault(key, []).append(cell)
     plan = only or family.plans[0]
-    merged = {key: _added(tallies) for key, tallies in parts.items()}
+    shown = {key: _large_enough(each, least) for key, each in cells.items()}
+    merged = {
+        key: _added(cell.tally(store.identity) for cell in each)
+        for key, each in shown.items()
+        if each
+    }
     # Of which plan and group a message was that is refused nobody can tell.
     left_out = LeftOut(refused=sum(reading.refused().values()))
+    known = [cell.asked for each in shown.values() for cell in each]
     asked_in_all = None if None in known or not known else sum(filter(None, known))
+    tally: Any = None
     if plan.groups:
-        names = list(plan.groups)
-        return Counted(GroupedTally(names, merged, plan=plan, of_no_group=left_out), asked_in_all)
-    tally = merged.get((), tally_of(plan, None))
-    return Counted(replace(tally, left_out=tally.left_out + left_out), asked_in_all)
+        hidden = len(shown) - len(merged)
+        if merged or not least:
+            names = list(plan.groups)
+            tally = GroupedTally(names, merged, plan=plan, of_no_group=left_out)
+    else:
+        if merged or not least:
+            tally = merged.get((), tally_of(plan, None))
+            tally = replace(tally, left_out=tally.left_out + left_out)
+        hidden = int(tally is None)
+    return Counted(tally, asked_in_all, hidden, left_out)
 
 
-def _sum(
-    plan: Plan, key: Key, shards: Sequence[StoredTally], asked: int | None, origin: Origin
-) -> Any:
-    """Add up the shards of a group, and say of how many people they are."""
-    tally = _added([tally_of(plan, None), *(tally_of(plan, row) for row in shards)])
-    where = f" of the group {shown_key(key)}" if key else ""
-    if asked is not None and asked < tally.received:
-        raise InvalidValueError(
-            f"{tally.received} people{where} reported, and {asked} are said to be asked: correct "
-            "that with turnout store asked"
-        )
-    if plan._everyone_reports:
-        # Whoever is missing has not answered yet.
-        missing = LeftOut(unanswered=0 if asked is None else asked - tally.received)
-        return replace(tally, left_out=missing, origin=origin)
-    nodes = asked
-    if nodes is None:
-        if plan.oracle.silent:
+@dataclass(frozen=True)
+class _Cell:
+    """What is stored of a group under one plan.
+
+    Attributes
+    ----------
+    plan
+        The plan.
+    group, key
+        The group, as text and as its values.
+    shards
+        The rows, one of each server.
+    asked
+        How many people were asked, if that is known.
+    """
+
+    plan: Plan
+    group: str
+    key: Key
+    shards: Sequence[StoredTally]
+    asked: int | None
+
+    @property
+    def received(self) -> int:
+        """How many people reported."""
+        return sum(row.received for row in self.shards)
+
+    def tally(self, identity: str) -> Any:
+        """Add up the shards, and say of how many people they are; the store has an identity."""
+        plan, key, asked = self.plan, self.key, self.asked
+        tally = _added([tally_of(plan, None), *(tally_of(plan, row) for row in self.shards)])
+        origin = Origin.named("turnout-store", identity, plan.fingerprint, self.group)
+        # One serial of a plan is one round: a message of each person.
+        one = Rounds.named(f"{identity} {plan.fingerprint}", 0)
+        origin = origin.with_rounds(one.within(times_in(list(plan.groups or ()), key)))
+        where = f" of the group {shown_key(key)}" if key else ""
+        if asked is not None and asked < tally.received:
             raise InvalidValueError(
-                f"say how many people{where} were asked: silence is an answer under this plan; "
-                "turnout store asked"
+                f"{tally.received} people{where} reported, and {asked} are said to be asked: "
+                "correct that with turnout store asked"
             )
-        nodes = round(tally.received / float(plan.participation.uniform_rate or 1))
-    return replace(tally, nodes=max(nodes, tally.received), origin=origin)
+        if plan._everyone_reports:
+            # Whoever is missing has not answered yet.
+            missing = LeftOut(unanswered=0 if asked is None else asked - tally.received)
+            return replace(tally, left_out=missing, origin=origin)
+        nodes = asked
+        if nodes is None:
+            if plan.oracle.silent:
+                raise InvalidValueError(
+                    f"say how many people{where} were asked: silence is an answer under this plan; "
+                    "turnout store asked"
+                )
+            nodes = round(tally.received / float(plan.participation.uniform_rate or 1))
+        return replace(tally, nodes=max(nodes, tally.received), origin=origin)
+
+
+def _large_enough(cells: Sequence[_Cell], least: int) -> list[_Cell]:
+    """Leave out what there is of a group under plans with few reports.
+
+    Each of the others may be shown by itself too, so that a single small one would be what their
+    sum differs by. Small ones count where they have enough reports together.
+    """
+    small = [cell for cell in cells if cell.received < least]
+    if sum(cell.received for cell in small) >= least:
+        return list(cells)
+    return [cell for cell in cells if cell.received >= least]
 
 
 def _added(tallies: Iterable[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from turnout import GroupedTally, Plan
@@ -10,10 +10,11 @@ from turnout.errors import EstimatorError, TurnoutError
 from turnout.reporting.documents import Document
 from turnout.reporting.page import page
 from turnout.reporting.records import record
+from turnout.reporting.spending import Ledger
 from turnout.reporting.telling import View, telling
 from turnout.reporting.words import guarantee
 from turnout.serve.collection import Family
-from turnout.serve.counted import Counted, count
+from turnout.serve.counted import Counted, count, reported_plans
 from turnout.serve.storage.interface import Store
 
 #: Of a group of fewer reports nothing is shown.
@@ -26,23 +27,47 @@ class Results:
 
     Attributes
     ----------
+    plan
+        A plan that asks it.
     counted
-        What the store has.
+        What may be shown of it.
+    ledger
+        What a person spends who reports under every plan of the collection.
     times
-        Under how many plans the same was asked, so that a person may have answered so often.
+        Under how many plans people reported, so that a person may have answered so often.
     least
-        Of a group of fewer reports, or of a collection of fewer, nothing is estimated.
+        Of a group of fewer reports, or of a collection of fewer, nothing is said.
     """
 
+    plan: Plan
     counted: Counted
-    times: int = 1
+    ledger: Ledger
+    times: int
     least: int = LEAST
 
     @classmethod
     def of(
-        cls, store: Store, family: Family, only: Plan | None = None, least: int = LEAST
+        cls,
+        store: Store,
+        family: Family,
+        only: Plan | None = None,
+        least: int = LEAST,
+        current: Plan | None = None,
     ) -> Results:
         """Look at a store: the cost is that of the tallies, whatever the number of messages.
+
+        Parameters
+        ----------
+        store
+            The store.
+        family
+            The question.
+        only
+            One of its plans; None for all of them.
+        least
+            The reports of the smallest group that is shown.
+        current
+            The plan in force.
 
         Raises
         ------
@@ -52,21 +77,12 @@ class Results:
             If the numbers of those asked contradict the reports, or one must be said.
         """
         with store.reading() as reading:
-            found = count(store, reading, family, only)
-        return cls(found, 1 if only is not None else len(family.plans), least)
-
-    @property
-    def shown(self) -> Any:
-        """The tally of what is large enough to be shown; None if nothing is."""
-        tally = self.counted.tally
-        if isinstance(tally, GroupedTally):
-            kept = {key: one for key, one in tally.items() if one.received >= self.least}
-            if not kept:
-                return None
-            return GroupedTally(
-                list(tally.names), kept, plan=tally.plan, of_no_group=tally.of_no_group
-            )
-        return tally if tally.received >= self.least else None
+            found = count(store, reading, family, only, least)
+            ledger = Ledger.of(reported_plans(reading, current))
+        plan = only or family.plans[0]
+        asked = [each for each in ledger.questions if each.plans[0].oracle == plan.oracle]
+        times = 1 if only is not None else max((len(each.plans) for each in asked), default=1)
+        return cls(plan, found, ledger, times, least)
 
     def described(self) -> dict[str, Any]:
         """Describe the results: the object of ``turnout estimate --json``, and more.
@@ -74,31 +90,38 @@ class Results:
         ``asked`` is the number of people who were asked, null if nobody said it; ``least`` the
         number of reports of the smallest group that is shown, and ``hidden`` how many groups are
         smaller; ``shrunken`` the shares with the smallest error together, where there are shares;
-        ``protection`` what epsilon means, in sentences. Where nothing can be estimated
-        ``estimates`` is empty and ``reason`` says why.
+        ``protection`` what epsilon means, in sentences; ``ledger`` what a person spends who reports
+        under every plan. Where nothing can be estimated ``estimates`` is empty and ``reason`` says
+        why. ``nodes``, ``received``, ``asked`` and who gave no answer are those of what is shown:
+        what is hidden is in none of them, and where nothing is shown they are null.
         """
-        tally, shown = self.counted.tally, self.shown
-        grouped = isinstance(tally, GroupedTally)
+        counted, tally = self.counted, self.counted.tally
         more: dict[str, Any] = {
-            "asked": self.counted.asked,
+            "asked": counted.asked,
             "least": self.least,
-            "hidden": len(tally) - len(shown or ()) if grouped else int(shown is None),
-            "protection": guarantee(tally.plan, tuple(tally.plan.groups), self.times),
+            "hidden": counted.hidden,
+            "protection": guarantee(self.plan, tuple(self.plan.groups), self.times),
+            "ledger": self.ledger.described(),
         }
-        nothing = {
-            "nodes": tally.nodes,
-            "received": tally.received,
-            "left_out": tally.left_out.to_dict(),
-            "plan": tally.plan.to_dict(),
+        nothing: dict[str, Any] = {
+            "nodes": None if tally is None else tally.nodes,
+            "received": None if tally is None else tally.received,
+            "left_out": (counted.left_out if tally is None else tally.left_out).to_dict(),
+            "plan": self.plan.to_dict(),
             "estimates": [],
         }
-        if shown is None:
-            words = "no group has" if grouped else "there are not"
-            return {**nothing, **more, "reason": f"{words} {self.least} reports yet"}
+        if tally is None:
+            return {**nothing, **more, "reason": self._reason}
         try:
-            return {**self._record(shown), **more}
+            return {**self._record(tally), **more}
         except TurnoutError as error:
             return {**nothing, **more, "reason": str(error)}
+
+    @property
+    def _reason(self) -> str:
+        """Why nothing is shown."""
+        words = "no group has" if self.plan.groups else "there are not"
+        return f"{words} {self.least} reports yet"
 
     def _record(self, tally: Any) -> dict[str, Any]:
         kind, method = telling(tally.plan), tally.plan.oracle.tally_type._default_method
@@ -120,10 +143,18 @@ class Results:
 
     def page(self, title: str | None) -> str | None:
         """Write the page of the results; None if nothing can be shown yet."""
-        shown = self.shown
-        if shown is None:
+        if self.counted.tally is None:
             return None
         try:
-            return page(Document.of(shown, View(None, top=20)), title)
+            document = Document.of(self.counted.tally, View(None, top=20))
         except TurnoutError:
             return None
+        notes = list(document.notes)
+        hidden = self.counted.hidden
+        if hidden:
+            groups = "1 group has" if hidden == 1 else f"{hidden:,} groups have"
+            notes.append(
+                f"{groups} fewer than {self.least:,} reports. Nothing of that is shown, nor in any "
+                "number of this page."
+            )
+        return page(replace(document, ledger=self.ledger, notes=notes), title)

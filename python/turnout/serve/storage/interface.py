@@ -130,6 +130,10 @@ class Reading(ABC):
         """List what is counted of each group, in each shard."""
 
     @abstractmethod
+    def received(self) -> dict[int, int]:
+        """Count the reports of each plan that has any, by its number."""
+
+    @abstractmethod
     def asked(self, plan: int) -> dict[str, int]:
         """Say how many people of groups were asked, where that is known."""
 

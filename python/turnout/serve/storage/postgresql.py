@@ -379,6 +379,12 @@ class _Reading(Reading):
         )
         return [StoredTally(*row) for row in rows]
 
+    def received(self) -> dict[int, int]:
+        """Count the reports of each plan that has any, by its number."""
+        return dict(
+            self._all("SELECT plan, sum(received)::bigint FROM turnout_tallies GROUP BY plan")
+        )
+
     def asked(self, plan: int) -> dict[str, int]:
         """Say how many people of groups were asked, where that is known."""
         return dict(self._all('SELECT "group", people FROM turnout_asked WHERE plan = %s', plan))

@@ -359,6 +359,10 @@ class _Reading(Reading):
         rows = self._all('SELECT "group", received, sums FROM tallies WHERE plan = ?', plan)
         return [StoredTally(*row) for row in rows]
 
+    def received(self) -> dict[int, int]:
+        """Count the reports of each plan that has any, by its number."""
+        return dict(self._all("SELECT plan, sum(received) FROM tallies GROUP BY plan"))
+
     def asked(self, plan: int) -> dict[str, int]:
         """Say how many people of groups were asked, where that is known."""
         return dict(self._all('SELECT "group", people FROM asked WHERE plan = ?', plan))

@@ -309,7 +309,9 @@ class Server:
         return self.collection.family_of(current.plan), None
 
     def _compute(self, family: Family, only: Plan | None, form: str) -> str:
-        results = Results.of(self.store, family, only, self.settings.least)
+        current = self.collection.in_force()
+        plan = None if current is None else current.plan
+        results = Results.of(self.store, family, only, self.settings.least, plan)
         title = self.settings.title or None
         if form == "json":
             return json_text({"title": title, **results.described()})
@@ -428,9 +430,15 @@ def _nothing_yet(title: str | None, results: Results) -> str:
     """Write the page of results of which none can be shown."""
     reason = results.described().get("reason", "")
     heading = html.escape(title or "Results")
+    rows = "".join(
+        f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>"
+        for name, value in results.ledger.rows()
+    )
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{heading}</title></head>\n<body><h1>{heading}</h1>"
-        f"<p>Nothing can be shown yet: {html.escape(reason)}.</p></body>\n</html>\n"
+        f"<p>Nothing can be shown yet: {html.escape(reason)}.</p>"
+        "<h2>What a person spends who reports every time</h2>"
+        f"<dl>{rows}</dl></body>\n</html>\n"
     )

@@ -232,6 +232,28 @@ def _refusals(refusals: dict[int, str]) -> dict[str, Any]:
     }
 
 
+def _ledger() -> dict[str, Any]:
+    """Describe what a person spends who reports every time."""
+    text, epsilon = {"type": "string"}, {"type": "number", "minimum": 0}
+    spent = object_schema({"of": text, "epsilon": epsilon})
+    question = object_schema(
+        {
+            "question": text,
+            "plans": {"type": "array", "items": text},
+            "spent": {"type": "array", "items": spent},
+        }
+    )
+    return object_schema(
+        {
+            "times": _NUMBER,
+            "epsilon": epsilon,
+            "epsilon_unchanged": epsilon,
+            "questions": {"type": "array", "items": question},
+            "statements": {"type": "array", "items": text},
+        }
+    )
+
+
 def _schemas() -> dict[str, Any]:
     refused = {
         "type": "object",
@@ -247,14 +269,17 @@ def _schemas() -> dict[str, Any]:
         "results": {
             "type": "object",
             "properties": {
-                "received": _NUMBER,
-                "nodes": _NUMBER,
+                "received": {"type": ["integer", "null"]},
+                "nodes": {"type": ["integer", "null"]},
                 "asked": {"type": ["integer", "null"]},
                 "least": _NUMBER,
                 "hidden": _NUMBER,
                 "protection": {"type": "array", "items": {"type": "string"}},
+                "ledger": _ledger(),
             },
-            "required": ["received", "nodes", "asked", "least", "hidden", "protection", "plan"],
+            "required": [
+                *("received", "nodes", "asked", "least", "hidden", "protection", "ledger", "plan")
+            ],
         },
         "health": object_schema(
             {
