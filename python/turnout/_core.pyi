@@ -10,6 +10,8 @@ __all__ = [
     "MOST_EXPIRES",
     "MOST_IDENTITIES",
     "MOST_SERIAL",
+    "RECORD_BYTES",
+    "RECORD_NAME_BYTES",
     "SEAL",
     "CountMeanSketch",
     "Device",
@@ -62,6 +64,7 @@ __all__ = [
     "first_accepted",
     "keyed_digests",
     "likelihood_step",
+    "message_records",
     "network_logits",
     "network_scores",
     "participants",
@@ -624,6 +627,11 @@ class MessageReader:
         width: int | None,
     ) -> MessageReader: ...
     def read(self, messages: list[Any]) -> _Read: ...
+
+RECORD_BYTES: int
+RECORD_NAME_BYTES: int
+
+def message_records(nonces: list[bytes], contents: list[bytes]) -> tuple[bytes, bytes]: ...
 
 @final
 class MessageWriter:

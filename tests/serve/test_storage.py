@@ -43,18 +43,35 @@ def records(number: int) -> list[bytes]:
     return [record(secrets.token_bytes(16), b"yes") for _ in range(number)]
 
 
+def together(*listed: list[bytes]) -> bytes:
+    return b"".join(sorted(one for each in listed for one in each))
+
+
 def test_a_message_is_remembered_once(store: Store) -> None:
     first, second = records(3), records(2)
     with store.writing() as writing:
-        assert writing.remember(first) == {}
+        assert writing.remember(together(first)) == {}
     with store.writing() as writing:
-        found = writing.remember([*second, *first[1:]])
+        found = writing.remember(together(second, first[1:]))
     assert found == {one[:NONCE_BYTES]: one[NONCE_BYTES:] for one in first[1:]}
     with store.reading() as reading:
         assert reading.remembered() == 5
-        assert reading.said([*second, *records(1)]) == {
+        assert reading.said(together(second, records(1))) == {
             one[:NONCE_BYTES]: one[NONCE_BYTES:] for one in second
         }
+
+
+def test_more_messages_than_one_statement_takes_are_remembered(store: Store) -> None:
+    first, second = records(2**14 + 3), records(2**14)
+    with store.writing() as writing:
+        assert writing.remember(together(first)) == {}
+        assert writing.remember(together(first, second)).keys() == {
+            one[:NONCE_BYTES] for one in first
+        }
+        assert writing.remember(together(second)).keys() == {one[:NONCE_BYTES] for one in second}
+    with store.reading() as reading:
+        assert reading.remembered() == 2**15 + 3
+        assert len(reading.said(together(first, records(1)))) == len(first)
 
 
 def test_nothing_of_a_transaction_that_fails_is_there(store: Store) -> None:
@@ -62,7 +79,7 @@ def test_nothing_of_a_transaction_that_fails_is_there(store: Store) -> None:
 
     def fail() -> None:
         with store.writing() as writing:
-            writing.remember(records(3))
+            writing.remember(together(records(3)))
             writing.put_tallies(plan, [StoredTally("[]", 3, b"123")])
             writing.put_messages(b"one\ntwo")
             writing.add_refused({"malformed": 1})
@@ -99,12 +116,12 @@ def test_another_process_that_wrote_is_noticed(file: SQLiteStore, tmp_path: Path
     with file.writing() as writing:
         before = writing.generation
     with file.writing() as writing:
-        writing.remember(records(1))
+        writing.remember(together(records(1)))
     with file.writing() as writing:
         assert writing.generation == before
     other = SQLiteStore(tmp_path / "reports.db", "messages")
     with other.writing() as writing:
-        writing.remember(records(1))
+        writing.remember(together(records(1)))
     other.close()
     with file.writing() as writing:
         assert writing.generation != before
@@ -168,7 +185,7 @@ def test_a_locked_store_is_unavailable_for_a_while(
     other.execute("ROLLBACK")
     other.close()
     with impatient.writing() as writing:
-        assert writing.remember(records(1)) == {}
+        assert writing.remember(together(records(1))) == {}
     impatient.close()
 
 
@@ -178,13 +195,13 @@ def test_a_full_disk_stores_nothing_and_breaks_nothing(file: SQLiteStore) -> Non
     file._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
     kept = records(3)
     with file.writing() as writing:
-        writing.remember(kept)
+        writing.remember(together(kept))
     with pytest.raises(StoreUnavailableError, match="full"), file.writing() as writing:
-        writing.remember(records(10_000))
+        writing.remember(together(records(10_000)))
     file._connection.execute("PRAGMA max_page_count = 1000000")
     with file.writing() as writing:
-        assert len(writing.remember(kept)) == 3
-        assert writing.remember(records(10_000)) == {}
+        assert len(writing.remember(together(kept))) == 3
+        assert writing.remember(together(records(10_000))) == {}
     with file.reading() as reading:
         assert reading.remembered() == 10_003
 
@@ -194,7 +211,7 @@ def test_nothing_is_written_into_a_file_that_is_gone(file: SQLiteStore, tmp_path
     path, away = Path(file.place), tmp_path / "away.db"
     kept = records(3)
     with file.writing() as writing:
-        writing.remember(kept)
+        writing.remember(together(kept))
     path.rename(away)
     for _ in range(2):
         with pytest.raises(StoreUnavailableError, match="the file is gone"), file.writing():
@@ -202,7 +219,7 @@ def test_nothing_is_written_into_a_file_that_is_gone(file: SQLiteStore, tmp_path
     assert not path.exists()
     away.rename(path)
     with file.writing() as writing:
-        assert len(writing.remember(kept)) == 3
+        assert len(writing.remember(together(kept))) == 3
 
 
 @pytest.mark.skipif(os.name != "posix", reason="an open file cannot be replaced on Windows")

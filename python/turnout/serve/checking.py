@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from turnout._core import message_records
 from turnout.errors import CorruptDataError
 from turnout.serve.collection import Family, read_messages
 from turnout.serve.counted import group_text, stored_families, tally_of
-from turnout.serve.storage.interface import NONCE_BYTES, Reading, Store, StoredTally, record
+from turnout.serve.storage.interface import Reading, Store, StoredTally, parts_of
 
 #: So many differences are named.
 _SAID = 3
@@ -101,9 +102,9 @@ def _counted_again(reading: Reading, families: list[Family]) -> tuple[_Counts, l
         for family, batch, _ in read.batches:
             if not len(batch):
                 continue
-            records = list(map(record, batch.nonces, batch.contents))
-            said = reading.said(records)
-            strange += sum(said.get(one[:NONCE_BYTES]) != one[NONCE_BYTES:] for one in records)
+            records, _ = message_records(batch.nonces, batch.contents)
+            remembered = reading.said(records)
+            strange += sum(remembered.get(name) != said for name, said in parts_of(records))
             for place, key, tally in family.counted(batch):
                 name = family.numbers[place], group_text(key)
                 found[name] = found[name].merge(tally) if name in found else tally

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from turnout import Plan
+from turnout._core import message_records
 from turnout._documents import canonical, parsed
 from turnout._files import read_bytes
 from turnout._types import Array
@@ -24,9 +25,9 @@ from turnout.collecting.report_messages import refuse_personal
 from turnout.errors import InvalidValueError, PlanExpiredError
 from turnout.serve.storage.interface import (
     NONCE_BYTES,
-    SAID_BYTES,
     Store,
     Writing,
+    parts_of,
     record,
 )
 
@@ -124,16 +125,23 @@ class Family:
         rows = batch.plans[:, np.newaxis]
         if self.groups:
             rows = np.hstack([rows, batch.groups])
-        kinds, which = np.unique(rows, axis=0, return_inverse=True)
-        order, ends = np.argsort(which.ravel(), kind="stable"), np.bincount(which.ravel()).cumsum()
-        for kind, members in zip(kinds.tolist(), np.split(order, ends[:-1]), strict=True):
-            place, *values = kind
+        for (place, *values), members in _kinds_of(rows):
             plan, codes = self.plans[place], batch.codes[members]
             listed = zip(self.groups.values(), values, strict=True)
             key = tuple(of[number] for of, number in listed)
             counts = plan.oracle.count_reports(codes)
             number = len(codes)
             yield place, key, plan.oracle.tally_type.of(plan, counts, number, origin=PIECE)
+
+
+def _kinds_of(rows: Array) -> Iterator[tuple[list[int], Any]]:
+    """Give the rows that differ, and which are like each."""
+    if (rows == rows[0]).all():
+        yield rows[0].tolist(), slice(None)
+        return
+    kinds, which = np.unique(rows, axis=0, return_inverse=True)
+    order, ends = np.argsort(which.ravel(), kind="stable"), np.bincount(which.ravel()).cumsum()
+    yield from zip(kinds.tolist(), np.split(order, ends[:-1]), strict=True)
 
 
 def families(plans: Sequence[Plan], numbers: Sequence[int]) -> list[Family]:
@@ -354,21 +362,15 @@ class Remembered:
     def __init__(self, writing: Writing) -> None:
         self._writing = writing
 
-    def remember(self, nonces: Sequence[bytes], contents: Sequence[bytes]) -> list[bytes | None]:
+    def remember(self, nonces: list[bytes], contents: list[bytes]) -> list[bytes | None]:
         """Remember new messages; of the others give what they said, if it is not the same."""
-        records = list(map(record, nonces, contents))
-        first: dict[bytes, bytes] = {}
-        for one in records:
-            first.setdefault(one[:NONCE_BYTES], one)
-        known = self._writing.remember(list(first.values()))
+        records, first = message_records(nonces, contents)
+        known = dict(self._writing.remember(first))
+        if not known and len(first) == len(records):
+            return [None] * len(nonces)
         found: list[bytes | None] = []
-        met = set()
-        for one, content in zip(records, contents, strict=True):
-            key = one[:NONCE_BYTES]
-            earlier = known.get(key)
-            if earlier is None:
-                earlier = first[key][-SAID_BYTES:] if key in met else None
-                met.add(key)
-            same = earlier == one[-SAID_BYTES:]
-            found.append(None if earlier is None else content if same else b"")
+        for (name, said), content in zip(parts_of(records), contents, strict=True):
+            earlier = known.get(name)
+            found.append(None if earlier is None else content if earlier == said else b"")
+            known.setdefault(name, said)
         return found

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from turnout._types import Array
 from turnout.errors import StoreUnavailableError, TurnoutError
 from turnout.serve.collection import ACCEPTED, REFUSED, REPEATED, Collection, Read
 from turnout.serve.counted import group_text, tally_of
@@ -33,6 +34,7 @@ _HELD: Final = 2**26
 _PAUSE: Final = 1.0
 
 _KINDS: Final = {number: kind for kind, number in REFUSED.items()}
+_OUTCOMES: Final = len(_KINDS) + REPEATED + 1
 
 
 class Taken(NamedTuple):
@@ -227,12 +229,7 @@ class Writer:
         else:
             # Nothing is stored for them alone: they are counted with the next good message.
             self._refused += _refused(read)
-        taken, start = [], 0
-        outcomes = read.outcomes.tolist()
-        for each in requests:
-            taken.append(_taken(outcomes[start : start + len(each.lines)]))
-            start += len(each.lines)
-        return taken
+        return _taken(read.outcomes, [len(each.lines) for each in requests])
 
     def _count(self, writing: Writing, read: Read) -> dict[tuple[int, str], Any]:
         """Add what is new to the tallies of its groups."""
@@ -275,18 +272,23 @@ def _marks(requests: Sequence[Waiting]) -> Iterator[tuple[int, bytes]]:
 
 
 def _refused(read: Read) -> Counter[str]:
-    numbers = np.bincount(read.outcomes, minlength=len(_KINDS) + REPEATED + 1).tolist()
+    numbers = np.bincount(read.outcomes, minlength=_OUTCOMES).tolist()
     return Counter({kind: numbers[number] for number, kind in _KINDS.items() if numbers[number]})
 
 
-def _taken(outcomes: Sequence[int]) -> Taken:
-    """Count what became of the messages of a request.
+def _taken(outcomes: Array, sizes: Sequence[int]) -> list[Taken]:
+    """Count what became of the messages of requests that have so many.
 
     Examples
     --------
-    >>> _taken([ACCEPTED, REPEATED, REFUSED["malformed"]])
+    >>> _taken(np.array([ACCEPTED, ACCEPTED, REPEATED, REFUSED["malformed"]]), [1, 3])[1]
     Taken(accepted=1, duplicates=1, refused={'malformed': 1})
     """
-    numbers = Counter(outcomes)
-    accepted, repeated = numbers.pop(ACCEPTED, 0), numbers.pop(REPEATED, 0)
-    return Taken(accepted, repeated, {_KINDS[kind]: count for kind, count in numbers.items()})
+    requests = np.repeat(np.arange(len(sizes)), sizes)
+    numbers = np.bincount(requests * _OUTCOMES + outcomes, minlength=len(sizes) * _OUTCOMES)
+    return [
+        Taken(
+            row[ACCEPTED], row[REPEATED], {kind: row[at] for at, kind in _KINDS.items() if row[at]}
+        )
+        for row in numbers.reshape(-1, _OUTCOMES).tolist()
+    ]

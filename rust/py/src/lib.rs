@@ -75,7 +75,7 @@ mod _core {
         square_wave::SquareWave,
         tally::{read_groups, read_tally, write_groups, write_tally},
         tickets::{PyTicketKey, PyTicketRequest, ticket_number},
-        wire::{Device, MessageReader, MessageWriter, Plan},
+        wire::{Device, MessageReader, MessageWriter, Plan, message_records},
     };
 
     /// What the checksum of a report file begins with.
@@ -93,6 +93,12 @@ mod _core {
     /// What the bytes of a tally by groups begin with.
     #[pymodule_export]
     const GROUPS_MAGIC: &[u8] = turnout_core::wire::StoredGroups::MAGIC;
+
+    /// The bytes by which a record of a message is known, and all that it has.
+    #[pymodule_export]
+    const RECORD_NAME_BYTES: usize = turnout_core::wire::NAME_BYTES;
+    #[pymodule_export]
+    const RECORD_BYTES: usize = turnout_core::wire::RECORD_BYTES;
 
     /// The most collections that the origin of a tally names.
     #[pymodule_export]

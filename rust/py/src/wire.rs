@@ -1,6 +1,7 @@
 //! Binding of `wire` and `device`: plan files, messages, and what answers a plan.
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyType};
 use turnout_core::device::{self, Answers, Noise};
 use turnout_core::wire::{
@@ -285,6 +286,24 @@ fn message<'a>(place: usize, given: &'a Bound<'_, PyAny>) -> Result<Message<'a>>
     }
     let found = given.get_type().name()?;
     Err(Failure::Type(format!("messages[{place}] must be bytes or text, got a {found}")))
+}
+
+/// What is remembered of messages, by their nonces and what they say: the records of all, one after the
+/// other, and of those with the same nonce the first, in order.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "Python's lists are taken as vectors")]
+pub(crate) fn message_records(
+    py: Python<'_>,
+    nonces: Vec<PyBackedBytes>,
+    contents: Vec<PyBackedBytes>,
+) -> (Bound<'_, PyBytes>, Bound<'_, PyBytes>) {
+    let (all, first) = py.detach(|| {
+        let both = nonces.iter().zip(&contents);
+        let all: Vec<_> = both.map(|(nonce, content)| wire::record(nonce, content)).collect();
+        let first = wire::first_records(&all);
+        (all, first)
+    });
+    (PyBytes::new(py, all.as_flattened()), PyBytes::new(py, first.as_flattened()))
 }
 
 /// Writes messages under a plan.

@@ -20,19 +20,19 @@ of the transactions.
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
 
+from turnout import _core
+
 #: What a store keeps of messages that are counted.
 KEEPS: Final = ("messages", "tally")
 
 #: The bytes of a record: a hash of the nonce, and one of nonce and content.
-NONCE_BYTES: Final = 16
-SAID_BYTES: Final = 8
-RECORD_BYTES: Final = NONCE_BYTES + SAID_BYTES
+RECORD_BYTES: Final = _core.RECORD_BYTES
+NONCE_BYTES: Final = _core.RECORD_NAME_BYTES
 
 
 class StoredPlan(NamedTuple):
@@ -62,10 +62,21 @@ def record(nonce: bytes, content: bytes) -> bytes:
     >>> one == same, one == other, one[:NONCE_BYTES] == other[:NONCE_BYTES]
     (True, False, True)
     """
-    name = hashlib.sha256(nonce)
-    key = name.digest()[:NONCE_BYTES]
-    name.update(content)
-    return key + name.digest()[:SAID_BYTES]
+    return _core.message_records([nonce], [content])[0]
+
+
+def parts_of(records: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Give of records, one after the other, each hash of a nonce and what was said.
+
+    Examples
+    --------
+    >>> [(name, said)] = parts_of(record(b"n", b"yes"))
+    >>> len(name), len(said)
+    (16, 8)
+    """
+    for start in range(0, len(records), RECORD_BYTES):
+        middle = start + NONCE_BYTES
+        yield records[start:middle], records[middle : start + RECORD_BYTES]
 
 
 class Writing(ABC):
@@ -77,8 +88,8 @@ class Writing(ABC):
         """Say of tallies that were read before: they are as they were if this is the same."""
 
     @abstractmethod
-    def remember(self, records: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        """Remember messages by their records, which have different nonces.
+    def remember(self, records: bytes) -> Mapping[bytes, bytes]:
+        """Remember messages by their records, which are in order and have different nonces.
 
         Returns
         -------
@@ -150,7 +161,7 @@ class Reading(ABC):
         """Count the invitations and tickets that were used."""
 
     @abstractmethod
-    def said(self, records: Sequence[bytes]) -> Mapping[bytes, bytes]:
+    def said(self, records: bytes) -> Mapping[bytes, bytes]:
         """Give of those records that are remembered the hash of the nonce, and what was said."""
 
     @abstractmethod

@@ -19,12 +19,12 @@ from typing import Any, Final
 from turnout._extras import require
 from turnout.errors import CorruptDataError, StoreUnavailableError, UnsupportedVersionError
 from turnout.serve.storage.interface import (
-    NONCE_BYTES,
     Reading,
     Store,
     StoredPlan,
     StoredTally,
     Writing,
+    parts_of,
 )
 
 #: What makes a schema of each version from the one before.
@@ -270,21 +270,21 @@ class _Writing(Writing):
         connection: Hashable = self._connection
         return connection
 
-    def remember(self, records: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        """Remember messages by their records, which have different nonces."""
+    def remember(self, records: bytes) -> Mapping[bytes, bytes]:
+        """Remember messages by their records, which are in order and have different nonces.
+
+        The order keeps two servers with the same messages from waiting for each other in turn.
+        """
         if not records:
             return {}
-        # In order, so that two servers with the same messages never wait for each other in turn.
-        ordered = sorted(records)
-        nonces = [one[:NONCE_BYTES] for one in ordered]
-        said = [one[NONCE_BYTES:] for one in ordered]
+        nonces, said = map(list, zip(*parts_of(records), strict=True))
         rows = self._connection.execute(
             "INSERT INTO turnout_seen SELECT * FROM unnest(%b::bytea[], %b::bytea[]) "
             "ON CONFLICT DO NOTHING RETURNING nonce",
             (nonces, said),
             binary=True,
         ).fetchall()
-        if len(rows) == len(records):
+        if len(rows) == len(nonces):
             return {}
         earlier = set(nonces).difference(nonce for (nonce,) in rows)
         found = self._connection.execute(_FIND, (list(earlier),), binary=True)
@@ -403,9 +403,9 @@ class _Reading(Reading):
         """Count the invitations and tickets that were used."""
         return int(self._all("SELECT count(*) FROM turnout_used")[0][0])
 
-    def said(self, records: Sequence[bytes]) -> Mapping[bytes, bytes]:
+    def said(self, records: bytes) -> Mapping[bytes, bytes]:
         """Give of those records that are remembered the hash of the nonce, and what was said."""
-        nonces = [one[:NONCE_BYTES] for one in records]
+        nonces = [name for name, _ in parts_of(records)]
         return dict(self._all(_FIND, nonces))
 
     def messages(self) -> Iterator[bytes]:

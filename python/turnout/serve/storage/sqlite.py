@@ -24,6 +24,7 @@ from turnout.serve.storage.interface import (
     StoredPlan,
     StoredTally,
     Writing,
+    parts_of,
 )
 
 #: What a file of SQLite begins with, and what says that it is a store.
@@ -47,14 +48,20 @@ MIGRATIONS: Final = (
     """,
 )
 
-#: The records of a parameter, one a row. One statement for all of them takes Python's lock once.
+#: The most records of one statement, and a table of their places in a parameter: one statement for
+#: all of them takes Python's lock once.
+_MOST_RECORDS: Final = 2**14
+_PLACES: Final = f"""
+    CREATE TEMP TABLE IF NOT EXISTS places AS
+        WITH RECURSIVE given (place) AS
+            (SELECT 0 UNION ALL SELECT place + 1 FROM given WHERE place + 1 < {_MOST_RECORDS})
+        SELECT place FROM given
+"""
 _RECORDS: Final = f"""
-    WITH RECURSIVE
-        places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place + 1 < ?2),
-        given (nonce, said) AS (
-            SELECT substr(?1, place * {RECORD_BYTES} + 1, {NONCE_BYTES}),
-                substr(?1, place * {RECORD_BYTES} + {NONCE_BYTES + 1},
-                    {RECORD_BYTES - NONCE_BYTES}) FROM places)
+    WITH given (nonce, said) AS (
+        SELECT substr(?1, place * {RECORD_BYTES} + 1, {NONCE_BYTES}),
+            substr(?1, place * {RECORD_BYTES} + {NONCE_BYTES + 1}, {RECORD_BYTES - NONCE_BYTES})
+        FROM places WHERE places.rowid <= ?2)
 """
 _INSERT: Final = f"{_RECORDS} INSERT OR IGNORE INTO seen SELECT nonce, said FROM given"
 _FIND: Final = f"{_RECORDS} SELECT seen.nonce, seen.said FROM given JOIN seen USING (nonce)"
@@ -140,6 +147,8 @@ class SQLiteStore(Store):
         connection.execute(f"PRAGMA cache_size = -{_CACHE}")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(_PLACES)
         return connection
 
     def _prepare(self, keep: str | None) -> None:
@@ -275,23 +284,22 @@ class _Writing(Writing):
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         return self._connection, version
 
-    def remember(self, records: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        """Remember messages by their records, which have different nonces."""
+    def remember(self, records: bytes) -> Mapping[bytes, bytes]:
+        """Remember messages by their records, which are in order and have different nonces."""
         if not records:
             return {}
         connection = self._connection
         before = connection.total_changes
-        # In the order of the table, neighbours are on one page.
         connection.execute("SAVEPOINT remember")
-        connection.execute(_INSERT, (b"".join(sorted(records)), len(records)))
+        # In the order of the table, neighbours are on one page.
+        _each(connection, _INSERT, records)
         found = {}
-        if connection.total_changes - before != len(records):
+        if connection.total_changes - before != len(records) // RECORD_BYTES:
             # Some were there before: which, only the table without the new ones tells.
             connection.execute("ROLLBACK TO remember")
             found = _found(connection, records)
-            fresh = [one for one in sorted(records) if one[:NONCE_BYTES] not in found]
-            if fresh:
-                connection.execute(_INSERT, (b"".join(fresh), len(fresh)))
+            fresh = [name + said for name, said in parts_of(records) if name not in found]
+            _each(connection, _INSERT, b"".join(fresh))
         connection.execute("RELEASE remember")
         return found
 
@@ -379,8 +387,9 @@ class _Reading(Reading):
         """Count the invitations and tickets that were used."""
         return int(self._all("SELECT count(*) FROM used")[0][0])
 
-    def said(self, records: Sequence[bytes]) -> Mapping[bytes, bytes]:
+    def said(self, records: bytes) -> Mapping[bytes, bytes]:
         """Give of those records that are remembered the hash of the nonce, and what was said."""
+        self._connection.execute(_PLACES)
         return _found(self._connection, records)
 
     def messages(self) -> Iterator[bytes]:
@@ -391,7 +400,14 @@ class _Reading(Reading):
             yield lines
 
 
-def _found(connection: sqlite3.Connection, records: Sequence[bytes]) -> dict[bytes, bytes]:
-    if not records:
-        return {}
-    return dict(connection.execute(_FIND, (b"".join(sorted(records)), len(records))).fetchall())
+def _each(connection: sqlite3.Connection, statement: str, records: bytes) -> list[Any]:
+    """Execute a statement of records, so many at a time; gives its rows."""
+    rows = []
+    for start in range(0, len(records), _MOST_RECORDS * RECORD_BYTES):
+        part = records[start : start + _MOST_RECORDS * RECORD_BYTES]
+        rows += connection.execute(statement, (part, len(part) // RECORD_BYTES)).fetchall()
+    return rows
+
+
+def _found(connection: sqlite3.Connection, records: bytes) -> dict[bytes, bytes]:
+    return dict(_each(connection, _FIND, records))
