@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 KEY = SigningKey(bytes(range(32)))
 
 
-def _node() -> str | None:
+def find_node() -> str | None:
     """Find Node, if it has what browsers have: 20 or later."""
     found = shutil.which("node")
     if found is None:
@@ -28,8 +28,9 @@ def _node() -> str | None:
     return found if int(version.stdout.strip().removeprefix("v").split(".")[0]) >= 20 else None
 
 
-NODE = _node()
-needs_node = pytest.mark.skipif(NODE is None, reason="Node 20 or later is not installed")
+NODE = find_node()
+MISSING = "Node 20 or later is not installed"
+needs_node = pytest.mark.skipif(NODE is None, reason=MISSING)
 STATIC = HERE.parents[1] / "python" / "turnout" / "serve" / "static"
 
 

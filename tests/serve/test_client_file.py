@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
+import subprocess
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "python" / "turnout" / "serve" / "static"
@@ -32,6 +36,46 @@ def test_what_is_exported_is_typed() -> None:
     codes = set(re.findall(r'new TurnoutError\(\s*"([\w-]+)"', file))
     documented = types[: types.index("readonly code")]
     assert {code for code in codes if f'"{code}"' not in documented} == set()
+
+
+def members(text: str, name: str) -> str:
+    """The inside of a class."""
+    found = re.search(rf"^export (?:async )?class {name}\b.*?{{\n(.*?)^}}", text, re.M | re.S)
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.parametrize("name", ["Plan", "PermanentAnswers", "Outbox", "TurnoutError"])
+def test_every_member_that_is_typed_is_there(name: str) -> None:
+    file, types = ((STATIC / f"turnout.{end}").read_text() for end in ("js", "d.ts"))
+    inside = members(file, name)
+    typed = members(types, name)
+    # There are a few more, which the modules use of each other.
+    kinds = {
+        r"^  (static )?(?:async )?(\w+)\(": r"^  (?:private )?(static )?(\w+)\(",
+        r"^ +(?:get |this\.)()(\w+)(?:\(| = )": r"^  readonly ()(\w+):",
+    }
+    for has, says in kinds.items():
+        said = set(re.findall(says, typed, re.MULTILINE)) - {("", "constructor")}
+        assert said <= set(re.findall(has, inside, re.MULTILINE))
+
+
+TSC = shutil.which("tsc")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    TSC is None, reason="TypeScript is not installed (on Debian: apt install node-typescript)"
+)
+def test_a_program_in_typescript_uses_it(tmp_path: Path) -> None:
+    assert TSC is not None
+    shutil.copy(Path(__file__).with_name("uses.ts"), tmp_path)
+    shutil.copy(STATIC / "turnout.d.ts", tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    # What the program does wrong, and says so, is an error of the compiler if it is none.
+    command = [TSC, "--noEmit", "--strict", "--target", "es2022", "--module", "node16", "uses.ts"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_no_function_of_the_browser_decides() -> None:

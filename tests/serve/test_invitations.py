@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import pickle
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
+from tests.serve.clients import MISSING, NODE
 
 from turnout import _core
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
@@ -33,12 +33,11 @@ def blind() -> tuple[Invitations, list[str]]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Call]:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("the client of tickets is JavaScript: these tests need node")
+    if NODE is None:
+        pytest.skip(MISSING)
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [node, HERE / "tickets.mjs"], stdin=pipe, stdout=pipe, text=True
+        [NODE, HERE / "tickets.mjs"], stdin=pipe, stdout=pipe, text=True
     ) as running:
         assert running.stdin is not None
         assert running.stdout is not None
