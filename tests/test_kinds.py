@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import kinds
 
 import turnout as tn
 from turnout import _core, _kinds, distribution, frequency, mean
@@ -100,3 +101,15 @@ def test_an_installed_package_adds_kinds(tmp_path: Path) -> None:
     run("-m", "turnout", "tally", "reports.parquet", "-o", "vote.tally")
     found = json.loads(run("-m", "turnout", "estimate", "vote.tally", "--json"))
     assert {one["label"] for one in found["estimates"]} == {"no", "yes"}
+
+
+@pytest.mark.parametrize("name", [*kinds.KINDS])
+def test_whoever_is_not_drawn_sends_nothing(name: str) -> None:
+    """No plan hides who takes part: a page would then have to send an empty message."""
+    oracle = kinds.KINDS[name]
+    plan = tn.Plan(oracle, tn.Bernoulli(1e-12))
+    for answer in list(kinds.answers_of(oracle))[:20]:
+        if plan.oracle.fresh:
+            assert plan.report(answer) is None
+        else:
+            assert plan.oracle.client().message(plan, answer) is None

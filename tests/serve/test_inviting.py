@@ -8,6 +8,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from typer.testing import CliRunner
 import turnout as tn
 from turnout import _core
 from turnout.cli.app import app
+from turnout.frequency.adaptive import SecondRound
+from turnout.serve.collection import Collection
 from turnout.serve.invitations import Invitations
+from turnout.serve.storage.opening import open_store
 from turnout.signing import SigningKey
 
 PLAN = tn.Plan(tn.DirectEncoding(1.0, ["no", "yes"]), tn.Everyone(), serial=1)
@@ -94,6 +98,39 @@ def test_each_plan_of_a_collection_is_answered_once(serving: Serve, tmp_path: Pa
     for plan in (PLAN, OTHER):
         assert sent(server, message(plan), invitation=tokens[0]) == counted(1)
         assert sent(server, message(plan), invitation=tokens[0]) == counted(invitation=1)
+
+
+def test_those_who_are_invited_were_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnout.serve.collection._REST", 0.0)
+    plans, oracle = tmp_path / "plans", tn.DirectEncoding(1.0, ["no", "yes"])
+    plans.mkdir()
+    store = open_store(str(tmp_path / "reports.db"), "tally")
+
+    def asked(*all_plans: tn.Plan, invited: int | None = 40) -> list[dict[str, int]]:
+        for path in plans.iterdir():
+            path.unlink()
+        for number, plan in enumerate(all_plans):
+            plan.write(plans / f"{number}.json")
+        collection = Collection(plans, store, None, invited)
+        collection.refresh()
+        with store.reading() as reading:
+            numbers = [store.number_of(plan.fingerprint, plan.to_json()) for plan in all_plans]
+            return [reading.asked(number) for number in numbers]
+
+    # Under the plan in force, and not yet under the one before which it expires.
+    tomorrow, later = (datetime(year, 1, 1, tzinfo=timezone.utc) for year in (2990, 2991))
+    days = [tn.Plan(oracle, tn.Everyone(), expires=when) for when in (tomorrow, later)]
+    assert asked(*days) == [{"[]": 40}, {}]
+    # What an operator says stays.
+    store.ask(store.number_of(days[0].fingerprint, days[0].to_json()), "[]", 31)
+    assert asked(*days) == [{"[]": 31}, {}]
+    assert asked(PLAN, invited=None) == [{}]
+    groups = {"region": ["north", "south"]}
+    assert asked(tn.Plan(oracle, tn.Everyone(), groups=groups)) == [{}]
+    second = SecondRound(5.0, 3, oracle=tn.DirectEncoding(4.0, 3), rates=[0.2, 0.25, 0.3])
+    for rounds in (tn.HeavyHitters(4.0, bits=8).rounds().current, second):
+        assert asked(tn.Plan(rounds, tn.Everyone())) == [{}]
+    store.close()
 
 
 def asked_for(server: Running, token: str, request: Any, plan: tn.Plan = PLAN) -> Any:

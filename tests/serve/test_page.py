@@ -304,14 +304,52 @@ def test_an_invited_person_answers_once(
     person.get_by_role("heading", name="Your answer has arrived").wait_for()
     assert tokens[0] not in str(sent.value.headers if blind else sent.value.post_data)
     assert received(server) == 1
-    # The same link in another browser: it was used.
+    # The same link in another browser: it was used. Of a blind one the page says so at once.
     elsewhere = browser.new_context().new_page()
     elsewhere.goto(f"{server.address}/#invitation={tokens[0]}")
-    answered(elsewhere)
-    elsewhere.get_by_role("button", name="Send this message").click()
+    if blind:
+        elsewhere.get_by_label("every week").hover()
+    else:
+        answered(elsewhere)
+        elsewhere.get_by_role("button", name="Send this message").click()
     elsewhere.get_by_role("heading", name="The server did not take your answer").wait_for()
-    assert "with this invitation" in elsewhere.locator("main").inner_text()
+    said = "is in use in another browser" if blind else "with this invitation"
+    assert said in elsewhere.locator("main").inner_text()
     elsewhere.context.close()
+    assert received(server) == 1
+    # Those who are invited were asked.
+    assert server.results()["asked"] == 3
+
+
+def test_a_ticket_is_asked_for_when_a_person_comes_and_not_when_they_send(
+    person: Any, serve: Serve, tmp_path: Path
+) -> None:
+    invitations, tokens = Invitations.create(1, blind=True)
+    invitations.write(tmp_path / "invitations.json")
+    server = serve(
+        tn.DirectEncoding(1.0, LABELS), None, "--invitations", tmp_path / "invitations.json"
+    )
+    posted: list[str] = []
+    person.on(
+        "request",
+        lambda request: request.method == "POST" and posted.append(request.url.split("/")[-1]),
+    )
+    person.goto(f"{server.address}/#invitation={tokens[0]}")
+    person.get_by_label("every week").wait_for()
+    # Whatever opens the link to look at it uses nothing up, nor does a script.
+    person.evaluate("window.dispatchEvent(new Event('pointermove'))")
+    person.wait_for_timeout(300)
+    assert posted == []
+    with person.expect_response("**/tickets") as signed:
+        person.keyboard.press("Tab")
+    assert signed.value.status == 200
+    person.reload()
+    answered(person)
+    person.get_by_role("button", name="Send this message").wait_for()
+    assert posted == ["tickets"]
+    person.get_by_role("button", name="Send this message").click()
+    person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert posted == ["tickets", "reports"]
     assert received(server) == 1
 
 
@@ -323,8 +361,6 @@ def test_a_ticket_whose_answer_was_lost_is_asked_for_again(
     server = serve(
         tn.DirectEncoding(1.0, LABELS), None, "--invitations", tmp_path / "invitations.json"
     )
-    person.goto(f"{server.address}/#invitation={tokens[0]}")
-    answered(person)
     lost: list[Any] = []
 
     def lose(route: Any) -> None:
@@ -332,8 +368,9 @@ def test_a_ticket_whose_answer_was_lost_is_asked_for_again(
         route.abort()
 
     person.route("**/tickets", lose, times=1)
-    person.get_by_role("button", name="Send this message").click()
-    person.get_by_text("It is kept in this browser").wait_for()
+    person.goto(f"{server.address}/#invitation={tokens[0]}")
+    with person.expect_event("requestfailed"):
+        answered(person)
     person.reload()
     person.get_by_role("button", name="Send this message").click()
     person.get_by_role("heading", name="Your answer has arrived").wait_for()

@@ -125,8 +125,9 @@ def serve(
         What is kept of a message: all of it beside the tally, or nothing but a hash that keeps it
         from counting twice.
     invitations
-        Take one message of each invited person: the file that turnout invite wrote. Without it
-        anybody can answer, as often as they like.
+        Take one message of each invited person: the file that turnout invite wrote. Their number is
+        how many were asked, unless turnout store asked says another. Without it anybody can answer,
+        as often as they like.
     """
     settings = Settings(
         title=showing.title,
@@ -138,7 +139,10 @@ def serve(
     )
     opened = open_store(store, keep)
     try:
-        collection = Collection(plan, opened, public_key)
+        invited = settings.invitations
+        collection = Collection(
+            plan, opened, public_key, None if invited is None else invited.number
+        )
         bound = listening.socket()
         address = listening.address(bound.getsockname()[1])
 

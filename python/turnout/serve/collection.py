@@ -22,7 +22,7 @@ from turnout.collecting.keys import Key, key_to_json
 from turnout.collecting.message_reading import ERRORS, Batch, Reader, layout_of
 from turnout.collecting.origin import PIECE
 from turnout.collecting.report_messages import refuse_personal
-from turnout.errors import InvalidValueError, PlanExpiredError
+from turnout.errors import InvalidValueError, PlanExpiredError, StoreUnavailableError
 from turnout.serve.storage.interface import (
     NONCE_BYTES,
     Store,
@@ -169,6 +169,8 @@ class Collection:
         Where the plans get a number.
     public_key
         Whose signature the files must have; any or none by default.
+    invited
+        How many people are invited, who are then asked under each plan; None if anybody may answer.
 
     Raises
     ------
@@ -177,12 +179,19 @@ class Collection:
     """
 
     def __init__(
-        self, place: str | os.PathLike[str], store: Store, public_key: str | None = None
+        self,
+        place: str | os.PathLike[str],
+        store: Store,
+        public_key: str | None = None,
+        invited: int | None = None,
     ) -> None:
         self._place, self._store, self._public_key = Path(place), store, public_key
+        self._invited = invited
+        self._asked: set[str] = set()
         self._found = self._look()
         self._looked = time.monotonic()
         self._take()
+        self._ask()
 
     def _look(self) -> list[tuple[Path, int, int]]:
         """List the files as they are now."""
@@ -220,6 +229,7 @@ class Collection:
         if time.monotonic() - self._looked < _REST:
             return False
         self._looked = time.monotonic()
+        self._ask()
         found = self._look()
         if found == self._found:
             return False
@@ -230,6 +240,29 @@ class Collection:
             self._found = before
             raise
         return True
+
+    def _ask(self) -> None:
+        """Write down that those who are invited are asked now, where nothing is known of that.
+
+        Nothing is where groups are asked apart, where silence is an answer (who never looked has
+        not given it), and where a round asks some of them.
+        """
+        current = self.in_force()
+        if self._invited is None or current is None or current.plan.fingerprint in self._asked:
+            return
+        plan = current.plan
+        if not (plan.groups or plan.oracle.silent or plan.oracle._asked_of):
+            family = self.family_of(plan)
+            number = family.numbers[next(i for i, one in enumerate(family.plans) if one is plan)]
+            try:
+                with self._store.reading() as reading:
+                    known = bool(reading.asked(number)) or bool(reading.received().get(number))
+                if not known:
+                    self._store.ask(number, canonical(key_to_json(())), self._invited)
+            except StoreUnavailableError:
+                # It is tried again when the plans are looked at again.
+                return
+        self._asked.add(plan.fingerprint)
 
     def in_force(self, now: datetime | None = None) -> Published | None:
         """Say which plan devices get: of those that have not expired the one that does so first.

@@ -9,6 +9,10 @@ const COLLECTION = location.pathname;
 /** From so many labels on, a list that opens is shorter than buttons side by side. */
 const MANY = 12;
 const RETRY_SECONDS = [2, 5, 15, 60];
+/** What only a person does on a page. */
+const SIGNS = ["pointermove", "pointerdown", "keydown", "touchstart", "wheel", "input"];
+
+const passed = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
 
 // Elements. Text is always text: nothing of a plan is read as HTML.
 
@@ -144,6 +148,29 @@ class Invitation {
     return fetch(url, { ...request, headers });
   }
 
+  /**
+   * Exchanges a blind invitation for its ticket as soon as somebody is there, and not when they send: so the
+   * two requests do not follow each other, and who was invited and opened the page may have sent nothing.
+   * Programs that open links to check them give no sign of a person, and use up no invitation.
+   */
+  prepare(refused) {
+    if (this.kind !== "blind") return;
+    const stop = () => SIGNS.forEach((sign) => removeEventListener(sign, begin, true));
+    const begin = async (event) => {
+      if (!event.isTrusted) return;
+      stop();
+      for (const seconds of RETRY_SECONDS) {
+        try {
+          return await this.ready();
+        } catch (error) {
+          if (error instanceof TicketError) return refused(error);
+          await passed(seconds);
+        }
+      }
+    };
+    SIGNS.forEach((sign) => addEventListener(sign, begin, { capture: true, passive: true }));
+  }
+
   /** Exchanges a blind invitation for its ticket, unless that is there already. */
   async ready() {
     if (this.kind !== "blind" || this.ticket) return;
@@ -208,6 +235,7 @@ class Page {
     const page = new Page(plan, outbox, invitation);
     const status = await outbox.status(plan, { collection: COLLECTION });
     if (invitation === null && status.state === "none") return page.uninvited();
+    if (["none", "waiting"].includes(status.state)) invitation?.prepare((error) => page.refused(error));
     return page.after(status);
   }
 

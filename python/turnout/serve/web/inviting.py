@@ -95,7 +95,7 @@ class Inviting:
         except StoreUnavailableError:
             raise HTTPException(503, "invitations cannot be used at the moment", RETRY) from None
         if earlier not in (None, said):
-            raise HTTPException(403, "somebody has answered with this invitation")
+            raise HTTPException(403, "this invitation is in use in another browser: answer there")
         return Response(json.dumps({"signed": signed}), media_type="application/json")
 
     def _use(self, mark: bytes, said: bytes) -> bytes | None:
