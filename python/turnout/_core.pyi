@@ -31,6 +31,7 @@ __all__ = [
     "Plan",
     "PooledLocalHashing",
     "PrimeField",
+    "Prio3",
     "ProjectiveGeometry8",
     "ProjectiveGeometry16",
     "ProjectiveGeometry32",
@@ -46,6 +47,7 @@ __all__ = [
     "TwoStageCountSampling",
     "UnaryEncoding",
     "bernoulli_counts",
+    "binomial_counts",
     "choose_weighted",
     "clip_and_sum",
     "clip_to_grid",
@@ -295,6 +297,9 @@ class MemoizedUnary(_MemoizedKernel):
     ) -> MemoizedUnary: ...
 
 def design_sums(probabilities: _Floats) -> tuple[int, int]: ...
+def binomial_counts(
+    nodes: npt.NDArray[np.uint64], rate: float, seed: _Seed = None
+) -> npt.NDArray[np.uint64]: ...
 def participants(nodes: int, rate: float | _Floats, seed: _Seed = None) -> _Integers: ...
 def keyed_digests(
     offsets: _Integers, data: _Coins, key: bytes, context: bytes
@@ -598,6 +603,92 @@ _Read = tuple[
     _Coins,
     list[tuple[int, str, str]],
 ]
+
+@final
+class Prio3:
+    @staticmethod
+    def count(aggregators: int = 2) -> Prio3: ...
+    @staticmethod
+    def sum(max_measurement: int, aggregators: int = 2) -> Prio3: ...
+    @staticmethod
+    def sum_vec(
+        max_measurement: int, length: int, chunk_length: int | None = None, aggregators: int = 2
+    ) -> Prio3: ...
+    @staticmethod
+    def histogram(length: int, chunk_length: int | None = None, aggregators: int = 2) -> Prio3: ...
+    @staticmethod
+    def multihot(
+        length: int, max_weight: int = 1, chunk_length: int | None = None, aggregators: int = 2
+    ) -> Prio3: ...
+    @property
+    def aggregators(self) -> int: ...
+    @property
+    def algorithm_id(self) -> int: ...
+    @property
+    def length(self) -> int: ...
+    @property
+    def chunk_length(self) -> int | None: ...
+    @property
+    def max_measurement(self) -> int: ...
+    @property
+    def max_weight(self) -> int | None: ...
+    @property
+    def modulus(self) -> int: ...
+    @property
+    def public_share_length(self) -> int: ...
+    @property
+    def aggregate_share_length(self) -> int: ...
+    def input_share_length(self, aggregator: int) -> int: ...
+    def shard(
+        self, context: bytes, measurement: Sequence[int], nonce: bytes
+    ) -> tuple[bytes, list[bytes]]: ...
+    def shard_votes(
+        self, context: bytes, votes: npt.NDArray[np.int64], nonces: bytes
+    ) -> list[tuple[bytes, list[bytes]]]: ...
+    def verify_init(
+        self,
+        verify_key: bytes,
+        context: bytes,
+        aggregator: int,
+        nonce: bytes,
+        public_share: bytes,
+        input_share: bytes,
+    ) -> tuple[bytes, bytes]: ...
+    def verifier_message(self, context: bytes, verifier_shares: Sequence[bytes]) -> bytes: ...
+    def verify_next(
+        self, context: bytes, aggregator: int, state: bytes, verifier_message: bytes
+    ) -> bytes: ...
+    def leader_initialized(
+        self, verify_key: bytes, context: bytes, reports: Sequence[tuple[bytes, bytes, bytes]]
+    ) -> list[tuple[bytes, bytes] | str]: ...
+    def helper_initialized(
+        self,
+        verify_key: bytes,
+        context: bytes,
+        reports: Sequence[tuple[bytes, bytes, bytes, bytes]],
+    ) -> list[tuple[bytes, bytes] | str]: ...
+    def leader_continued(
+        self, context: bytes, reports: Sequence[tuple[bytes, bytes]]
+    ) -> list[bytes | str]: ...
+    def verify_together(
+        self,
+        verify_key: bytes,
+        context: bytes,
+        reports: Sequence[tuple[bytes, bytes, Sequence[bytes]]],
+    ) -> tuple[list[bytes], list[str | None]]: ...
+    def aggregate(
+        self, output_shares: Sequence[bytes], aggregate_share: bytes | None = None
+    ) -> bytes: ...
+    def add_noise(
+        self,
+        aggregate_share: bytes,
+        noise: str,
+        parameter: float,
+        reports: int,
+        seed: int | NoiseStreams | None = None,
+    ) -> bytes: ...
+    def unshard(self, aggregate_shares: Sequence[bytes]) -> list[int]: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class TicketKey:

@@ -14,6 +14,7 @@
 //! * [`sharing`]: prime fields, additive shares and two-stage sets, for sums without a trusted
 //!   server;
 //! * [`tickets`]: blind signatures, so that each invited person sends one message unseen;
+//! * [`verified`]: sums whose every report is proven valid;
 //! * [`wire`]: plans and messages;
 //! * [`device`]: what answers a plan.
 //!
@@ -24,8 +25,8 @@
 //!
 //! All are on by default. [`random`], [`noise`], [`frequency`] and [`mean`] are always there.
 //!
-//! * `accounting`, `federated`, `identity`, `samplers`, `sharing`, `tickets`, `wire`, `device`: the
-//!   modules of these names;
+//! * `accounting`, `federated`, `identity`, `samplers`, `sharing`, `tickets`, `verified`, `wire`,
+//!   `device`: the modules of these names;
 //! * `parallel`: rayon. Without it kernels run on the calling thread, with the same results.
 //!
 //! A device needs `default-features = false, features = ["device"]`.
@@ -83,6 +84,8 @@ pub mod samplers;
 pub mod sharing;
 #[cfg(feature = "tickets")]
 pub mod tickets;
+#[cfg(feature = "verified")]
+pub mod verified;
 #[cfg(feature = "wire")]
 pub mod wire;
 

@@ -29,6 +29,7 @@ mod signing;
 mod square_wave;
 mod tally;
 mod tickets;
+mod verified;
 mod wire;
 
 use pyo3::prelude::*;
@@ -65,7 +66,7 @@ mod _core {
             ProjectiveGeometry16, ProjectiveGeometry32, SubsetSelection, SummationHistogram,
             UnaryEncoding, projective_space,
         },
-        participation::{design_sums, participants},
+        participation::{binomial_counts, design_sums, participants},
         report_header::ReportHeader,
         rows::scan_rows,
         samplers::{SamplerBand, choose_weighted, first_accepted, uniform_integers, uniforms},
@@ -75,6 +76,7 @@ mod _core {
         square_wave::SquareWave,
         tally::{read_groups, read_tally, write_groups, write_tally},
         tickets::{PyTicketKey, PyTicketRequest, ticket_number},
+        verified::Prio3,
         wire::{Device, MessageReader, MessageWriter, Plan, message_records},
     };
 

@@ -4,12 +4,12 @@ use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 use turnout_core::frequency::{NodeProbabilities, Selection};
 use turnout_core::parameters::Probability;
-use turnout_core::random::AesStreams;
+use turnout_core::random::{AesStreams, Purpose, Streams, binomial};
 
 use crate::arrays::{Out, vector};
 use crate::errors::Result;
 use crate::noise::{Seed, streams};
-use crate::pool::run;
+use crate::pool::{run, run_if};
 
 /// Sums of the participation probabilities of all nodes, and of their squares, in units of 2^-64.
 #[pyfunction]
@@ -28,6 +28,24 @@ pub(crate) fn participants(
     seed: Option<Seed>,
 ) -> Result<Out<i64>> {
     run_selected(rate, seed, |selection, streams| selection.participants(nodes, streams)).map(Out)
+}
+
+/// How many of each of several groups of nodes take part, drawn at once: for simulations.
+#[pyfunction]
+#[pyo3(signature = (nodes, rate, seed=None))]
+pub(crate) fn binomial_counts(
+    py: Python<'_>,
+    nodes: &Bound<'_, PyAny>,
+    rate: f64,
+    seed: Option<Seed>,
+) -> Result<Out<u64>> {
+    let nodes = &*vector::<u64>("nodes", nodes)?;
+    run_if(py, false, || {
+        let mut stream = streams(seed)?.stream(Purpose::Simulation, 0);
+        let rate = Probability::new(rate)?.get();
+        Ok(nodes.iter().map(|group| binomial(*group, rate, &mut stream)).collect())
+    })
+    .map(Out)
 }
 
 /// Runs with the selection of one rate for all nodes, or of one for each, and the streams of a seed.
