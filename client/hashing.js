@@ -67,12 +67,14 @@ function checkBuckets(buckets) {
   if (buckets < 2n || buckets > MOST_BUCKETS) throw notAQuestion(`${buckets} buckets, from 2 to ${MOST_BUCKETS} can be`);
 }
 
-/** A fixed, public set of parabolas, which a seed stands for. */
+/** Stands for the public functions, which are the same in every collection. */
+const FUNCTIONS_SEED = 0n;
+
+/** A fixed, public set of parabolas. */
 class HashPool {
   #coefficients = null;
-  #seed;
 
-  constructor(functions, buckets, seed, size) {
+  constructor(functions, buckets, size) {
     if (functions < 1n || functions > MOST_FUNCTIONS || buckets * functions > MOST_POOL_CELLS) {
       throw notAQuestion(`${functions} hash functions with ${buckets} buckets each`);
     }
@@ -80,13 +82,12 @@ class HashPool {
     if (size > modulus) throw notAQuestion(`${size} answers are too many to be hashed`);
     this.functions = functions;
     this.buckets = new Buckets(modulus, buckets);
-    this.#seed = seed;
   }
 
   /** Three residues for each function, drawn when the first is needed. */
   get coefficients() {
     if (this.#coefficients === null) {
-      const stream = new AesStream(seededKey(this.#seed), HASH_POOL);
+      const stream = new AesStream(seededKey(FUNCTIONS_SEED), HASH_POOL);
       const modulus = Number(this.buckets.modulus);
       this.#coefficients = new Uint32Array(3 * Number(this.functions));
       for (let place = 0; place < this.#coefficients.length; place++) {
@@ -108,9 +109,9 @@ class HashPool {
 
 /** Local hashing with a pool of functions. */
 export class PooledLocalHashing {
-  constructor(epsilon, size, buckets, functions, seed) {
+  constructor(epsilon, size, buckets, functions) {
     checkBuckets(buckets);
-    this.pool = new HashPool(functions, buckets, seed, size);
+    this.pool = new HashPool(functions, buckets, size);
     this.encoding = new DirectEncoding(epsilon, buckets);
     this.layout = Layout.one(4);
   }
@@ -136,9 +137,9 @@ function checkWidth(width) {
 
 /** Count mean sketch: rows of bits that are flipped with `flips` words of 2^64. */
 export class CountMeanSketch {
-  constructor(epsilon, size, hashes, width, seed) {
+  constructor(epsilon, size, hashes, width) {
     checkWidth(width);
-    this.pool = new HashPool(hashes, width, seed, size);
+    this.pool = new HashPool(hashes, width, size);
     this.half = epsilon * 0.5;
     const bounds = new Exponential(this.half);
     let threshold = bounds.floorQuotient(TWO_64, 1n);
@@ -170,10 +171,10 @@ export class CountMeanSketch {
 
 /** One randomized bit of the Hadamard transform of a row of a sketch. */
 export class HadamardCountMeanSketch {
-  constructor(epsilon, size, hashes, width, seed) {
+  constructor(epsilon, size, hashes, width) {
     checkWidth(width);
     if ((width & (width - 1n)) !== 0n) throw notAQuestion(`the width ${width} is no power of two`);
-    this.pool = new HashPool(hashes, width, seed, size);
+    this.pool = new HashPool(hashes, width, size);
     this.encoding = new DirectEncoding(epsilon, 2n);
     this.layout = Layout.one(4);
   }

@@ -25,13 +25,13 @@ const MADE = {
 };
 
 function localHashing(epsilon, size, buckets, rest) {
-  const functions = rest.find("seed_pool", READ.integer);
+  const functions = rest.find("hashes", READ.integer);
   if (functions === null) return new LocalHashing(epsilon, size, buckets);
-  return new PooledLocalHashing(epsilon, size, buckets, functions, rest.take("pool_seed", READ.integer));
+  return new PooledLocalHashing(epsilon, size, buckets, functions);
 }
 
 function sketch(rest) {
-  return ["hashes", "width", "hash_seed"].map((name) => rest.take(name, READ.integer));
+  return ["hashes", "width"].map((name) => rest.take(name, READ.integer));
 }
 
 /** The randomizer of so many codes that a description names. */

@@ -130,22 +130,22 @@ class SecondRound {
   }
 }
 
-/** The denominator of the share of own answers, as a power of two. */
-const SHARE_BITS = 62;
+/** The denominator of the probability of the own answer, as a power of two. */
+const OWN_BITS = 62;
 
 /** An answer that is only sometimes the own one, and otherwise a uniform one. */
 class Padded {
   constructor(asked) {
     Object.assign(this, { name: asked.name, epsilon: asked.epsilon });
     this.domain = new Labels(asked.domain);
-    const share = asked.rest.take("share", READ.number);
+    const own = asked.rest.take("own_probability", READ.number);
     const inner = new Description(asked.rest.take("oracle", READ.object));
     asked.rest.finish();
     const same = inner.epsilon === asked.epsilon && inner.domain.raw === asked.domain.raw;
-    if (!same || !(share > 0 && share <= 1)) {
-      throw notAQuestion("the share is no probability, or the oracle is of another epsilon or domain");
+    if (!same || !(own > 0 && own <= 1)) {
+      throw notAQuestion("own_probability is no probability, or the oracle is of another epsilon or domain");
     }
-    const real = scaledFloor(share, SHARE_BITS);
+    const real = scaledFloor(own, OWN_BITS);
     this.real = real > 1n ? real : 1n;
     this.oracle = oracleOf(inner, this.domain.size);
     this.layout = this.oracle.layout;
@@ -156,7 +156,7 @@ class Padded {
   }
 
   report(code, noise) {
-    const real = choose([(1n << BigInt(SHARE_BITS)) - this.real, this.real], noise.part(0).stream("choice")) === 1;
+    const real = choose([(1n << BigInt(OWN_BITS)) - this.real, this.real], noise.part(0).stream("choice")) === 1;
     return this.oracle.report(padded(code, real, this.domain.size, noise.part(1)), noise.stream("report"));
   }
 }

@@ -123,14 +123,14 @@ STATE = json.loads(SEARCH.to_json())
 del STATE["sha256"]
 OTHERS = [
     tn.SubsetSelection(1.0, 100),
-    tn.OptimizedLocalHashing(1.0, 1000, buckets=5, seed_pool=16),
+    tn.OptimizedLocalHashing(1.0, 1000, buckets=5, hashes=16),
     tn.ProjectiveGeometryResponse(1.0, 1000),
     SEARCH.current,
     SecondRound(5.0, 3, oracle=tn.DirectEncoding(4.0, 3), rates=[0.2, 0.25, 0.3]),
     tn.CountMeanSketch(1.0, 1000, hashes=8),
     tn.HadamardCountMeanSketch(1.0, 1000, hashes=8),
     MEMOIZED,
-    PaddedOracle(1.0, 3, oracle=tn.SubsetSelection(1.0, 3), share=0.25),
+    PaddedOracle(1.0, 3, oracle=tn.SubsetSelection(1.0, 3), own_probability=0.25),
 ]
 JOB = {
     "format": "turnout-job", "version": 2, "name": "0" * 32, "plan": PLAN.to_dict(),

@@ -37,7 +37,7 @@ def kinds() -> dict[str, Any]:
         "joint_table": tn.JointTable(1.0, {"sex": ["f", "m"], "age": 5}),
         "memoized": tn.Memoized(tn.DirectEncoding(2.0, 5), first_epsilon=1.0),
         "pair_tables": tn.PairTables(1.0, QUESTIONS | {"vote": ["no", "yes"]}),
-        "padded": PaddedOracle(1.0, 5, oracle=tn.DirectEncoding(1.0, 5), share=0.5),
+        "padded": PaddedOracle(1.0, 5, oracle=tn.DirectEncoding(1.0, 5), own_probability=0.5),
         "piecewise": tn.mean.Piecewise(1.0, (0, 10)),
         "prefixes": tn.HeavyHitters(1.0, bits=8).rounds().current,
         "sampled_attribute": tn.SampledAttribute(1.0, QUESTIONS),

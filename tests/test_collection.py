@@ -80,7 +80,7 @@ def test_the_fingerprint_of_a_plan_never_changes() -> None:
     "oracle",
     [
         tn.Memoized(tn.DirectEncoding(4.0, 3), first_epsilon=1.0),
-        PaddedOracle(1.0, 3, oracle=tn.SubsetSelection(1.0, 3), share=0.25),
+        PaddedOracle(1.0, 3, oracle=tn.SubsetSelection(1.0, 3), own_probability=0.25),
     ],
     ids=lambda oracle: oracle.name,
 )
@@ -364,14 +364,14 @@ MISMATCHES: dict[str, tuple[tn.Plan, tn.Plan, str]] = {
         r": participation Personalized\(\.\.\.\) instead of Bernoulli\(0\.25\)$",
     ),
     "a parameter of the oracle": (
-        tn.Plan(tn.BinaryLocalHashing(1.0, 9, seed_pool=64, pool_seed=5), tn.Everyone()),
+        tn.Plan(tn.BinaryLocalHashing(1.0, 9, hashes=64), tn.Everyone()),
         tn.Plan(tn.BinaryLocalHashing(1.0, 9), tn.Everyone()),
-        r": seed_pool None instead of 64; pool_seed None instead of 5$",
+        r": hashes None instead of 64$",
     ),
     "a parameter that we do not have": (
         tn.Plan(tn.BinaryLocalHashing(1.0, 9), tn.Everyone()),
-        tn.Plan(tn.BinaryLocalHashing(1.0, 9, seed_pool=64, pool_seed=5), tn.Everyone()),
-        r": seed_pool 64 instead of None; pool_seed 5 instead of None$",
+        tn.Plan(tn.BinaryLocalHashing(1.0, 9, hashes=64), tn.Everyone()),
+        r": hashes 64 instead of None$",
     ),
     "everyone is not a rate of one": (
         plan(participation=tn.Everyone()),

@@ -32,13 +32,11 @@ def oracles(domain: tn.Domain) -> dict[str, tn.FrequencyOracle]:
         **plain,
         "small subsets": tn.SubsetSelection(3.0, domain, subset_size=1),
         "many buckets": tn.OptimizedLocalHashing(2.0, domain, buckets=37),
-        "a pool": tn.OptimizedLocalHashing(2.0, domain, seed_pool=100, pool_seed=2**64 - 1),
-        "a binary pool": tn.BinaryLocalHashing(0.1, domain, seed_pool=7),
+        "a pool": tn.OptimizedLocalHashing(2.0, domain, hashes=100),
+        "a binary pool": tn.BinaryLocalHashing(0.1, domain, hashes=7),
         "another field": tn.ProjectiveGeometryResponse(1.0, domain, field_size=7),
-        "a small sketch": tn.CountMeanSketch(1.0, domain, hashes=5, width=100, hash_seed=3),
-        "a small transform": tn.HadamardCountMeanSketch(
-            2 / 3, domain, hashes=5, width=16, hash_seed=2**63
-        ),
+        "a small sketch": tn.CountMeanSketch(1.0, domain, hashes=5, width=100),
+        "a small transform": tn.HadamardCountMeanSketch(2 / 3, domain, hashes=5, width=16),
     }
 
 

@@ -52,7 +52,7 @@ EACH = {
 CODES = np.random.default_rng(4).integers(0, 100, NODES).tolist()
 ANSWERS = np.random.default_rng(5).choice(LABELS, NODES).tolist()
 
-PADDED = PaddedOracle(2.0, LABELS, oracle=tn.SubsetSelection(2.0, LABELS), share=0.3)
+PADDED = PaddedOracle(2.0, LABELS, oracle=tn.SubsetSelection(2.0, LABELS), own_probability=0.3)
 
 #: For each case the question and its answers, as Python takes them.
 QUESTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -284,9 +284,9 @@ ALTERED = [
     ("sampled", '"weights":[1,1,1]', '"weights":[1,1,0]'),
     ("sampled", '"weights":[1,1,1]', '"weights":[1,1,4611686018427387905]'),
     ("sampled", ']},"epsilon":1.0', ']},"epsilon":0.9'),
-    ("padded", '"share":0.3', '"share":0.0'),
-    ("padded", '"share":0.3', '"share":1.5'),
-    ("padded", '"share":0.3', '"share":0.3,"more":1'),
+    ("padded", '"own_probability":0.3', '"own_probability":0.0'),
+    ("padded", '"own_probability":0.3', '"own_probability":1.5'),
+    ("padded", '"own_probability":0.3', '"own_probability":0.3,"more":1'),
     ("padded", '"epsilon":2.0,"name":"padded"', '"epsilon":2.5,"name":"padded"'),
     ("padded", '"epsilon":2.0,"name":"subset', '"epsilon":1.5,"name":"subset'),
     (

@@ -17,7 +17,7 @@ from turnout.frequency.attributes import PaddedOracle
 from turnout.pipeline import collect, scan
 
 TREE = tn.HierarchicalCollection(1.0, 10, fanout=3)  # levels of 2, 4 and 10 runs
-PADDED = PaddedOracle(1.0, 6, oracle=tn.DirectEncoding(1.0, 6), share=0.5)
+PADDED = PaddedOracle(1.0, 6, oracle=tn.DirectEncoding(1.0, 6), own_probability=0.5)
 
 
 def test_a_row_has_the_level_and_what_was_reported_of_it() -> None:

@@ -77,7 +77,9 @@ def oracles() -> dict[str, tn.FrequencyOracle]:
         **plain,
         "memoized": tn.Memoized(tn.DirectEncoding(4.0, 200), first_epsilon=1.0),
         "memoized rows": tn.Memoized(tn.OptimizedUnaryEncoding(4.0, 200), first_epsilon=1.0),
-        "padded": PaddedOracle(1.0, 200, oracle=tn.OptimizedUnaryEncoding(1.0, 200), share=0.25),
+        "padded": PaddedOracle(
+            1.0, 200, oracle=tn.OptimizedUnaryEncoding(1.0, 200), own_probability=0.25
+        ),
     }
 
 

@@ -69,7 +69,7 @@ def test_counts_computed_here_give_the_same_tally(name: str) -> None:
 
 
 def test_hash_functions_that_all_reports_share_can_be_counted() -> None:
-    oracle = tn.OptimizedLocalHashing(1.0, LABELS, seed_pool=20)
+    oracle = tn.OptimizedLocalHashing(1.0, LABELS, hashes=20)
     reports = oracle.randomize(["once"] * 500, participation=HALF, seed=1)
     keys, counts = np.unique(reports.codes, return_counts=True)
     pairs = list(zip(keys.tolist(), counts.tolist(), strict=True))

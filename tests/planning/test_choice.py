@@ -191,7 +191,7 @@ def test_functions_that_reports_share_count_with_the_error_that_reports_do_not_l
     frequency: float,
 ) -> None:
     def pooled(epsilon: float, domain: tn.Domain) -> tn.OptimizedLocalHashing:
-        return tn.OptimizedLocalHashing(epsilon, domain, seed_pool=512)
+        return tn.OptimizedLocalHashing(epsilon, domain, hashes=512)
 
     for reports, first in ((4_000, "optimized_local_hashing"), (4_000_000, "direct_encoding")):
         choice = choose_oracle(
@@ -205,7 +205,7 @@ def test_functions_that_reports_share_count_with_the_error_that_reports_do_not_l
             assert each.oracle is not None
             exact = tn.estimator_variance(each.oracle, tn.Everyone(), true_counts=counts)[0]
             assert each.variance == pytest.approx(exact / reports, rel=1e-6)
-            pool = tn.OptimizedLocalHashing(2.0, 41, seed_pool=512).pool_variance(counts)[0]
+            pool = tn.OptimizedLocalHashing(2.0, 41, hashes=512).pool_variance(counts)[0]
             shared = math.sqrt(pool) / reports if "hashing" in each.name else 0.0
             assert each.shared_error == pytest.approx(shared, rel=1e-6)
     (hashed,) = choose_oracle(2.0, 41, oracles=pooled).candidates

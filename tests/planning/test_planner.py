@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from scipy import optimize, stats
+from tests.frequency.oracles.pools import with_functions
 
 import turnout as tn
 from turnout.collecting.intervals import mean_inverse
@@ -390,8 +391,8 @@ def test_promises_count_the_error_of_shared_hash_functions(target: str) -> None:
     frequencies, nodes, runs = [0.5, 0.2, 0.1, 0.1, 0.06, 0.04], 5 * 10**7, 1000
 
     def maker(seed: int) -> Any:
-        return lambda epsilon, domain: tn.HadamardCountMeanSketch(
-            epsilon, domain, hashes=64, width=8, hash_seed=seed
+        return lambda epsilon, domain: with_functions(
+            tn.HadamardCountMeanSketch(epsilon, domain, hashes=64, width=8), seed
         )
 
     proposal = plan(

@@ -39,7 +39,7 @@ def messages(oracle: Any, people: list[list[Any]], folder: Path) -> tuple[tn.Pla
         tn.SubsetSelection(1.0, 6),
         tn.HadamardResponse(1.0, 6),
         tn.CountMeanSketch(2.0, 6),
-        PaddedOracle(2.0, 6, oracle=tn.DirectEncoding(2.0, 6), share=0.5),
+        PaddedOracle(2.0, 6, oracle=tn.DirectEncoding(2.0, 6), own_probability=0.5),
     ],
     ids=lambda oracle: oracle.name,
 )

@@ -13,6 +13,9 @@ use crate::parameters::{DomainSize, Epsilon};
 use crate::random::AesStreams;
 use crate::wire::{Integer, Layout};
 
+/// What the functions are drawn from that all reports share: the same in every collection.
+const FUNCTIONS: u64 = 0;
+
 /// Makes the reports of the people who take part.
 type Draw = dyn Fn(&[u32], &Selection<'_>, &AesStreams) -> crate::Result<Reports> + Send + Sync;
 
@@ -108,12 +111,12 @@ fn make(name: &str, members: &mut Members<'_, '_>, epsilon: f64, size: u64) -> R
             Ok(made(oracle, Layout::one(integer)))
         }
         "count_mean_sketch" => {
-            let (hashes, width, seed) = sketch(members)?;
-            Ok(rows(CountMeanSketch::new(epsilon, domain, hashes, width, seed)?))
+            let (hashes, width) = sketch(members)?;
+            Ok(rows(CountMeanSketch::new(epsilon, domain, hashes, width, FUNCTIONS)?))
         }
         "hadamard_count_mean_sketch" => {
-            let (hashes, width, seed) = sketch(members)?;
-            Ok(ones(HadamardCountMeanSketch::new(epsilon, domain, hashes, width, seed)?))
+            let (hashes, width) = sketch(members)?;
+            Ok(ones(HadamardCountMeanSketch::new(epsilon, domain, hashes, width, FUNCTIONS)?))
         }
         other => Err(Error::UnknownKind(other.to_owned())),
     }
@@ -125,15 +128,14 @@ fn local_hashing(
     domain: DomainSize,
     buckets: u64,
 ) -> Result<Made> {
-    let Some(functions) = members.find("seed_pool")? else {
+    let Some(functions) = members.find("hashes")? else {
         return Ok(ones(LocalHashing::new(epsilon, domain, buckets)?));
     };
-    let seed = members.take("pool_seed")?;
-    Ok(ones(PooledLocalHashing::new(epsilon, domain, buckets, functions, seed)?))
+    Ok(ones(PooledLocalHashing::new(epsilon, domain, buckets, functions, FUNCTIONS)?))
 }
 
-fn sketch(members: &mut Members<'_, '_>) -> Result<(u64, u64, u64)> {
-    Ok((members.take("hashes")?, members.take("width")?, members.take("hash_seed")?))
+fn sketch(members: &mut Members<'_, '_>) -> Result<(u64, u64)> {
+    Ok((members.take("hashes")?, members.take("width")?))
 }
 
 /// What a randomizer says at most.

@@ -12,15 +12,15 @@ use crate::frequency::Selection;
 use crate::random::{choose_many, uniform_integers};
 use crate::wire::Layout;
 
-/// The denominator of the share of own answers.
+/// The denominator of the probability of the own answer.
 const SCALE: u64 = 1 << 62;
 
-/// A question of which only a share of the reports is about the own answer.
+/// A question whose reports are about the own answer with some probability, and else about any.
 pub(crate) struct Padded {
     domain: Domain,
     size: u64,
     oracle: Randomizer,
-    /// The share, in units of 1 / [`SCALE`].
+    /// The probability of the own answer, in units of 1 / [`SCALE`].
     real: u64,
 }
 
@@ -28,19 +28,19 @@ impl Padded {
     /// Reads such a question.
     pub(crate) fn read(mut asked: Description<'_, '_>) -> Result<Self> {
         let labels = Labels::read(asked.domain)?;
-        let share: f64 = asked.rest.take("share")?;
+        let own: f64 = asked.rest.take("own_probability")?;
         let inner = Description::read(asked.rest.take::<Members<'_, '_>>("oracle")?)?;
         asked.rest.finish()?;
         let same = inner.epsilon.to_bits() == asked.epsilon.to_bits()
             && inner.domain.raw() == asked.domain.raw();
-        if !(same && share > 0.0 && share <= 1.0) {
+        if !(same && own > 0.0 && own <= 1.0) {
             return Err(refused(
-                "the share is no probability, or the oracle is of another epsilon or domain",
+                "own_probability is no probability, or the oracle is of another epsilon or domain",
             ));
         }
         // Exact, and cut off: a product with a power of two.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 2^62")]
-        let real = ((share * SCALE as f64) as u64).max(1);
+        let real = ((own * SCALE as f64) as u64).max(1);
         let size = labels.size();
         let oracle = Randomizer::read(inner, size)?;
         Ok(Self { domain: Domain::Labels(labels), size, oracle, real })

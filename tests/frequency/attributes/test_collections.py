@@ -288,17 +288,17 @@ def test_sizes_of_messages() -> None:
 
 def test_a_padded_oracle_is_read_back_and_refuses_other_parameters() -> None:
     inner = tn.DirectEncoding(1.0, SEX)
-    padded = PaddedOracle(1.0, SEX, oracle=inner, share=0.25)
+    padded = PaddedOracle(1.0, SEX, oracle=inner, own_probability=0.25)
     assert tn.FrequencyOracle.from_dict(json.loads(json.dumps(padded.to_dict()))) == padded
     assert pickle.loads(pickle.dumps(padded)) == padded
     assert padded.realized_ratio == inner.realized_ratio
     assert padded.variation_ratio.ratio == inner.realized_ratio
     with pytest.raises(InvalidValueError, match="epsilon and domain must be those"):
-        PaddedOracle(2.0, SEX, oracle=inner, share=0.5)
-    with pytest.raises(InvalidValueError, match="share"):
-        PaddedOracle(1.0, SEX, oracle=inner, share=0.0)
+        PaddedOracle(2.0, SEX, oracle=inner, own_probability=0.5)
+    with pytest.raises(InvalidValueError, match="own_probability"):
+        PaddedOracle(1.0, SEX, oracle=inner, own_probability=0.0)
     with pytest.raises(InvalidTypeError, match="oracle"):
-        PaddedOracle(1.0, SEX, oracle=3, share=0.5)  # type: ignore[arg-type]
-    codes = PaddedOracle(1.0, 3, oracle=tn.DirectEncoding(1.0, 3), share=2.0**-20)
+        PaddedOracle(1.0, SEX, oracle=3, own_probability=0.5)  # type: ignore[arg-type]
+    codes = PaddedOracle(1.0, 3, oracle=tn.DirectEncoding(1.0, 3), own_probability=2.0**-20)
     with pytest.raises(CodeOutsideDomainError):
         codes.collect([0, 3])

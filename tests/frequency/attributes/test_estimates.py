@@ -117,7 +117,7 @@ def test_sampling_wins_at_small_epsilon_and_splitting_at_large() -> None:
 def test_padded_reports_simulated_from_counts_have_the_law_of_collected_ones(
     statistical: ModuleType,
 ) -> None:
-    oracle = PaddedOracle(2.0, 3, oracle=tn.DirectEncoding(2.0, 3), share=0.4)
+    oracle = PaddedOracle(2.0, 3, oracle=tn.DirectEncoding(2.0, 3), own_probability=0.4)
     rate, runs = tn.Bernoulli(0.5), 2500
     simulated = np.array(
         [oracle.simulate([24, 24, 12], participation=rate, seed=i).support for i in range(runs)]

@@ -199,6 +199,6 @@ def test_a_description_that_spends_more_than_its_epsilon_is_refused() -> None:
 
 def test_what_is_padded_is_not_padded_again() -> None:
     # Its probabilities would be those of one padding alone.
-    padded = PaddedOracle(1.0, 3, oracle=tn.DirectEncoding(1.0, 3), share=0.5)
+    padded = PaddedOracle(1.0, 3, oracle=tn.DirectEncoding(1.0, 3), own_probability=0.5)
     with pytest.raises(InvalidValueError, match="oracle must not be padded itself, got Padded"):
-        PaddedOracle(1.0, 3, oracle=padded, share=0.5)
+        PaddedOracle(1.0, 3, oracle=padded, own_probability=0.5)

@@ -96,7 +96,9 @@ def test_other_oracles_answers_and_descriptions_are_refused() -> None:
     # Some of its reports are made up, of which the table would know nothing.
     with pytest.raises(InvalidValueError, match="afresh"):
         tn.JointTable(
-            1.0, COLUMNS, oracle=PaddedOracle(1.0, 6, oracle=tn.DirectEncoding(1.0, 6), share=0.5)
+            1.0,
+            COLUMNS,
+            oracle=PaddedOracle(1.0, 6, oracle=tn.DirectEncoding(1.0, 6), own_probability=0.5),
         )
     for wrong in ({"columns": 3}, {"columns": [{"name": "a", "domain": {"integers": 2}}] * 2}):
         with pytest.raises(CorruptDataError, match="domain of columns"):

@@ -146,7 +146,7 @@ def buckets_of(oracle: Any, functions: int, width: int, one_hot: Callable[[int, 
 
 def pooled(oracle: Any) -> Laws:
     own, other = oracle._core.words
-    g, m = oracle.buckets, oracle.seed_pool
+    g, m = oracle.buckets, oracle.hashes
     table = buckets_of(oracle, m, g, lambda function, bucket: function * g + bucket)
     total = m * (own + (g - 1) * other)
     return [
@@ -198,7 +198,7 @@ def memoized(oracle: Any) -> Laws:
 
 def padded(oracle: Any) -> Laws:
     inner = laws_of(oracle.oracle)
-    size, share = len(inner), Fraction(oracle.share)
+    size, share = len(inner), Fraction(oracle.own_probability)
     return [
         {y: share * law[y] + (1 - share) / size * sum(each[y] for each in inner) for y in law}
         for law in inner
@@ -244,7 +244,9 @@ def _chain(permanent: str, instantaneous: str) -> Make:
 
 
 def _padded(inner: Make) -> Make:
-    return lambda epsilon, size: PaddedOracle(epsilon, size, oracle=inner(epsilon, size), share=0.3)
+    return lambda epsilon, size: PaddedOracle(
+        epsilon, size, oracle=inner(epsilon, size), own_probability=0.3
+    )
 
 
 #: Oracles whose reports can be listed.
@@ -263,12 +265,10 @@ MAKE: dict[str, Make] = {
     "projective of two": lambda epsilon, size: tn.ProjectiveGeometryResponse(
         epsilon, size, field_size=2
     ),
-    "binary pool": lambda epsilon, size: tn.BinaryLocalHashing(epsilon, size, seed_pool=5),
-    "pool": lambda epsilon, size: tn.OptimizedLocalHashing(
-        epsilon, size, buckets=3, seed_pool=4, pool_seed=1
-    ),
+    "binary pool": lambda epsilon, size: tn.BinaryLocalHashing(epsilon, size, hashes=5),
+    "pool": lambda epsilon, size: tn.OptimizedLocalHashing(epsilon, size, buckets=3, hashes=4),
     "pool of one": lambda epsilon, size: tn.OptimizedLocalHashing(
-        epsilon, size, buckets=50, seed_pool=1, pool_seed=2
+        epsilon, size, buckets=50, hashes=1
     ),
     "sketch": lambda epsilon, size: tn.CountMeanSketch(epsilon, size, hashes=3, width=5),
     "narrow sketch": lambda epsilon, size: tn.CountMeanSketch(epsilon, size, hashes=4, width=2),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.frequency.oracles.pools import with_functions
 
 import turnout as tn
 from turnout import FrequencyOracle
@@ -114,7 +115,7 @@ def test_the_default_width_is_the_least_with_which_collisions_cost_little() -> N
 
 @pytest.mark.parametrize("width", [2, 3])
 def test_every_row_has_its_exact_probability(width: int, statistical: ModuleType) -> None:
-    oracle = tn.CountMeanSketch(1.0, 5, hashes=3, width=width, hash_seed=2)
+    oracle = tn.CountMeanSketch(1.0, 5, hashes=3, width=width)
     rows = [(j, bits) for j in range(3) for bits in range(2**width)]
     supports = supports_of(oracle, np.array(rows, dtype=np.uint64))
     buckets = buckets_of(oracle)
@@ -149,7 +150,7 @@ def test_every_row_has_its_exact_probability(width: int, statistical: ModuleType
 
 
 def test_every_entry_has_its_exact_probability(statistical: ModuleType) -> None:
-    oracle = tn.HadamardCountMeanSketch(1.0, 5, hashes=3, width=4, hash_seed=2)
+    oracle = tn.HadamardCountMeanSketch(1.0, 5, hashes=3, width=4)
     supports = supports_of(oracle, np.arange(24, dtype=np.uint32))
     # Of the two entries of a row one supports an answer; all support in row 0.
     pairs = supports.reshape(12, 2, 5)
@@ -170,8 +171,8 @@ def test_every_entry_has_its_exact_probability(statistical: ModuleType) -> None:
 
 
 def test_both_sketches_have_the_same_functions() -> None:
-    plain = tn.CountMeanSketch(1.0, 50, hashes=6, width=8, hash_seed=3)
-    hadamard = tn.HadamardCountMeanSketch(1.0, 50, hashes=6, width=8, hash_seed=3)
+    plain = tn.CountMeanSketch(1.0, 50, hashes=6, width=8)
+    hadamard = tn.HadamardCountMeanSketch(1.0, 50, hashes=6, width=8)
     entries = supports_of(hadamard, np.arange(96, dtype=np.uint32)).reshape(6, 8, 2, 50)
     for function, row in itertools.product(range(6), range(8)):
         odd = [(int(bucket) & row).bit_count() % 2 for bucket in buckets_of(plain)[function]]
@@ -208,8 +209,8 @@ def test_tallies_add_up_and_everything_survives_a_copy(kind: str, tmp_path: Path
     assert tn.Tally.from_bytes(one.to_bytes()) == one
     assert pickle.loads(pickle.dumps(oracle)) == oracle
     assert FrequencyOracle.from_dict(json.loads(json.dumps(oracle.to_dict()))) == oracle
-    assert KINDS[kind](1.0, 30) == KINDS[kind](1.0, 30, hashes=1024, width=256, hash_seed=0)
-    for changed in ({"hashes": 9}, {"width": 64}, {"hash_seed": 1}):
+    assert KINDS[kind](1.0, 30) == KINDS[kind](1.0, 30, hashes=1024, width=256)
+    for changed in ({"hashes": 9}, {"width": 64}):
         different = KINDS[kind](1.0, 30, **{"hashes": 8, "width": 128, **changed})
         with pytest.raises(PlanMismatchError):
             one.merge(different.collect([1]))
@@ -224,7 +225,7 @@ def test_over_functions_and_reports_estimates_are_unbiased_with_the_variance_of_
     kind: str, rate: float, held: list[int], statistical: ModuleType
 ) -> None:
     who = tn.Bernoulli(rate)
-    runs = [KINDS[kind](3.0, 4, hashes=2, width=4, hash_seed=seed) for seed in range(12_000)]
+    runs = [with_functions(KINDS[kind](3.0, 4, hashes=2, width=4), seed) for seed in range(12_000)]
     values = np.repeat(np.arange(4), held)
     found = [
         oracle.collect(values, participation=who, seed=seed).estimate("c_hat").counts
@@ -243,7 +244,7 @@ def test_the_error_of_the_functions_stays_however_many_reports(
     kind: str, statistical: ModuleType
 ) -> None:
     held = [10**9, 0, 10**9, 0, 10**9, 10**8]
-    runs = [KINDS[kind](1.0, 6, hashes=20, width=8, hash_seed=seed) for seed in range(4000)]
+    runs = [with_functions(KINDS[kind](1.0, 6, hashes=20, width=8), seed) for seed in range(4000)]
     found = [oracle.simulate(held, seed=0).estimate("g").counts for oracle in runs]
     extra = runs[0].pool_variance(held)
     total = tn.estimator_variance(runs[0], tn.Everyone(), method="g", true_counts=held)
@@ -258,7 +259,7 @@ def test_intervals_cover_over_the_functions_too(kind: str) -> None:
     # So many nodes that the functions are all the error: intervals of reports alone are useless.
     held = [10**9, 0, 10**9, 0, 10**9, 10**8]
     truth = np.array(held) / sum(held)
-    runs = [KINDS[kind](1.0, 6, hashes=64, width=8, hash_seed=seed) for seed in range(1500)]
+    runs = [with_functions(KINDS[kind](1.0, 6, hashes=64, width=8), seed) for seed in range(1500)]
     estimates = [oracle.simulate(held, seed=0).estimate() for oracle in runs]
     covered = np.mean([estimate.interval(0.95).contains(truth) for estimate in estimates], axis=0)
     # Six standard deviations below the level.
@@ -271,7 +272,7 @@ def test_intervals_cover_over_the_functions_too(kind: str) -> None:
 def test_simulated_counts_have_the_law_of_collected_ones(
     kind: str, statistical: ModuleType
 ) -> None:
-    oracle = KINDS[kind](2.0, 3, hashes=2, width=2, hash_seed=5)
+    oracle = KINDS[kind](2.0, 3, hashes=2, width=2)
     values, who = [0] * 15 + [1] * 5, tn.Bernoulli(0.7)
     seeds = range(8000)
     one = [oracle.collect(values, participation=who, seed=seed) for seed in seeds]
@@ -311,8 +312,6 @@ def test_a_domain_of_a_million_answers_is_tallied(kind: str) -> None:
         ({"hashes": 2**20, "width": 512}, "hashes must be few enough"),
         ({"width": 1}, "width must be an integer from 2 to 65536, got 1"),
         ({"width": 2**17}, "width must be an integer from 2 to"),
-        ({"hash_seed": -1}, "hash_seed must be an integer from 0"),
-        ({"hash_seed": 2**64}, "hash_seed must be an integer from 0"),
         ({"domain": 2**31}, "from 2 to 2147483647, got 2147483648"),
         ({"epsilon": 0.0}, "epsilon must be"),
         ({"epsilon": math.inf}, "epsilon must be"),
@@ -325,7 +324,7 @@ def test_bad_values_are_refused(kind: str, arguments: dict[str, Any], message: s
         KINDS[kind](**{"epsilon": 1.0, "domain": 10, **arguments})
 
 
-@pytest.mark.parametrize("name", ["hashes", "width", "hash_seed"])
+@pytest.mark.parametrize("name", ["hashes", "width"])
 @pytest.mark.parametrize("value", [2.5, "3", True])
 @kinds
 def test_bad_types_are_refused(kind: str, name: str, value: Any) -> None:

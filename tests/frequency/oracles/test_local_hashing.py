@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.frequency.oracles.pools import with_functions
 
 import turnout as tn
 from turnout import FrequencyOracle
@@ -28,10 +29,8 @@ KINDS: dict[str, Callable[[float, int], Any]] = {
     "binary": tn.BinaryLocalHashing,
     "optimized": tn.OptimizedLocalHashing,
     "many": lambda epsilon, size: tn.OptimizedLocalHashing(epsilon, size, buckets=100),
-    "pooled": lambda epsilon, size: tn.OptimizedLocalHashing(
-        epsilon, size, seed_pool=50, pool_seed=9
-    ),
-    "binary pool": lambda epsilon, size: tn.BinaryLocalHashing(epsilon, size, seed_pool=7),
+    "pooled": lambda epsilon, size: tn.OptimizedLocalHashing(epsilon, size, hashes=50),
+    "binary pool": lambda epsilon, size: tn.BinaryLocalHashing(epsilon, size, hashes=7),
 }
 
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -100,7 +99,7 @@ def test_the_support_probabilities_are_those_of_the_ratio_and_the_buckets(
     g, ratio = oracle.buckets, oracle.realized_ratio
     own, other = ratio / (ratio + g - 1), 1 / (ratio + g - 1)
     low = math.ceil(math.log2(g))
-    wide = 31 if oracle.seed_pool else min(31, (64 - low) // 2)
+    wide = 31 if oracle.hashes else min(31, (64 - low) // 2)
     modulus = largest_prime_below(2**wide)
     collision = sum(Fraction(size, modulus) ** 2 for size in bucket_sizes(modulus, g))
     assert oracle._collisions(2) == collision
@@ -122,7 +121,7 @@ def test_the_default_number_of_buckets_is_next_to_e_to_the_epsilon_plus_one() ->
 
         assert variance(chosen) <= min(variance(max(2, chosen - 1)), variance(chosen + 1))
     assert tn.OptimizedLocalHashing(3.0, 2**31 - 1).buckets == 4
-    assert tn.OptimizedLocalHashing(3.0, 2**31 - 1, seed_pool=3).buckets == 21
+    assert tn.OptimizedLocalHashing(3.0, 2**31 - 1, hashes=3).buckets == 21
 
 
 @pytest.mark.parametrize("kind", ["binary", "optimized", "many"])
@@ -202,19 +201,18 @@ def test_tallies_add_up_and_everything_survives_a_copy(kind: str, tmp_path: Path
 
 def test_plans_with_other_functions_do_not_mix() -> None:
     make = tn.OptimizedLocalHashing
-    one = make(1.0, 30, seed_pool=10).collect([1])
+    one = make(1.0, 30, hashes=10).collect([1])
     others = [
         make(1.0, 30),
-        make(1.0, 30, buckets=5, seed_pool=10),
-        make(1.0, 30, seed_pool=11),
-        make(1.0, 30, seed_pool=10, pool_seed=1),
-        tn.BinaryLocalHashing(1.0, 30, seed_pool=10),
+        make(1.0, 30, buckets=5, hashes=10),
+        make(1.0, 30, hashes=11),
+        tn.BinaryLocalHashing(1.0, 30, hashes=10),
     ]
     for oracle in others:
         with pytest.raises(PlanMismatchError):
             one.merge(oracle.collect([1]))
     assert make(1.0, 30) == make(1.0, 30, buckets=4)
-    assert repr(others[3]).endswith("buckets=4, seed_pool=10, pool_seed=1)")
+    assert repr(others[2]).endswith("buckets=4, hashes=11)")
 
 
 @pytest.mark.parametrize("kind", ["binary", "optimized", "many"])
@@ -257,7 +255,7 @@ def test_every_report_of_a_pool_has_its_exact_probability(
     kind: str, statistical: ModuleType
 ) -> None:
     oracle = KINDS[kind](1.0, 6)
-    g, m = oracle.buckets, oracle.seed_pool
+    g, m = oracle.buckets, oracle.hashes
     codes = np.arange(m * g, dtype=np.uint32)
     bits = oracle._kernel.supports(codes)
     supports = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little")[:, :6].astype(bool)
@@ -295,7 +293,8 @@ def test_the_variance_over_small_pools_is_that_of_reports_and_pool(
     # Few reports: that two nodes with the same answer, not one with itself, make the difference.
     who = tn.Bernoulli(0.8)
     runs = [
-        tn.OptimizedLocalHashing(4.0, 4, buckets=3, seed_pool=2, pool_seed=s) for s in range(12_000)
+        with_functions(tn.OptimizedLocalHashing(4.0, 4, buckets=3, hashes=2), seed)
+        for seed in range(12_000)
     ]
     values = np.repeat(np.arange(4), held)
     found = [
@@ -313,7 +312,9 @@ def test_the_variance_over_small_pools_is_that_of_reports_and_pool(
 def test_the_variance_over_pools_counts_triples_as_independent(statistical: ModuleType) -> None:
     # The neighbours of answer 1: with functions that are lines they would collide with it together.
     held = [10**9, 0, 10**9, 0, 10**9, 10**8]
-    runs = [tn.OptimizedLocalHashing(1.0, 6, seed_pool=20, pool_seed=seed) for seed in range(6000)]
+    runs = [
+        with_functions(tn.OptimizedLocalHashing(1.0, 6, hashes=20), seed) for seed in range(6000)
+    ]
     found = np.array([oracle.simulate(held, seed=0).estimate("g").counts for oracle in runs])
     extra = runs[0].pool_variance(held)
     total = tn.estimator_variance(runs[0], tn.Everyone(), method="g", true_counts=held)
@@ -336,7 +337,7 @@ def test_a_large_domain_is_tallied() -> None:
     estimate = oracle.collect(values, seed=1).estimate()
     assert int(estimate.counts.argmax()) == size - 1
     assert abs(estimate.frequencies[-1] - 1) < 6 * estimate.standard_errors[-1]
-    pooled = tn.OptimizedLocalHashing(3.0, 2_000_003, seed_pool=64)
+    pooled = tn.OptimizedLocalHashing(3.0, 2_000_003, hashes=64)
     estimate = pooled.collect(np.full(3000, 2_000_002), seed=1).estimate()
     assert int(estimate.counts.argmax()) == 2_000_002
 
@@ -346,15 +347,12 @@ def test_a_large_domain_is_tallied() -> None:
     [
         ({"buckets": 1}, "buckets must be an integer from 2 to 1048576, got 1"),
         ({"buckets": 2**20 + 1}, "buckets must be an integer from 2 to"),
-        ({"seed_pool": 0}, "seed_pool must be an integer from 1 to"),
-        ({"seed_pool": 2**20 + 1}, "seed_pool must be an integer from 1 to"),
-        ({"seed_pool": 2**20, "buckets": 2**10}, "seed_pool must be few enough"),
-        ({"seed_pool": 3, "pool_seed": -1}, "pool_seed must be an integer from 0"),
-        ({"seed_pool": 3, "pool_seed": 2**64}, "pool_seed must be an integer from 0"),
-        ({"pool_seed": 3}, "pool_seed must be given together with seed_pool, got 3"),
+        ({"hashes": 0}, "hashes must be an integer from 1 to"),
+        ({"hashes": 2**20 + 1}, "hashes must be an integer from 1 to"),
+        ({"hashes": 2**20, "buckets": 2**10}, "hashes must be few enough"),
         ({"domain": 2**31}, "CountMeanSketch"),
         ({"domain": 2**29, "buckets": 30}, "at most 536870909 for local hashing with 30 buckets"),
-        ({"domain": 2**31, "seed_pool": 3}, "from 2 to 2147483647, got 2147483648"),
+        ({"domain": 2**31, "hashes": 3}, "from 2 to 2147483647, got 2147483648"),
         ({"domain": 1}, "domain"),
         ({"epsilon": 0.0}, "epsilon must be"),
         ({"epsilon": math.nan}, "epsilon must be"),
@@ -366,7 +364,7 @@ def test_bad_values_are_refused(arguments: dict[str, Any], message: str) -> None
         tn.OptimizedLocalHashing(**{"epsilon": 1.0, "domain": 10, **arguments})
 
 
-@pytest.mark.parametrize("name", ["buckets", "seed_pool"])
+@pytest.mark.parametrize("name", ["buckets", "hashes"])
 @pytest.mark.parametrize("value", [2.5, "3", True])
 def test_bad_types_are_refused(name: str, value: Any) -> None:
     keywords = {name: value}

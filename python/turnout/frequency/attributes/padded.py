@@ -25,14 +25,14 @@ _SCALE = 2**62
 
 
 class PaddedOracle(WrappedOracle):
-    """Report the own answer with probability ``share``, and a uniform answer otherwise.
+    """Report the own answer with probability ``own_probability``, and a uniform answer otherwise.
 
     Either answer goes through the same randomizer, so nobody can tell which it was. This is what
     one attribute of :class:`SampledAttribute` looks like under padding: with ``u = q* + (p* - q*) /
     k``, the probability that a report of a uniform answer supports a given one, a report supports
-    the own answer with probability ``share p* + (1 - share) u`` and any other fixed one with
-    ``share q* + (1 - share) u``. So the protocol is pure, and every estimator, variance and
-    interval applies.
+    the own answer with probability ``r p* + (1 - r) u`` and any other fixed one with
+    ``r q* + (1 - r) u``, where ``r`` is ``own_probability``. So the protocol is pure, and every
+    estimator, variance and interval applies.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class PaddedOracle(WrappedOracle):
         Those of ``oracle``.
     oracle
         The randomizer, or its description.
-    share
+    own_probability
         The probability that a report is about the own answer, in (0, 1].
 
     Raises
@@ -58,7 +58,7 @@ class PaddedOracle(WrappedOracle):
     --------
     >>> import turnout as tn
     >>> inner = tn.DirectEncoding(1.0, 3)
-    >>> padded = PaddedOracle(1.0, 3, oracle=inner, share=0.25)
+    >>> padded = PaddedOracle(1.0, 3, oracle=inner, own_probability=0.25)
     >>> [round(probability, 3) for probability in padded.support_probabilities]
     [0.394, 0.303]
     """
@@ -74,24 +74,24 @@ class PaddedOracle(WrappedOracle):
         domain: Domain | Sequence[Hashable] | int,
         *,
         oracle: FrequencyOracle | dict[str, Any],
-        share: float,
+        own_probability: float,
     ) -> None:
         super().__init__(epsilon, domain, oracle)
         inner = self._inner
         if isinstance(inner, PaddedOracle):
             raise _arguments.invalid("oracle must not be padded itself", inner)
-        self._share = _arguments.probability("share", share)
+        self._own_probability = _arguments.probability("own_probability", own_probability)
         if (inner.epsilon, inner.domain) != (self._epsilon, self._domain):
             raise InvalidValueError(
                 f"epsilon and domain must be those of the oracle {inner!r}, got "
                 f"{self._epsilon!r} and {self._domain!r}"
             )
-        self._real = max(int(Fraction(self._share) * _SCALE), 1)
+        self._real = max(int(Fraction(self._own_probability) * _SCALE), 1)
 
     @property
-    def share(self) -> float:
+    def own_probability(self) -> float:
         """The probability that a report is about the own answer."""
-        return self._share
+        return self._own_probability
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
@@ -110,8 +110,9 @@ class PaddedOracle(WrappedOracle):
     def _mixed(self, own: float, other: float) -> tuple[float, float]:
         """Mix what is expected of the own and of another answer with that of a uniform one."""
         uniform = other + (own - other) / self._domain.size
-        fake = (1 - self._share) * uniform
-        return self._share * own + fake, self._share * other + fake
+        real = self._own_probability
+        fake = (1 - real) * uniform
+        return real * own + fake, real * other + fake
 
     @property
     def variation_ratio(self) -> VariationRatio:
@@ -125,7 +126,7 @@ class PaddedOracle(WrappedOracle):
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
-        return {"oracle": self._inner.to_dict(), "share": self._share}
+        return {"oracle": self._inner.to_dict(), "own_probability": self._own_probability}
 
     def _padded(self, codes: Array, noise: Noise) -> Array:
         """Make some answers uniform."""

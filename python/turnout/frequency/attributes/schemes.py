@@ -294,7 +294,10 @@ class SampledAttribute(AttributeCollection):
             return super().parts
         return tuple(
             PaddedOracle(
-                oracle.epsilon, oracle.domain, oracle=oracle, share=float(self._portion(name))
+                oracle.epsilon,
+                oracle.domain,
+                oracle=oracle,
+                own_probability=float(self._portion(name)),
             )
             for name, oracle in self._oracles.items()
         )

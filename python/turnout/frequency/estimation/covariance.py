@@ -113,7 +113,7 @@ def pair_support(oracle: Any) -> PairSupport:
         other = (d - 1) * (d - 2 * p) / ((k - 1) * (k - 2)) if k > 2 else 0.0
     elif name == "hadamard_response":
         own, other, aligned = p / 2, 0.25, p / 2
-    elif name not in _INDEPENDENT or getattr(oracle, "seed_pool", None) is not None:
+    elif name not in _INDEPENDENT or getattr(oracle, "hashes", None) is not None:
         raise EstimatorError(
             f"the covariances of the estimates of {name!r} do not follow from a tally: reports of "
             "different answers hang together in ways of their own; take the reports"

@@ -14,7 +14,7 @@ from turnout._core import HadamardCountMeanSketch as _Entries
 from turnout._types import Array, Truths
 from turnout.domain import Domain
 from turnout.frequency.improbable import rows_of_bits
-from turnout.frequency.oracles.hashing import HashedOracle, public_seed
+from turnout.frequency.oracles.hashing import FUNCTIONS, HashedOracle
 
 
 class _Sketch(HashedOracle):
@@ -29,16 +29,14 @@ class _Sketch(HashedOracle):
         *,
         hashes: int | None = None,
         width: int | None = None,
-        hash_seed: int = 0,
     ) -> None:
         super().__init__(epsilon, domain)
-        self._hash_seed = public_seed("hash_seed", hash_seed)
         self._core: Any = self._kind(
             self._epsilon,
             self._domain.size,
             _arguments.optional_integer("hashes", hashes, least=1, most=2**20),
             _arguments.optional_integer("width", width, least=2, most=2**16),
-            self._hash_seed,
+            FUNCTIONS,
         )
         self._shared = self.hashes
 
@@ -52,14 +50,9 @@ class _Sketch(HashedOracle):
         """The number of buckets of a function, ``w``."""
         return int(self._core.buckets)
 
-    @property
-    def hash_seed(self) -> int:
-        """The public seed of the functions."""
-        return self._hash_seed
-
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
-        return {"hashes": self.hashes, "width": self.width, "hash_seed": self._hash_seed}
+        return {"hashes": self.hashes, "width": self.width}
 
 
 class CountMeanSketch(_Sketch):
@@ -86,8 +79,6 @@ class CountMeanSketch(_Sketch):
         The number of bits ``w``, from 2 to 2^16; by default the least power of two from 256 to 4096
         with which collisions raise the variance of rare answers by at most 5 %. There are at most
         2^28 bits in all functions together.
-    hash_seed
-        The public seed of the functions, an integer in [0, 2^64).
 
     Raises
     ------
@@ -165,8 +156,6 @@ class HadamardCountMeanSketch(_Sketch):
         The order ``w`` of the matrix, a power of two from 2 to 2^16; 256 by default, with which
         collisions raise the variance of rare answers by less than 1 %. There are at most 2^28
         columns in all functions together.
-    hash_seed
-        The public seed of the functions, an integer in [0, 2^64).
 
     Raises
     ------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from turnout._types import Floats
 from turnout.accounting.variation import ToldApart, VariationRatio, difference_up
 from turnout.errors import InvalidValueError
 from turnout.frequency.oracle import FrequencyOracle
+
+#: What the functions are drawn from that all reports share: the same in every collection.
+FUNCTIONS: Final = 0
 
 
 class HashedOracle(FrequencyOracle):
@@ -118,7 +121,7 @@ class HashedOracle(FrequencyOracle):
         Examples
         --------
         >>> import turnout as tn
-        >>> oracle = tn.OptimizedLocalHashing(1.0, 100, seed_pool=1000)
+        >>> oracle = tn.OptimizedLocalHashing(1.0, 100, hashes=1000)
         >>> error = oracle.pool_variance([5000] + [50] * 99) ** 0.5
         >>> error.round().tolist()[:3]
         [9.0, 92.0, 92.0]
@@ -137,8 +140,3 @@ class HashedOracle(FrequencyOracle):
         scale = self._shared * (1 - two) ** 2
         same, other = float((two - two**2) / scale), float((three - two**2) / scale)
         return same * (squares - total) + other * (total**2 - squares)
-
-
-def public_seed(argument: str, value: object) -> int:
-    """Return the seed of public hash functions."""
-    return _arguments.integer(argument, value, least=0, most=2**64 - 1)

@@ -9,8 +9,7 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout.domain import Domain
-from turnout.errors import InvalidValueError
-from turnout.frequency.oracles.hashing import HashedOracle, public_seed
+from turnout.frequency.oracles.hashing import FUNCTIONS, HashedOracle
 
 #: The largest numbers of buckets, and of functions of a pool.
 _MOST = 2**20
@@ -27,24 +26,16 @@ class _LocalHashing(HashedOracle):
         epsilon: float,
         domain: Domain | Sequence[Hashable] | int,
         *,
-        seed_pool: int | None = None,
-        pool_seed: int | None = None,
+        hashes: int | None = None,
     ) -> None:
         super().__init__(epsilon, domain)
         asked = (self._epsilon, self._domain.size, self._buckets)
-        self._shared = _arguments.optional_integer("seed_pool", seed_pool, least=1, most=_MOST)
+        self._shared = _arguments.optional_integer("hashes", hashes, least=1, most=_MOST)
         self._core: _core.LocalHashing | _core.PooledLocalHashing
         if self._shared is None:
-            if pool_seed is not None:
-                raise InvalidValueError(
-                    "pool_seed must be given together with seed_pool, got "
-                    f"{_arguments.shown(pool_seed)} alone"
-                )
-            self._pool_seed = None
             self._core = _core.LocalHashing(*asked)
         else:
-            self._pool_seed = 0 if pool_seed is None else public_seed("pool_seed", pool_seed)
-            self._core = _core.PooledLocalHashing(*asked, self._shared, self._pool_seed)
+            self._core = _core.PooledLocalHashing(*asked, self._shared, FUNCTIONS)
 
     @property
     def buckets(self) -> int:
@@ -52,14 +43,9 @@ class _LocalHashing(HashedOracle):
         return self._core.buckets
 
     @property
-    def seed_pool(self) -> int | None:
+    def hashes(self) -> int | None:
         """The number of functions that all reports share, or None if each has its own."""
         return self._shared
-
-    @property
-    def pool_seed(self) -> int | None:
-        """The public seed of the shared functions, or None if each report has its own."""
-        return self._pool_seed
 
     @property
     def report_dtype(self) -> np.dtype[Any]:
@@ -75,9 +61,7 @@ class _LocalHashing(HashedOracle):
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
-        if self._shared is None:
-            return {}
-        return {"seed_pool": self._shared, "pool_seed": self._pool_seed}
+        return {} if self._shared is None else {"hashes": self._shared}
 
 
 class BinaryLocalHashing(_LocalHashing):
@@ -95,12 +79,10 @@ class BinaryLocalHashing(_LocalHashing):
     domain
         The answers, or their number ``k``: then the codes ``0 .. k - 1`` are the answers. At most
         ``2^31 - 1``.
-    seed_pool
+    hashes
         If given, reports share this many public functions, at most 2^20, instead of each having its
-        own: a tally then costs ``seed_pool * k`` evaluations for any number of reports, and adds
+        own: a tally then costs ``hashes * k`` evaluations for any number of reports, and adds
         the error of :meth:`pool_variance`.
-    pool_seed
-        The public seed of the shared functions, an integer in [0, 2^64); 0 by default.
 
     Raises
     ------
@@ -151,12 +133,10 @@ class OptimizedLocalHashing(_LocalHashing):
     buckets
         The number of buckets ``g``, from 2 to 2^20; by default the one of least variance, next to
         ``e^eps + 1``, or the largest power of two below that the domain allows.
-    seed_pool
+    hashes
         If given, reports share this many public functions, at most 2^20, instead of each having its
-        own: a tally then costs ``seed_pool * k`` evaluations for any number of reports, and adds
+        own: a tally then costs ``hashes * k`` evaluations for any number of reports, and adds
         the error of :meth:`pool_variance`. Domains have up to ``2^31 - 1`` answers then.
-    pool_seed
-        The public seed of the shared functions, an integer in [0, 2^64); 0 by default.
 
     Raises
     ------
@@ -184,7 +164,7 @@ class OptimizedLocalHashing(_LocalHashing):
     >>> p, q = oracle.support_probabilities
     >>> round(p, 4), round(q, 4)
     (0.4754, 0.25)
-    >>> OptimizedLocalHashing(1.0, 1000, seed_pool=1024).report_bits
+    >>> OptimizedLocalHashing(1.0, 1000, hashes=1024).report_bits
     12
     """
 
@@ -196,11 +176,10 @@ class OptimizedLocalHashing(_LocalHashing):
         domain: Domain | Sequence[Hashable] | int,
         *,
         buckets: int | None = None,
-        seed_pool: int | None = None,
-        pool_seed: int | None = None,
+        hashes: int | None = None,
     ) -> None:
         self._buckets = _arguments.optional_integer("buckets", buckets, least=2, most=_MOST)
-        super().__init__(epsilon, domain, seed_pool=seed_pool, pool_seed=pool_seed)
+        super().__init__(epsilon, domain, hashes=hashes)
 
     def parameters(self) -> dict[str, Any]:
         """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""

@@ -2428,12 +2428,14 @@ function checkBuckets(buckets) {
   if (buckets < 2n || buckets > MOST_BUCKETS) throw notAQuestion(`${buckets} buckets, from 2 to ${MOST_BUCKETS} can be`);
 }
 
-/** A fixed, public set of parabolas, which a seed stands for. */
+/** Stands for the public functions, which are the same in every collection. */
+const FUNCTIONS_SEED = 0n;
+
+/** A fixed, public set of parabolas. */
 class HashPool {
   #coefficients = null;
-  #seed;
 
-  constructor(functions, buckets, seed, size) {
+  constructor(functions, buckets, size) {
     if (functions < 1n || functions > MOST_FUNCTIONS || buckets * functions > MOST_POOL_CELLS) {
       throw notAQuestion(`${functions} hash functions with ${buckets} buckets each`);
     }
@@ -2441,13 +2443,12 @@ class HashPool {
     if (size > modulus) throw notAQuestion(`${size} answers are too many to be hashed`);
     this.functions = functions;
     this.buckets = new Buckets(modulus, buckets);
-    this.#seed = seed;
   }
 
   /** Three residues for each function, drawn when the first is needed. */
   get coefficients() {
     if (this.#coefficients === null) {
-      const stream = new AesStream(seededKey(this.#seed), HASH_POOL);
+      const stream = new AesStream(seededKey(FUNCTIONS_SEED), HASH_POOL);
       const modulus = Number(this.buckets.modulus);
       this.#coefficients = new Uint32Array(3 * Number(this.functions));
       for (let place = 0; place < this.#coefficients.length; place++) {
@@ -2469,9 +2470,9 @@ class HashPool {
 
 /** Local hashing with a pool of functions. */
 class PooledLocalHashing {
-  constructor(epsilon, size, buckets, functions, seed) {
+  constructor(epsilon, size, buckets, functions) {
     checkBuckets(buckets);
-    this.pool = new HashPool(functions, buckets, seed, size);
+    this.pool = new HashPool(functions, buckets, size);
     this.encoding = new DirectEncoding(epsilon, buckets);
     this.layout = Layout.one(4);
   }
@@ -2497,9 +2498,9 @@ function checkWidth(width) {
 
 /** Count mean sketch: rows of bits that are flipped with `flips` words of 2^64. */
 class CountMeanSketch {
-  constructor(epsilon, size, hashes, width, seed) {
+  constructor(epsilon, size, hashes, width) {
     checkWidth(width);
-    this.pool = new HashPool(hashes, width, seed, size);
+    this.pool = new HashPool(hashes, width, size);
     this.half = epsilon * 0.5;
     const bounds = new Exponential(this.half);
     let threshold = bounds.floorQuotient(TWO_64, 1n);
@@ -2531,10 +2532,10 @@ class CountMeanSketch {
 
 /** One randomized bit of the Hadamard transform of a row of a sketch. */
 class HadamardCountMeanSketch {
-  constructor(epsilon, size, hashes, width, seed) {
+  constructor(epsilon, size, hashes, width) {
     checkWidth(width);
     if ((width & (width - 1n)) !== 0n) throw notAQuestion(`the width ${width} is no power of two`);
-    this.pool = new HashPool(hashes, width, seed, size);
+    this.pool = new HashPool(hashes, width, size);
     this.encoding = new DirectEncoding(epsilon, 2n);
     this.layout = Layout.one(4);
   }
@@ -2850,13 +2851,13 @@ const MADE = {
 };
 
 function localHashing(epsilon, size, buckets, rest) {
-  const functions = rest.find("seed_pool", READ.integer);
+  const functions = rest.find("hashes", READ.integer);
   if (functions === null) return new LocalHashing(epsilon, size, buckets);
-  return new PooledLocalHashing(epsilon, size, buckets, functions, rest.take("pool_seed", READ.integer));
+  return new PooledLocalHashing(epsilon, size, buckets, functions);
 }
 
 function sketch(rest) {
-  return ["hashes", "width", "hash_seed"].map((name) => rest.take(name, READ.integer));
+  return ["hashes", "width"].map((name) => rest.take(name, READ.integer));
 }
 
 /** The randomizer of so many codes that a description names. */
@@ -3008,22 +3009,22 @@ class SecondRound {
   }
 }
 
-/** The denominator of the share of own answers, as a power of two. */
-const SHARE_BITS = 62;
+/** The denominator of the probability of the own answer, as a power of two. */
+const OWN_BITS = 62;
 
 /** An answer that is only sometimes the own one, and otherwise a uniform one. */
 class Padded {
   constructor(asked) {
     Object.assign(this, { name: asked.name, epsilon: asked.epsilon });
     this.domain = new Labels(asked.domain);
-    const share = asked.rest.take("share", READ.number);
+    const own = asked.rest.take("own_probability", READ.number);
     const inner = new Description(asked.rest.take("oracle", READ.object));
     asked.rest.finish();
     const same = inner.epsilon === asked.epsilon && inner.domain.raw === asked.domain.raw;
-    if (!same || !(share > 0 && share <= 1)) {
-      throw notAQuestion("the share is no probability, or the oracle is of another epsilon or domain");
+    if (!same || !(own > 0 && own <= 1)) {
+      throw notAQuestion("own_probability is no probability, or the oracle is of another epsilon or domain");
     }
-    const real = scaledFloor(share, SHARE_BITS);
+    const real = scaledFloor(own, OWN_BITS);
     this.real = real > 1n ? real : 1n;
     this.oracle = oracleOf(inner, this.domain.size);
     this.layout = this.oracle.layout;
@@ -3034,7 +3035,7 @@ class Padded {
   }
 
   report(code, noise) {
-    const real = choose([(1n << BigInt(SHARE_BITS)) - this.real, this.real], noise.part(0).stream("choice")) === 1;
+    const real = choose([(1n << BigInt(OWN_BITS)) - this.real, this.real], noise.part(0).stream("choice")) === 1;
     return this.oracle.report(padded(code, real, this.domain.size, noise.part(1)), noise.stream("report"));
   }
 }

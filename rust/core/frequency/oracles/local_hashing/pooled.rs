@@ -57,7 +57,7 @@ impl PooledLocalHashing {
             let expected = "an integer from 2 to 2^20";
             return Err(Error::Integer { argument: "buckets", value: buckets, expected });
         }
-        let pool = HashPool::new("seed_pool", functions, buckets, seed, domain)?;
+        let pool = HashPool::new("hashes", functions, buckets, seed, domain)?;
         let encoding = DirectEncoding::new(epsilon, DomainSize::new(buckets)?)?;
         Ok(Self { domain, pool, encoding })
     }
