@@ -53,7 +53,7 @@ from turnout.distributed.rounds import exchange
 from turnout.distributed.transport import frames
 from turnout.errors import TurnoutError
 from turnout.federated import RandomParticipationSGD
-from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from turnout.federated.checkpoint import TrainingState, read_checkpoint, write_checkpoint
 from turnout.federated.optimizers import SGD
 from turnout.federated.trees import Structure, flatten
 from turnout.frequency.adaptive import SecondRound
@@ -212,11 +212,11 @@ def checkpoint() -> Decoder:
         SGD_PLAN.to_dict(), STRUCTURE, np.arange(8.0), SGD(0.5).to_dict(), [np.zeros(2)], 3, LEDGER
     )
     path = FOLDER / "valid.npz"
-    save_checkpoint(path, state)
+    write_checkpoint(path, state)
     return binary(
         path.read_bytes(),
-        through_a_file(load_checkpoint),
-        in_a_file(lambda state, path: save_checkpoint(path, state), "npz"),
+        through_a_file(read_checkpoint),
+        in_a_file(lambda state, path: write_checkpoint(path, state), "npz"),
         sealed_again,
     )
 

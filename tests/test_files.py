@@ -14,7 +14,7 @@ import turnout as tn
 from turnout._files import check_regular, open_regular, read_bytes
 from turnout.accounting import PrivacyLedger
 from turnout.collecting.report_files import read_reports
-from turnout.federated.checkpoint import load_checkpoint
+from turnout.federated.checkpoint import read_checkpoint
 from turnout.pipeline import PseudonymKey, open_reports, scan
 from turnout.signing import SigningKey
 
@@ -58,7 +58,7 @@ READERS: list[tuple[str, Callable[[Path], object]]] = [
     ("ledger.json", PrivacyLedger.read),
     ("a.key", SigningKey.read),
     ("a.key", PseudonymKey.read),
-    ("model.npz", load_checkpoint),
+    ("model.npz", read_checkpoint),
 ]
 
 

@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parent
 RATINGS = ["very poor", "poor", "fair", "good", "very good"]
 
 
-def save_figure(figure: Any, name: str) -> None:
+def write_figure(figure: Any, name: str) -> None:
     """Write a picture beside this file."""
     figure.savefig(FOLDER / f"{name}.png", dpi=110)
     plt.close(figure)
@@ -30,7 +30,7 @@ def save_figure(figure: Any, name: str) -> None:
 
 def save(axes: Any, name: str) -> None:
     """Write the picture that axes are in."""
-    save_figure(axes.figure, name)
+    write_figure(axes.figure, name)
 
 
 def ratings() -> Any:
@@ -264,10 +264,10 @@ def main() -> None:
     """Draw all of them."""
     save(survey_planning(), "guide_survey_planning")
     save(survey_sites(), "guide_survey_sites")
-    save_figure(telemetry_days(), "guide_telemetry_days")
-    save_figure(small_group(), "guide_small_group")
-    save_figure(federated(), "guide_federated")
-    save_figure(private_samples(), "guide_private_samples")
+    write_figure(telemetry_days(), "guide_telemetry_days")
+    write_figure(small_group(), "guide_small_group")
+    write_figure(federated(), "guide_federated")
+    write_figure(private_samples(), "guide_private_samples")
     save(ratings(), "start_ratings")
 
 

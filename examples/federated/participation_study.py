@@ -21,7 +21,7 @@ from pathlib import Path
 
 from turnout.accounting import RandomParticipation
 from turnout.errors import TurnoutError
-from turnout_reproduce.datasets import ImageSplit, fetch_mnist, load_mnist
+from turnout_reproduce.datasets import ImageSplit, fetch_mnist, read_mnist
 from turnout_reproduce.studies.study import Study
 from turnout_reproduce.studies.trainings import TrainingRecord, compare_trainings
 from turnout_reproduce.training.network import ConvolutionalNetwork
@@ -52,10 +52,10 @@ FULL_RATES = {
 def images(folder: Path | None) -> ImageSplit:
     """Read MNIST from a folder, or download it."""
     if folder is not None:
-        return load_mnist(folder)
+        return read_mnist(folder)
     shared = Path(__file__).parents[2].parent / "shared" / "data"
     place = Path(os.environ.get("TURNOUT_DATA", shared))
-    return load_mnist(place) if place.is_dir() else fetch_mnist()
+    return read_mnist(place) if place.is_dir() else fetch_mnist()
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from turnout.accounting.mechanism import Mechanism
 from turnout.accounting.paper import theorem_4_1_delta
 from turnout.accounting.participation import RandomParticipation
 from turnout_reproduce.curves import Curve
-from turnout_reproduce.datasets import Images, ImageSplit, load_images, load_mnist
+from turnout_reproduce.datasets import Images, ImageSplit, read_images, read_mnist
 from turnout_reproduce.outcome import Experiment, Finding, Outcome, Scale
 from turnout_reproduce.participation_curves import SOURCE, real_delta
 from turnout_reproduce.pictures import legend_beside, panels
@@ -276,14 +276,14 @@ def _data(section: Section, scale: Scale) -> _Data:
         places = [place for place in emnist if place is not None]
         if len(places) == len(emnist):
             split = ImageSplit(
-                load_images(places[0], places[1], transposed=True),
-                load_images(places[2], places[3], transposed=True),
+                read_images(places[0], places[1], transposed=True),
+                read_images(places[2], places[3], transposed=True),
             )
             return _Data(split, "EMNIST", "EMNIST by class, as the paper.")
         name = "train-images-idx3-ubyte"
         if _found(folder, name) or _found(folder, f"mnist-{name}"):
             words = "MNIST stands in for EMNIST by class, with rates for the same average batch."
-            return _Data(load_mnist(folder), "MNIST", words)
+            return _Data(read_mnist(folder), "MNIST", words)
     needed = section.scenario.clients * section.scenario.local_size
     return _Data(
         _stand_in(needed, scale.seed),

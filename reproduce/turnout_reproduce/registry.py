@@ -137,7 +137,7 @@ def reproduce(
         seconds = time.perf_counter() - start
         picture = folder / f"{experiment.name}.png"
         picture.parent.mkdir(parents=True, exist_ok=True)
-        save_picture(experiment, outcome, picture)
+        write_picture(experiment, outcome, picture)
         results["experiments"][experiment.name] = {
             "title": experiment.title,
             "source": experiment.source,
@@ -152,7 +152,7 @@ def reproduce(
     return results
 
 
-def save_picture(experiment: Experiment, outcome: Outcome, path: Path) -> None:
+def write_picture(experiment: Experiment, outcome: Outcome, path: Path) -> None:
     """Draw an outcome and save the picture.
 
     Raises

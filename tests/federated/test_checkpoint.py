@@ -25,7 +25,7 @@ from turnout.errors import (
     UnsupportedVersionError,
 )
 from turnout.federated import checkpoint
-from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from turnout.federated.checkpoint import TrainingState, read_checkpoint, write_checkpoint
 from turnout.federated.optimizers import SGD, CosineDecay
 from turnout.federated.trees import flatten
 
@@ -65,7 +65,7 @@ def state(**changes: Any) -> TrainingState:
 
 def saved(folder: Path, given: TrainingState) -> Path:
     path = folder / "training.checkpoint"
-    save_checkpoint(path, given)
+    write_checkpoint(path, given)
     return path
 
 
@@ -74,7 +74,7 @@ def saved(folder: Path, given: TrainingState) -> Path:
 )
 def test_states_come_back_bit_for_bit(tmp_path: Path, changes: dict[str, Any]) -> None:
     given = state(**changes)
-    again = load_checkpoint(saved(tmp_path, given))
+    again = read_checkpoint(saved(tmp_path, given))
     assert again == given
     assert again.parameters.tobytes() == given.parameters.tobytes()
     assert again.structure == given.structure
@@ -123,14 +123,14 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(checkpoint, "seal_file", fail)
     with pytest.raises(OSError, match="No space"):
-        save_checkpoint(path, state(round=18))
+        write_checkpoint(path, state(round=18))
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        load_checkpoint(tmp_path / "none")
+        read_checkpoint(tmp_path / "none")
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
 def refused(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     with pytest.raises(CorruptDataError, match="damaged: not a checkpoint of turnout"):
-        load_checkpoint(path)
+        read_checkpoint(path)
 
 
 def test_every_altered_byte_is_refused(sample: tuple[Path, bytes]) -> None:
@@ -179,7 +179,7 @@ def test_unknown_versions_are_refused_by_name(tmp_path: Path, version: Any) -> N
     metadata = {**METADATA, "version": version, "later": 1}
     checkpoint._write(path, metadata, state()._arrays())
     with pytest.raises(UnsupportedVersionError, match="damaged: the checkpoint has version"):
-        load_checkpoint(path)
+        read_checkpoint(path)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_sealed_metadata_of_something_else_are_refused(
     path = tmp_path / "damaged"
     checkpoint._write(path, {**METADATA, **change}, state()._arrays())
     with pytest.raises(CorruptDataError, match="damaged: "):
-        load_checkpoint(path)
+        read_checkpoint(path)
 
 
 @pytest.mark.parametrize("name", list(METADATA))
@@ -218,7 +218,7 @@ def test_missing_metadata_are_refused(tmp_path: Path, name: str) -> None:
     metadata = {key: value for key, value in METADATA.items() if key != name}
     checkpoint._write(path, metadata, state()._arrays())
     with pytest.raises(CorruptDataError, match="damaged: "):
-        load_checkpoint(path)
+        read_checkpoint(path)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_small_file_does_not_take_much_memory(tmp_path: Path) -> None:
     assert path.stat().st_size < 200_000
     tracemalloc.start()
     with pytest.raises(CorruptDataError, match=r"damaged: .* overlaps another"):
-        load_checkpoint(path)
+        read_checkpoint(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2_000_000
@@ -351,5 +351,5 @@ def test_a_state_that_makes_no_sense_is_refused(
 
 def test_what_is_no_state_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(InvalidTypeError, match="state must be a TrainingState"):
-        save_checkpoint(tmp_path / "none", {"round": 1})  # type: ignore[arg-type]
+        write_checkpoint(tmp_path / "none", {"round": 1})  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []

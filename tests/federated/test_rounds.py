@@ -13,7 +13,7 @@ from scipy import stats
 
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, ProtocolError
 from turnout.federated import SGD, Client, RandomParticipationSGD, Server, Update, draws
-from turnout.federated.checkpoint import load_checkpoint
+from turnout.federated.checkpoint import read_checkpoint
 from turnout.federated.rounds import largest_update
 
 MODES = ("trusted_server", "always_send", "participants_only")
@@ -227,6 +227,6 @@ def test_a_model_that_is_not_finite_is_not_gone_on_with(tmp_path: Path) -> None:
     server._vector[0] = np.inf
     server._abandon()
     server.write(path)
-    assert not np.isfinite(load_checkpoint(path).parameters).all()
+    assert not np.isfinite(read_checkpoint(path).parameters).all()
     with pytest.raises(CorruptDataError, match=r"training\.npz: .* not finite"):
         Server(plan, np.zeros(2), SGD(1.0), checkpoint=path).resume()

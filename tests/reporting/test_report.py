@@ -15,7 +15,7 @@ import pytest
 import turnout as tn
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.longitudinal import Memoized
-from turnout.reporting import report, save_pictures
+from turnout.reporting import report, write_pictures
 from turnout.reporting.contents import Contents
 from turnout.reporting.figures import drawn
 from turnout.reporting.markup import Markup, tag, text
@@ -378,7 +378,7 @@ def test_the_same_arguments_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_the_set_of_pictures(tmp_path: Path) -> None:
-    written = save_pictures(grouped(HOSTILE), tmp_path / "set", time=DAY)
+    written = write_pictures(grouped(HOSTILE), tmp_path / "set", time=DAY)
     names = ["estimate", "groups", "series", "series_by_group"]
     assert [path.name for path in written] == [
         f"{name}.{kind}" for name in names for kind in ("pdf", "svg", "png")

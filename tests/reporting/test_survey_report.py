@@ -13,7 +13,7 @@ import pytest
 
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.reporting import report, save_pictures
+from turnout.reporting import report, write_pictures
 from turnout.reporting.words import decimals, percent, rounded
 
 pytest.importorskip("matplotlib")
@@ -142,7 +142,7 @@ def test_several_columns_share_a_page_with_their_epsilon(tmp_path: Path) -> None
     source = (tmp_path / "page.html").read_text(encoding="utf-8")
     identifiers = re.findall(r' id="([^"]+)"', source)
     assert len(set(identifiers)) == len(identifiers)
-    names = [path.name for path in save_pictures(result, tmp_path / "pictures")]
+    names = [path.name for path in write_pictures(result, tmp_path / "pictures")]
     assert names[::3] == ["1-estimate.pdf", "2-estimate.pdf", "3-estimate.pdf"]
 
 

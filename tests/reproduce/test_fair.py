@@ -71,7 +71,7 @@ def table() -> Outcome:
 
 
 def test_real_data_are_counted(folder: Path) -> None:
-    found = shared.load(Scale(data=folder))
+    found = shared.read_datasets(Scale(data=folder))
     gowalla, adult, _ = found.sets
     with (folder / "gowalla_user_cell.csv").open() as file:
         cells = [int(row["cell"]) for row in csv.DictReader(file)]
@@ -91,14 +91,14 @@ def test_real_data_are_counted(folder: Path) -> None:
 
 def test_stand_ins_are_named(tmp_path: Path) -> None:
     for scale in (Scale(), Scale(data=tmp_path)):
-        found = shared.load(scale)
+        found = shared.read_datasets(scale)
         assert [one.items for one in found.sets] == [12, 20, 30]
         assert "Gowalla is not at hand" in found.words
         assert "Census-Income is not at hand" in found.words
 
 
 def test_samples_have_their_floor_and_size() -> None:
-    found = shared.load(Scale(seed=3))
+    found = shared.read_datasets(Scale(seed=3))
     for nodes in (1000, 5000):
         for (_, counts), one in zip(found.samples(nodes), found.sets, strict=True):
             assert counts.sum() == nodes
@@ -125,7 +125,7 @@ def test_samples_have_their_floor_and_size() -> None:
 def test_other_files_are_refused(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "gowalla_user_cell.csv").write_text(text)
     with pytest.raises(CorruptDataError, match=words):
-        shared.load(Scale(data=tmp_path))
+        shared.read_datasets(Scale(data=tmp_path))
 
 
 def test_real_data_give_the_printed_numbers(folder: Path) -> None:
@@ -154,7 +154,7 @@ def test_noise_of_equal_privacy_is_that_of_the_analytic_gaussian(against_noise: 
     """Balle and Wang's delta of the continuous mechanism, with the exact delta of DPDS."""
     for curve, (_, counts) in zip(
         curves(against_noise, "discrete Gaussian, DPDS's exact delta"),
-        shared.load(Scale()).samples(1000),
+        shared.read_datasets(Scale()).samples(1000),
         strict=True,
     ):
         floor, size = int(counts.min()), counts.size
@@ -184,7 +184,7 @@ def test_claims_of_figure_1(against_noise: Outcome) -> None:
     assert verdicts(against_noise, "nominal delta 1e-07: least") == {"agrees"}
     assert verdicts(against_noise, "nominal delta 0.5 while") == {"paper is wrong"}
     for (_, counts), finding in zip(
-        shared.load(Scale()).samples(1000),
+        shared.read_datasets(Scale()).samples(1000),
         [one for one in against_noise.findings if "Theorem 3.1" in one.what],
         strict=True,
     ):

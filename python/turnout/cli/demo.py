@@ -19,7 +19,7 @@ from turnout._extras import require
 from turnout._types import Floats
 from turnout.cli.commands import command
 from turnout.cli.running import output
-from turnout.cli.tables import save_picture
+from turnout.cli.tables import write_picture
 from turnout.reporting.words import percent
 
 _EPSILONS = (0.5, 1.0, 2.0)
@@ -87,7 +87,7 @@ def demo(
             console.print(_table(question, rate))
             console.print()
     picture = folder / _PICTURE
-    save_picture(picture, lambda: _drawn(questions))
+    write_picture(picture, lambda: _drawn(questions))
     console.print(_conclusion(questions))
     console.print(f"\nThe picture: {picture}", markup=False, soft_wrap=True)
 

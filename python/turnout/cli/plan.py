@@ -16,7 +16,7 @@ from turnout.cli import options
 from turnout.cli.commands import command
 from turnout.cli.numbers import Numbers, record_of_plan, rows_of_plan
 from turnout.cli.question import Choices, oracle_names
-from turnout.cli.tables import print_json, save_picture, table, tell
+from turnout.cli.tables import print_json, table, tell, write_picture
 from turnout.frequency.choice import registered
 from turnout.participation import taking_part_in
 from turnout.planning import PlanCheck, PlanProposal
@@ -315,7 +315,7 @@ def plan(
         return
     proposal = setting.propose(choices, goal)
     checked = check.measure(proposal)
-    save_picture(plot, lambda: proposal.tradeoff().plot())
+    write_picture(plot, lambda: proposal.tradeoff().plot())
     published = output.publish(proposal.collection_plan, key)
     if as_json:
         print_json({**_record(proposal, checked), **published.record})

@@ -13,7 +13,7 @@ from turnout.cli.output import Intervals, Listing, Together
 from turnout.cli.tables import TABLE_SUFFIXES, Whole, tell, write_table
 from turnout.cli.tallies import merged, read_tallies
 from turnout.reporting import report as write_report
-from turnout.reporting import save_pictures
+from turnout.reporting import write_pictures
 from turnout.reporting.telling import View
 from turnout.reporting.words import file_size, left_out
 
@@ -91,6 +91,6 @@ def report(
         rows.append(("page", Whole(f"{target}, {file_size(target.stat().st_size)}")))
     if pictures is not None:
         drawn = {name: value for name, value in vars(view).items() if name not in ("order", "top")}
-        written = save_pictures(tally, pictures, **drawn)
+        written = write_pictures(tally, pictures, **drawn)
         rows.append(("pictures", Whole(f"{len(written)} files in {pictures}")))
     tell("Report", rows)

@@ -271,7 +271,7 @@ def print_json(value: dict[str, Any]) -> None:
     typer.echo(json_text(value))
 
 
-def save_picture(path: Path | None, draw: Callable[[], Any]) -> None:
+def write_picture(path: Path | None, draw: Callable[[], Any]) -> None:
     """Draw a picture and write it to a file, if there is to be one."""
     if path is None:
         return

@@ -161,7 +161,7 @@ class TrainingState:
         return self._metadata(), arrays
 
 
-def save_checkpoint(path: str | os.PathLike[str], state: TrainingState) -> None:
+def write_checkpoint(path: str | os.PathLike[str], state: TrainingState) -> None:
     """Write the state of a training to a file, which appears whole or not at all.
 
     Parameters
@@ -190,8 +190,8 @@ def save_checkpoint(path: str | os.PathLike[str], state: TrainingState) -> None:
     ... )
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "training.npz")
-    ...     save_checkpoint(file, state)
-    ...     again = load_checkpoint(file)
+    ...     write_checkpoint(file, state)
+    ...     again = read_checkpoint(file)
     >>> again == state
     True
     >>> again.structure.from_vector(again.parameters)["bias"]
@@ -202,7 +202,7 @@ def save_checkpoint(path: str | os.PathLike[str], state: TrainingState) -> None:
         _write(temporary, state._metadata(), state._arrays())
 
 
-def load_checkpoint(path: str | os.PathLike[str]) -> TrainingState:
+def read_checkpoint(path: str | os.PathLike[str]) -> TrainingState:
     """Read the state of a training from a file.
 
     Whether it is that of the same plan, model and optimizer is for the caller to compare;
@@ -211,7 +211,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> TrainingState:
     Parameters
     ----------
     path
-        A file that :func:`save_checkpoint` wrote.
+        A file that :func:`write_checkpoint` wrote.
 
     Returns
     -------

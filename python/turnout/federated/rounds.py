@@ -73,7 +73,7 @@ def largest_update(plan: RandomParticipationSGD, parameters: int) -> float:
     return longest * (1.0 + (parameters + (size or 0) + 64) * 2.0**-51)
 
 
-class Round:
+class OpenRound:
     """A round that is open.
 
     Parameters

@@ -14,11 +14,11 @@ from turnout._types import Array, Floats
 from turnout.accounting import PrivacyLedger
 from turnout.accounting.ledger_entries import parts_of
 from turnout.errors import CorruptDataError, InvalidValueError, PlanMismatchError, ProtocolError
-from turnout.federated.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from turnout.federated.checkpoint import TrainingState, read_checkpoint, write_checkpoint
 from turnout.federated.client import LABEL, Update, accepted_ledger
 from turnout.federated.optimizers import Optimizer
 from turnout.federated.plan import RandomParticipationSGD
-from turnout.federated.rounds import Round
+from turnout.federated.rounds import OpenRound
 from turnout.federated.sums import check_trial, structure_of
 from turnout.federated.trees import flatten, vector
 
@@ -113,7 +113,7 @@ class Server:
         self._resumed = False
         self._every = _arguments.integer("checkpoint_every", checkpoint_every, least=1)
         self.round = 0
-        self._open: Round | None = None
+        self._open: OpenRound | None = None
 
     @property
     def parameters(self) -> Any:
@@ -154,7 +154,7 @@ class Server:
             self._trial = None
         if self.ledger is not None:
             self._pay(self.ledger)
-        self._open = Round(self.plan, self.round, clients, self._structure.total)
+        self._open = OpenRound(self.plan, self.round, clients, self._structure.total)
         return self.round
 
     def add(self, update: Update | None, client: Hashable) -> None:
@@ -286,7 +286,7 @@ class Server:
         place = Path(path)
         if self.plan.seed is None and self.ledger is not None:
             self.ledger.write(self._journal(place))
-        save_checkpoint(place, self._training_state())
+        write_checkpoint(place, self._training_state())
 
     def resume(self) -> bool:
         """Go on from the checkpoint, if there is one.
@@ -321,13 +321,13 @@ class Server:
             raise ProtocolError("the training has begun: resume before the first round")
         found = self.checkpoint.exists()
         if found:
-            self._restore(load_checkpoint(self.checkpoint))
+            self._restore(read_checkpoint(self.checkpoint))
         if self.plan.seed is None and self.ledger is not None:
             self._take_journal(self.ledger, self.checkpoint, found)
         self._resumed = True
         return found
 
-    def _opened(self, otherwise: str) -> Round:
+    def _opened(self, otherwise: str) -> OpenRound:
         if self._open is None:
             raise ProtocolError(f"no round is open: {otherwise}")
         return self._open
@@ -339,7 +339,7 @@ class Server:
         if path is not None and not path.exists() and ledger.can_spend(self.plan.mechanism):
             # Before anything is spent there are both files: one without the other is a loss.
             ledger.write(self._journal(path))
-            save_checkpoint(path, self._training_state())
+            write_checkpoint(path, self._training_state())
         ledger.spend(self.plan.mechanism, label=LABEL)
         if path is not None:
             ledger.write(self._journal(path))

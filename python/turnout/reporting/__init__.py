@@ -2,13 +2,13 @@
 
 :func:`report` writes one HTML file that needs nothing else: what was collected, the guarantee in
 plain words, the estimates with intervals, by group and over time if the tally is grouped, what it
-cost, and who was left out. :func:`save_pictures` writes the pictures as PDF, SVG and PNG.
+cost, and who was left out. :func:`write_pictures` writes the pictures as PDF, SVG and PNG.
 """
 
 from turnout._public import listing
-from turnout.reporting.figures import save_pictures
+from turnout.reporting.figures import write_pictures
 from turnout.reporting.page import report
 
-__all__ = ["report", "save_pictures"]
+__all__ = ["report", "write_pictures"]
 
 __dir__ = listing(__all__)

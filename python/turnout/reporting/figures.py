@@ -54,7 +54,7 @@ def _of_all(figure: Any, contents: Contents) -> Any:
     return figure
 
 
-def save_pictures(
+def write_pictures(
     tally: Any,
     folder: str | os.PathLike[str],
     *,
@@ -102,7 +102,7 @@ def save_pictures(
     >>> import turnout as tn
     >>> tally = tn.DirectEncoding(1.0, tn.Domain(["no", "yes"])).simulate([900, 100], seed=1)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [path.name for path in save_pictures(tally, folder)]
+    ...     [path.name for path in write_pictures(tally, folder)]
     ['estimate.pdf', 'estimate.svg', 'estimate.png']
     """
     view = View(

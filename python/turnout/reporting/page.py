@@ -280,7 +280,7 @@ def report(
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InvalidValueError(
             f"path must end in .html, got {name!r}; a browser prints the page to PDF, and "
-            "save_pictures writes the pictures as PDF"
+            "write_pictures writes the pictures as PDF"
         )
     if title is not None and not isinstance(title, str):
         raise _arguments.mistyped("title must be text", title)

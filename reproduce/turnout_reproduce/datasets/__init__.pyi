@@ -1,11 +1,11 @@
 from turnout_reproduce.datasets.adult import TableSplit as TableSplit
 from turnout_reproduce.datasets.adult import fetch_adult as fetch_adult
-from turnout_reproduce.datasets.adult import load_adult as load_adult
+from turnout_reproduce.datasets.adult import read_adult as read_adult
 from turnout_reproduce.datasets.download import DownloadError as DownloadError
 from turnout_reproduce.datasets.images import Images as Images
 from turnout_reproduce.datasets.images import ImageSplit as ImageSplit
 from turnout_reproduce.datasets.images import fetch_emnist as fetch_emnist
 from turnout_reproduce.datasets.images import fetch_mnist as fetch_mnist
-from turnout_reproduce.datasets.images import load_images as load_images
-from turnout_reproduce.datasets.images import load_mnist as load_mnist
 from turnout_reproduce.datasets.images import read_idx as read_idx
+from turnout_reproduce.datasets.images import read_images as read_images
+from turnout_reproduce.datasets.images import read_mnist as read_mnist

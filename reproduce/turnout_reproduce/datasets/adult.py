@@ -43,7 +43,7 @@ class TableSplit(NamedTuple):
     test: Table
 
 
-def load_adult(path: str | os.PathLike[str]) -> Table:
+def read_adult(path: str | os.PathLike[str]) -> Table:
     r"""Read ``adult.data`` or ``adult.test``, compressed by gzip or plain.
 
     Parameters
@@ -74,7 +74,7 @@ def load_adult(path: str | os.PathLike[str]) -> Table:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "adult.data")
     ...     _ = path.write_text(row)
-    ...     table = load_adult(path)
+    ...     table = read_adult(path)
     >>> table["age"].tolist(), table["occupation"].tolist()
     ([39], ['Adm-clerical'])
     """
@@ -118,7 +118,7 @@ def fetch_adult(
 ) -> TableSplit:
     """Download Adult, unless it is there already, and read it.
 
-    32,561 and 16,281 people of the census of 1994 with 15 columns each: see :func:`load_adult`.
+    32,561 and 16,281 people of the census of 1994 with 15 columns each: see :func:`read_adult`.
     About 6 MB, CC BY 4.0. Files appear whole or not at all, and only if their SHA-256 is the known
     one; a file that is there and right is not downloaded again.
 
@@ -158,7 +158,7 @@ def fetch_adult(
     addresses = download.places(base_url, _ADULT_PLACES)
     target = download.folder_of(folder, "adult")
     train, test = (
-        load_adult(download.fetch(name, expected, addresses, target, progress))
+        read_adult(download.fetch(name, expected, addresses, target, progress))
         for name, expected in _ADULT.items()
     )
     return TableSplit(train, test)

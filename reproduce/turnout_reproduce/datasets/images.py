@@ -136,7 +136,7 @@ def _described(value: object) -> str:
     return _arguments.shown(value)
 
 
-def load_images(
+def read_images(
     images: str | os.PathLike[str],
     labels: str | os.PathLike[str],
     *,
@@ -171,7 +171,7 @@ def load_images(
     --------
     EMNIST, from where it was unpacked::
 
-        train = load_images(
+        train = read_images(
             "gzip/emnist-byclass-train-images-idx3-ubyte.gz",
             "gzip/emnist-byclass-train-labels-idx1-ubyte.gz",
             transposed=True,
@@ -196,7 +196,7 @@ def load_images(
     return Images(*arrays)
 
 
-def load_mnist(folder: str | os.PathLike[str]) -> ImageSplit:
+def read_mnist(folder: str | os.PathLike[str]) -> ImageSplit:
     """Read MNIST from the four files of its publisher in a folder.
 
     Parameters
@@ -228,8 +228,8 @@ def _files(*parts: str) -> list[str]:
 def _split(paths: Iterable[Path], *, transposed: bool = False) -> ImageSplit:
     images, labels, others, their_labels = paths
     return ImageSplit(
-        load_images(images, labels, transposed=transposed),
-        load_images(others, their_labels, transposed=transposed),
+        read_images(images, labels, transposed=transposed),
+        read_images(others, their_labels, transposed=transposed),
     )
 
 

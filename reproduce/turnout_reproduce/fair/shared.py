@@ -16,7 +16,7 @@ from turnout._seeds import derived
 from turnout._types import Figure, Floats, Integers
 from turnout.distributed import AggregationMechanism
 from turnout.errors import CorruptDataError
-from turnout_reproduce.datasets import load_adult
+from turnout_reproduce.datasets import read_adult
 from turnout_reproduce.outcome import Experiment, Finding, Outcome, Scale
 
 _SOURCE: Final = (
@@ -183,7 +183,7 @@ class Datasets:
         )
 
 
-def load(scale: Scale) -> Datasets:
+def read_datasets(scale: Scale) -> Datasets:
     """Read what there is of the paper's data, and make stand-ins for the rest.
 
     Census-Income, of which the paper takes an income in intervals of length 100, is not at hand in
@@ -257,7 +257,7 @@ def _cells(place: Path) -> Integers:
 
 def _ages(place: Path) -> Integers:
     """Ages in intervals: 15 to 19, 20 to 24, ..., 70 to 74, 75 and more."""
-    ages: Integers = np.clip((load_adult(place)["age"] - 15) // 5, 0, _AGES - 1)
+    ages: Integers = np.clip((read_adult(place)["age"] - 15) // 5, 0, _AGES - 1)
     return ages
 
 

@@ -22,9 +22,9 @@ from turnout_reproduce.fair.shared import (
     experiment,
     legend_below,
     lemma,
-    load,
     measure,
     rate_of,
+    read_datasets,
     repeats_of,
 )
 from turnout_reproduce.outcome import Finding, Outcome, Scale
@@ -71,7 +71,7 @@ def _equal(counts: Integers, epsilon: float) -> float:
 
 
 def _against_noise(scale: Scale) -> Outcome:
-    data = load(scale)
+    data = read_datasets(scale)
     curves: list[Curve] = []
     findings: list[Finding] = []
     measured: list[Measured] = []
@@ -187,7 +187,7 @@ def _as_printed() -> Finding:
 
 
 def _populations(scale: Scale) -> Outcome:
-    data = load(scale)
+    data = read_datasets(scale)
     samples = {users: data.samples(users) for users in _POPULATIONS}
     curves: list[Curve] = []
     findings: list[Finding] = []

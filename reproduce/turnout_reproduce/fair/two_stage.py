@@ -28,8 +28,8 @@ from turnout_reproduce.fair.shared import (
     experiment,
     legend_below,
     lemma,
-    load,
     measure,
+    read_datasets,
     repeats_of,
 )
 from turnout_reproduce.outcome import Finding, Outcome, Scale
@@ -66,7 +66,7 @@ def _label(level: float | None) -> str:
 
 
 def _errors(scale: Scale) -> Outcome:
-    data = load(scale)
+    data = read_datasets(scale)
     curves: list[Curve] = []
     findings: list[Finding] = []
     measured: list[Measured] = []

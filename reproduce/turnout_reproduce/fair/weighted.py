@@ -21,7 +21,7 @@ from turnout_reproduce.fair.shared import (
     REPEATS,
     experiment,
     legend_below,
-    load,
+    read_datasets,
     repeats_of,
 )
 from turnout_reproduce.outcome import Finding, Outcome, Scale
@@ -95,7 +95,7 @@ def _curve(studies: dict[str, Weighted], method: str, panel: str) -> Curve:
 
 
 def _aggregation(scale: Scale) -> Outcome:
-    data = load(scale)
+    data = read_datasets(scale)
     curves: list[Curve] = []
     findings: list[Finding] = []
     off = 0.0

@@ -31,7 +31,7 @@ from turnout_reproduce.datasets import (
     fetch_mnist,
     images,
 )
-from turnout_reproduce.datasets import load_adult as load
+from turnout_reproduce.datasets import read_adult as load
 
 pytest.importorskip("pooch")
 

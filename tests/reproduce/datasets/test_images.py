@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
-from turnout_reproduce.datasets import Images, load_images, load_mnist
+from turnout_reproduce.datasets import Images, read_images, read_mnist
 
 PIXELS = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 
@@ -29,10 +29,10 @@ def files(folder: Path, images: bytes, labels: bytes) -> tuple[Path, Path]:
 
 def test_images_and_labels_are_read_together(tmp_path: Path) -> None:
     paths = files(tmp_path, idx(8, (2, 3, 4), PIXELS.tobytes()), idx(8, (2,), b"\7\1"))
-    loaded = load_images(*paths)
+    loaded = read_images(*paths)
     np.testing.assert_array_equal(loaded.images, PIXELS)
     assert loaded.labels.tolist() == [7, 1]
-    upright = load_images(*paths, transposed=True)
+    upright = read_images(*paths, transposed=True)
     np.testing.assert_array_equal(upright.images, PIXELS.transpose(0, 2, 1))
     assert upright.images.flags.c_contiguous
 
@@ -61,7 +61,7 @@ def test_files_that_do_not_belong_together_are_refused(
     tmp_path: Path, images: bytes, labels: bytes, words: str
 ) -> None:
     with pytest.raises(CorruptDataError, match=words):
-        load_images(*files(tmp_path, images, labels))
+        read_images(*files(tmp_path, images, labels))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_images_cannot_be_written_to() -> None:
 
 
 def test_mnist_is_mnist(real: Path) -> None:
-    train, test = load_mnist(real)
+    train, test = read_mnist(real)
     assert train.images.shape == (60_000, 28, 28)
     assert test.images.shape == (10_000, 28, 28)
     assert train.labels[:5].tolist() == [5, 0, 4, 1, 9]
@@ -110,4 +110,4 @@ def test_mnist_is_mnist(real: Path) -> None:
 
 def test_a_folder_without_mnist_says_what_it_lacks(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"train-images-idx3-ubyte.gz, .* is in .*tmp|none"):
-        load_mnist(tmp_path)
+        read_mnist(tmp_path)

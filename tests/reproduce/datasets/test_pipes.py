@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from turnout_reproduce.datasets import load_adult, read_idx
+from turnout_reproduce.datasets import read_adult, read_idx
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.parametrize(
-    ("name", "read"), [("adult.data", load_adult), ("labels-idx1-ubyte", read_idx)]
+    ("name", "read"), [("adult.data", read_adult), ("labels-idx1-ubyte", read_idx)]
 )
 def test_no_reader_waits_for_a_pipe(
     tmp_path: Path, name: str, read: Callable[[Path], object]

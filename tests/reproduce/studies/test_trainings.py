@@ -17,7 +17,7 @@ import pytest
 
 from turnout.accounting import paper
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, PlanMismatchError
-from turnout.federated.checkpoint import load_checkpoint
+from turnout.federated.checkpoint import read_checkpoint
 from turnout_reproduce.datasets import ImageSplit
 from turnout_reproduce.studies.study import Study
 from turnout_reproduce.studies.trainings import TrainingRecord
@@ -31,7 +31,7 @@ PROGRAM = """
 import sys, time
 import numpy as np
 from turnout_reproduce.datasets import Images, ImageSplit
-from turnout.federated.checkpoint import load_checkpoint
+from turnout.federated.checkpoint import read_checkpoint
 from turnout_reproduce.training.scenarios import Arm, Scenario
 from turnout_reproduce.studies.trainings import compare_trainings
 
@@ -230,8 +230,8 @@ def test_a_killed_run_ends_with_the_same_bits(small: dict[str, Any], tmp_path: P
         for seed in (7, 8):
             name = f"small-{arm}-{seed}.checkpoint"
             ours, theirs = (
-                load_checkpoint(folder / name),
-                load_checkpoint(tmp_path / "whole" / name),
+                read_checkpoint(folder / name),
+                read_checkpoint(tmp_path / "whole" / name),
             )
             assert ours.round == theirs.round == 40
             for mine, other in zip(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from turnout_reproduce.datasets import load_mnist
+from turnout_reproduce.datasets import read_mnist
 
 #: No node has more images; the accounting rests on it.
 LARGEST_NODE = 1000
@@ -17,7 +17,7 @@ Model = dict[str, Floats]
 
 def images_of(folder: str, node: int) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Give the images of one node and what they show."""
-    data = load_mnist(folder).train
+    data = read_mnist(folder).train
     places = np.random.default_rng(0).permutation(len(data))
     mine = data.take(places[node * LARGEST_NODE : (node + 1) * LARGEST_NODE])
     return flat(mine.images), mine.labels.astype(np.int64)

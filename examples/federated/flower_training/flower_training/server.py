@@ -11,7 +11,7 @@ from flwr.serverapp import Grid, ServerApp
 from flower_training.model import LARGEST_NODE, START, flat, probabilities
 from turnout.federated import SGD, RandomParticipationSGD
 from turnout.federated.flower import server_app
-from turnout_reproduce.datasets import load_mnist
+from turnout_reproduce.datasets import read_mnist
 
 ROUNDS = 20
 app = ServerApp()
@@ -30,7 +30,7 @@ def main(grid: Grid, context: Context) -> None:
         local_size=LARGEST_NODE,
         mode="always_send",
     )
-    test = load_mnist(str(context.run_config["data"])).test
+    test = read_mnist(str(context.run_config["data"])).test
     images, labels = flat(test.images), test.labels
 
     def evaluate(number: int, model: Any) -> dict[str, float]:

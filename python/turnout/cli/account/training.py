@@ -21,7 +21,7 @@ from turnout.cli import options
 from turnout.cli.account import shared
 from turnout.cli.commands import command
 from turnout.cli.running import note
-from turnout.cli.tables import print_json, save_picture, table, tell
+from turnout.cli.tables import print_json, table, tell, write_picture
 from turnout.errors import InvalidValueError
 from turnout.reporting.words import number
 
@@ -111,7 +111,7 @@ def participation(
         for scheme in listed
     ]
     first, _, *bound = records[0].items()
-    save_picture(plot, lambda: _draw(listed, rounds, records[0]["delta"], adjacency))
+    write_picture(plot, lambda: _draw(listed, rounds, records[0]["delta"], adjacency))
     setting = shared.Setting(client_rate, sample_rate, local_size, noise, rounds, adjacency)
     if as_json:
         print_json({**vars(setting), "bound": first[1], **dict(bound), "schemes": records})
@@ -323,7 +323,7 @@ def batches(
         for way, times, neighbours in listed
     ]
     ways = [way for way, _, _ in listed]
-    save_picture(plot, lambda: _draw_batches(listed, found, question))
+    write_picture(plot, lambda: _draw_batches(listed, found, question))
     if as_json:
         setting = {
             "records": records,

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from turnout._rounding import written_up
 from turnout.cli.aggregate.mechanisms import rows
-from turnout.cli.tables import print_json, save_picture, table, tell
+from turnout.cli.tables import print_json, table, tell, write_picture
 from turnout.collecting.left_out import LeftOut
 from turnout.distributed import AggregationMechanism, CostLedger, Recommendation
 from turnout.reporting import words
@@ -94,7 +94,7 @@ def show_comparison(
     comparison: Recommendation, *, floor_holds: bool | None, plot: Path | None, as_json: bool
 ) -> None:
     """Show the mechanisms, those of smallest error first."""
-    save_picture(plot, comparison.plot)
+    write_picture(plot, comparison.plot)
     if as_json:
         plans = (one.mechanism and one.mechanism.to_dict() for one in comparison.records)
         pairs = zip(comparison.to_records(), plans, strict=True)

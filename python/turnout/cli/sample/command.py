@@ -20,7 +20,7 @@ from turnout.cli.sample.integers import MOST_INTEGER, Integers
 from turnout.cli.sample.records import Records, read_records
 from turnout.cli.sample.results import Drawn, quality, show_quality
 from turnout.cli.sample.wanted import NUMBER_METHODS, Method, Rows, Wanted, Way
-from turnout.cli.tables import csv_of, print_estimates, print_json, save_picture, tell, write_table
+from turnout.cli.tables import csv_of, print_estimates, print_json, tell, write_picture, write_table
 from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.answer import ordered
 from turnout.samplers.base import LARGEST_EPSILON
@@ -175,7 +175,7 @@ def sample(
     drawn = Drawn(wanted, records, chosen, because, draws, written.ids, integers)
     if written.target is not None:
         write_table(written.target, drawn.table)
-    save_picture(written.plot, lambda: _picture(draws, wanted, integers))
+    write_picture(written.plot, lambda: _picture(draws, wanted, integers))
     compared = quality(records, drawn.values) if written.with_quality else None
     estimate = _estimated(draws, wanted) if wanted.one_value else None
     written.show(f"Records of the users of {source}", drawn, estimate, compared)

@@ -21,9 +21,9 @@ from turnout.cli.tables import (
     print_estimates,
     print_json,
     printable,
-    save_picture,
     table,
     tell,
+    write_picture,
     write_table,
 )
 from turnout.collecting.keys import shown_key, time_column
@@ -112,7 +112,7 @@ class Shown:
     def deliver(self, title: str, *, plot: Path | None, target: Path | None, as_json: bool) -> None:
         """Write the files that are wanted, and print the object or tables under a title."""
         # Not everything has a picture: where there is none, nothing is written.
-        save_picture(plot, self.draw)
+        write_picture(plot, self.draw)
         if target is not None:
             write_table(target, self.make_table())
         if as_json:
