@@ -159,21 +159,31 @@ class NoiseLaw(abc.ABC):
         share = _arguments.confidence("level", level)
         if self.variance <= 0.0:
             return 0.0
-        outside = self.tail_bound(_WRAPPED)
-        length = 1 << (2 * outside + 2).bit_length()
-        if length <= _LONGEST:
-            angles = np.arange(length // 2 + 1, dtype=np.float64) * (2.0 * math.pi / length)
-            sines = np.asarray(np.sin(0.5 * angles) ** 2, dtype=np.float64)
-            with np.errstate(under="ignore"):
-                powers = np.exp(-self._exponent(sines, angles))
-            law = np.fft.irfft(powers, length)[: outside + 1]
+        known = self._masses()
+        if known is not None:
+            law, error = known
             inside = np.cumsum(np.append(law[0], 2.0 * law[1:]))
-            error = _transform_error(length, float(law[0])) + _WRAPPED
             found = int(np.searchsorted(inside, share + error))
             if found < len(inside) and 1.0 - share > 10.0 * error:
                 return float(found)
         # One less may do, and nobody looks: never too small.
         return float(self.tail_bound(math.nextafter(1.0 - share, 0.0)))
+
+    def _masses(self) -> tuple[Floats, float] | None:
+        """Give the probabilities from 0 on, and by how much sums of them may be wrong.
+
+        None where the noise is too wide for a transform.
+        """
+        outside = self.tail_bound(_WRAPPED)
+        length = 1 << (2 * outside + 2).bit_length()
+        if length > _LONGEST:
+            return None
+        angles = np.arange(length // 2 + 1, dtype=np.float64) * (2.0 * math.pi / length)
+        sines = np.asarray(np.sin(0.5 * angles) ** 2, dtype=np.float64)
+        with np.errstate(under="ignore"):
+            powers = np.exp(-self._exponent(sines, angles))
+        law = np.fft.irfft(powers, length)[: outside + 1]
+        return law, _transform_error(length, float(law[0])) + _WRAPPED
 
 
 class LaplaceLaw(NoiseLaw):

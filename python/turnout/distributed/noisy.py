@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from turnout import _arguments
-from turnout._types import Array, Floats, Integers
+from turnout._types import Array, Integers
 from turnout._values import settle
 from turnout.accounting.mechanism import Mechanism
-from turnout.collecting.intervals import StatisticModel
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.noise import NOISES, NoiseLaw
+from turnout.distributed.noised import noised_estimation
 from turnout.distributed.published import Limits
 from turnout.distributed.results import Costs
 from turnout.distributed.roles.vectors import ROLES
@@ -279,22 +279,4 @@ class NoisyAggregation(Deployed):
 
     def _estimate_sums(self, sums: Integers, received: int) -> Estimation:
         """Estimate frequencies, with their law, from published sums."""
-        law = self.law(received)
-        model = StatisticModel(a=0.0, b=float(received), v0=law.variance, v1=0.0)
-        statistic = sums.astype(np.float64)
-        frequencies = model.frequency(statistic)
-        return Estimation(
-            frequencies,
-            model.variance(frequencies),
-            model,
-            statistic,
-            limits=functools.partial(_limits, law, frequencies, received),
-        )
-
-
-def _limits(
-    law: NoiseLaw, frequencies: Floats, received: int, level: float
-) -> tuple[Floats, Floats]:
-    """Give limits as far from the estimates as the noise reaches with the probability ``level``."""
-    half = law.half_width(level) / received
-    return frequencies - half, frequencies + half
+        return noised_estimation(sums, received, self.law(received))

@@ -20,6 +20,7 @@ from turnout.collecting.intervals import (
     checked_level,
     critical_value,
     normal_interval,
+    tail_probability,
 )
 from turnout.errors import InvalidValueError
 from turnout.mean.estimators import MeanEstimation
@@ -148,7 +149,8 @@ class MeanEstimate(WithSimultaneous, BaseEstimate[Bounds]):
             ``"horvitz_thompson"`` with personal participation optimistic below a few hundred
             reports of unequal weight. ``"auto"`` (default): for reports of one of two cells and a
             common rate the score interval, and Clopper-Pearson limits where there are few of
-            either; normal otherwise.
+            either; of :mod:`turnout.distributed`, limits by the exact law of the noise; normal
+            otherwise.
         simultaneous
             None: the level holds for each coordinate by itself. ``"bonferroni"`` or ``"sidak"``: it
             holds for all coordinates at once.
@@ -173,7 +175,10 @@ class MeanEstimate(WithSimultaneous, BaseEstimate[Bounds]):
         _arguments.choice("method", method, ("auto", "normal"))
         estimation, size = self.estimation, self.dimensions
         z = critical_value(level, size, simultaneous)
-        if method == "auto" and estimation.model is not None and estimation.statistic is not None:
+        if method == "auto" and estimation.limits is not None:
+            low, high = estimation.limits(1.0 - tail_probability(level, size, simultaneous))
+            name = "exact"
+        elif method == "auto" and estimation.model is not None and estimation.statistic is not None:
             limits = automatic_interval(estimation.model, estimation.statistic, z)
             low, high = (self.domain.low + 2 * self.domain._half * limit for limit in limits[:2])
             name = limits[2]

@@ -48,6 +48,9 @@ class MeanEstimation:
         Of freedom, one for each coordinate, where the variances come from the reports.
     model, statistic
         Of the mean's place between the bounds, from 0 to 1, where a score interval exists.
+    limits
+        Where the law of the error is known: it gives, for a level, limits of the means, each of
+        which covers with at least that level.
     """
 
     means: Floats
@@ -56,6 +59,7 @@ class MeanEstimation:
     degrees: Floats | None = None
     model: StatisticModel | None = None
     statistic: Floats | None = None
+    limits: Callable[[float], tuple[Floats, Floats]] | None = None
 
 
 Estimator = Callable[[BaseTally], MeanEstimation]
