@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from scipy import stats
 
 import turnout as tn
+from turnout.accounting.noisy_sums import NoisySums
 from turnout.distributed.janus import JanusTask
 from turnout.distributed.noise import NOISES
 from turnout.distributed.noised import noised_estimation, noised_means
@@ -150,6 +152,45 @@ def test_the_guarantee_is_that_of_the_noise_of_one_aggregator() -> None:
         every = sums.mechanism.compose(6, adjacency)
         assert every.epsilon(0.0) == pytest.approx(0.5, rel=1e-12)
     assert "at least one of the 2 aggregators" in str(sums)
+    # 5 has three bits, and the noise is that of 7.
+    less = JanusTask(1.4, tn.Bounds(0, 5, dimensions=2)).guarantee.mechanism
+    assert less.compose(2).epsilon(0.0) == pytest.approx(1.0, rel=1e-12)
+
+
+def recorded() -> list[tuple[str, int, int, float, dict[int, int]]]:
+    """What prio drew: type, largest number, length, epsilon, and how often each value came."""
+    rows = []
+    text = (Path(__file__).parent / "prio_noise.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines()[2:]:
+        kind, largest, length, epsilon, upward, downward = line.split("\t")
+        seen = {value: int(many) for value, many in enumerate(upward.split())}
+        seen |= {-1 - place: int(many) for place, many in enumerate(downward.split())}
+        rows.append((kind, int(largest), int(length), float(epsilon), seen))
+    return rows
+
+
+@pytest.mark.parametrize("row", recorded(), ids=lambda row: "-".join(map(str, row[:4])))
+def test_values_that_prio_drew_have_the_law_of_the_task(
+    row: tuple[str, int, int, float, dict[int, int]],
+) -> None:
+    kind, largest, length, epsilon, seen = row
+    domain: Any = length if kind == "histogram" else tn.Bounds(0, largest, dimensions=length)
+    mechanism = JanusTask(epsilon, domain).guarantee.mechanism
+    assert isinstance(mechanism, NoisySums)
+    scale = mechanism.parameter
+    total, reach = sum(seen.values()), max(map(abs, seen))
+    masses = law_of("discrete_laplace", scale, 1, reach + 2000)
+    common = total * masses > 20
+    counts = np.array([seen.get(x, 0) for x in range(-reach - 2000, reach + 2001)])
+    observed = np.append(counts[common], counts[~common].sum())
+    expected = np.append(total * masses[common], total * masses[~common].sum())
+    statistic = float(((observed - expected) ** 2 / expected).sum())
+    assert stats.chi2.sf(statistic, observed.size - 1) > ALPHA
+    # A scale that is off by 3 % would be found out.
+    other = law_of("discrete_laplace", 1.03 * scale, 1, reach + 2000)
+    expected = np.append(total * other[common], total * other[~common].sum())
+    statistic = float(((observed - expected) ** 2 / expected).sum())
+    assert stats.chi2.sf(statistic, observed.size - 1) < ALPHA
 
 
 def test_negative_sums_are_read_from_both_fields() -> None:
