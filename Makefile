@@ -85,7 +85,7 @@ test-all: test
 	$(MAKE) test-rest
 
 # Each feature of the core alone: what it needs, it names.
-FEATURES := accounting device federated identity parallel rows samplers sharing tickets verified wire
+FEATURES := accounting dap device federated identity parallel rows samplers sharing tickets verified wire
 test-rust: needs
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings

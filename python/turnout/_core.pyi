@@ -6,6 +6,10 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 __all__ = [
+    "DAP_MEDIA_TYPES",
+    "DAP_PROBLEMS",
+    "DAP_REPORT_ERRORS",
+    "DAP_VERSION",
     "GROUPS_MAGIC",
     "MOST_EXPIRES",
     "MOST_IDENTITIES",
@@ -13,13 +17,19 @@ __all__ = [
     "RECORD_BYTES",
     "RECORD_NAME_BYTES",
     "SEAL",
+    "AggregateShareReq",
+    "AggregationJobInitReq",
+    "CollectionJobReq",
     "CountMeanSketch",
+    "DapReports",
+    "DapTask",
     "Device",
     "DirectEncoding",
     "HadamardCountMeanSketch",
     "HadamardResponse8",
     "HadamardResponse16",
     "HadamardResponse32",
+    "HpkeKey",
     "IntegerNoise",
     "LocalHashing",
     "MeanKernel",
@@ -48,7 +58,9 @@ __all__ = [
     "UnaryEncoding",
     "bernoulli_counts",
     "binomial_counts",
+    "choose_hpke_config",
     "choose_weighted",
+    "ciphertext_config_id",
     "clip_and_sum",
     "clip_to_grid",
     "count_sampling",
@@ -69,16 +81,26 @@ __all__ = [
     "message_records",
     "network_logits",
     "network_scores",
+    "open_aggregate_share",
     "participants",
     "poisson_sampling",
     "projective_space",
     "random_participation",
     "random_participation_attained",
     "random_participation_grid",
+    "read_aggregation_job_continue_req",
+    "read_aggregation_job_resp",
+    "read_collection_job_resp",
     "read_groups",
+    "read_hpke_configs",
     "read_tally",
+    "read_upload_errors",
+    "read_vdaf_configuration",
+    "report_checksum",
     "rounded_gaussian",
     "scan_rows",
+    "seal_aggregate_share",
+    "seal_reports",
     "select_bernoulli",
     "shuffled",
     "skellam",
@@ -87,8 +109,14 @@ __all__ = [
     "two_stage_sums",
     "uniform_integers",
     "uniforms",
+    "write_aggregation_job_continue_req",
+    "write_aggregation_job_resp",
+    "write_collection_job_resp",
     "write_groups",
+    "write_hpke_configs",
     "write_tally",
+    "write_upload_errors",
+    "write_vdaf_configuration",
 ]
 
 _Elements = npt.NDArray[Any]
@@ -603,6 +631,217 @@ _Read = tuple[
     _Coins,
     list[tuple[int, str, str]],
 ]
+
+DAP_VERSION: str
+DAP_MEDIA_TYPES: dict[str, str]
+DAP_PROBLEMS: dict[str, str]
+DAP_REPORT_ERRORS: dict[str, int]
+
+@final
+class DapTask:
+    def __new__(
+        cls,
+        task_id: bytes,
+        *,
+        leader: str,
+        helper: str,
+        time_precision: int,
+        min_batch_size: int,
+        batch_mode: str,
+        vdaf_type: int,
+        vdaf_configuration: bytes,
+        task_info: bytes,
+        interval: tuple[int, int] | None = None,
+    ) -> DapTask: ...
+    @staticmethod
+    def read(task_id: bytes, configuration: bytes) -> DapTask: ...
+    def to_bytes(self) -> bytes: ...
+    @property
+    def id(self) -> bytes: ...
+    @property
+    def context(self) -> bytes: ...
+    @property
+    def leader(self) -> str: ...
+    @property
+    def helper(self) -> str: ...
+    @property
+    def time_precision(self) -> int: ...
+    @property
+    def min_batch_size(self) -> int: ...
+    @property
+    def batch_mode(self) -> str: ...
+    @property
+    def vdaf_type(self) -> int: ...
+    @property
+    def vdaf_configuration(self) -> bytes: ...
+    @property
+    def task_info(self) -> bytes: ...
+    @property
+    def interval(self) -> tuple[int, int] | None: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __ne__(self, other: object) -> bool: ...
+
+@final
+class HpkeKey:
+    def __new__(cls, config: bytes, private_key: bytes) -> HpkeKey: ...
+    @staticmethod
+    def generate(config_id: int) -> HpkeKey: ...
+    @property
+    def config_id(self) -> int: ...
+    @property
+    def config(self) -> bytes: ...
+    def private_key(self) -> bytes: ...
+
+@final
+class DapReports:
+    def __new__(cls, upload_request: bytes) -> DapReports: ...
+    def __len__(self) -> int: ...
+    @property
+    def ids(self) -> list[bytes]: ...
+    @property
+    def times(self) -> list[int]: ...
+    @property
+    def public_shares(self) -> list[bytes]: ...
+    @property
+    def leader_config_ids(self) -> list[int]: ...
+    @property
+    def encoded(self) -> list[bytes]: ...
+    def open(self, task: DapTask, keys: Sequence[HpkeKey]) -> list[bytes | int]: ...
+    def aggregation_job_init_req(
+        self,
+        payloads: Sequence[bytes | None],
+        *,
+        key_id: int,
+        batch_id: bytes | None,
+        dialect: str = "dap-18",
+    ) -> bytes: ...
+
+@final
+class AggregationJobInitReq:
+    def __new__(cls, data: bytes, *, dialect: str = "dap-18") -> AggregationJobInitReq: ...
+    def __len__(self) -> int: ...
+    @property
+    def key_id(self) -> int: ...
+    @property
+    def aggregation_parameter(self) -> bytes: ...
+    @property
+    def batch_id(self) -> bytes | None: ...
+    @property
+    def unsupported_extensions(self) -> list[int]: ...
+    @property
+    def ids(self) -> list[bytes]: ...
+    @property
+    def times(self) -> list[int]: ...
+    @property
+    def public_shares(self) -> list[bytes]: ...
+    @property
+    def payloads(self) -> list[bytes]: ...
+    def open(self, task: DapTask, keys: Sequence[HpkeKey]) -> list[bytes | int]: ...
+
+@final
+class CollectionJobReq:
+    def __new__(cls, data: bytes) -> CollectionJobReq: ...
+    @staticmethod
+    def of(interval: tuple[int, int] | None = None) -> CollectionJobReq: ...
+    def to_bytes(self) -> bytes: ...
+    @property
+    def batch_mode(self) -> str: ...
+    @property
+    def interval(self) -> tuple[int, int] | None: ...
+    @property
+    def aggregation_parameter(self) -> bytes: ...
+    @property
+    def extensions(self) -> list[int]: ...
+
+@final
+class AggregateShareReq:
+    def __new__(cls, data: bytes) -> AggregateShareReq: ...
+    @staticmethod
+    def of(
+        collection_job_req: CollectionJobReq,
+        batch: bytes | tuple[int, int],
+        report_count: int,
+        checksum: bytes,
+    ) -> AggregateShareReq: ...
+    def to_bytes(self) -> bytes: ...
+    @property
+    def collection_job_req(self) -> CollectionJobReq: ...
+    @property
+    def batch(self) -> bytes | tuple[int, int]: ...
+    @property
+    def consistent(self) -> bool: ...
+    @property
+    def report_count(self) -> int: ...
+    @property
+    def checksum(self) -> bytes: ...
+
+def write_vdaf_configuration(
+    vdaf_type: int,
+    *,
+    length: int | None = None,
+    chunk_length: int | None = None,
+    max_measurement: int | None = None,
+    max_weight: int | None = None,
+) -> bytes: ...
+def read_vdaf_configuration(vdaf_type: int, configuration: bytes) -> dict[str, int]: ...
+def write_hpke_configs(configs: Sequence[bytes]) -> bytes: ...
+def read_hpke_configs(data: bytes) -> list[bytes]: ...
+def choose_hpke_config(data: bytes) -> bytes: ...
+def seal_reports(
+    task: DapTask,
+    leader_config: bytes,
+    helper_config: bytes,
+    *,
+    ids: Sequence[bytes],
+    times: Sequence[int],
+    public_shares: Sequence[bytes],
+    leader_shares: Sequence[bytes],
+    helper_shares: Sequence[bytes],
+) -> bytes: ...
+def write_upload_errors(errors: Sequence[tuple[bytes, int]]) -> bytes: ...
+def read_upload_errors(data: bytes) -> list[tuple[bytes, int]]: ...
+def write_aggregation_job_resp(
+    ids: Sequence[bytes],
+    results: Sequence[bytes | int | None],
+    *,
+    dialect: str = "dap-18",
+) -> bytes: ...
+def read_aggregation_job_resp(
+    data: bytes, *, dialect: str = "dap-18"
+) -> tuple[list[bytes], list[bytes | int | None]]: ...
+def write_aggregation_job_continue_req(
+    step: int,
+    ids: Sequence[bytes],
+    payloads: Sequence[bytes],
+    *,
+    dialect: str = "dap-18",
+) -> bytes: ...
+def read_aggregation_job_continue_req(
+    data: bytes, *, dialect: str = "dap-18"
+) -> tuple[int, list[bytes], list[bytes]]: ...
+def report_checksum(ids: Sequence[bytes], start: bytes | None = None) -> bytes: ...
+def write_collection_job_resp(
+    report_count: int,
+    interval: tuple[int, int],
+    leader_share: bytes,
+    helper_share: bytes,
+) -> bytes: ...
+def read_collection_job_resp(data: bytes) -> tuple[int, tuple[int, int], bytes, bytes]: ...
+def seal_aggregate_share(
+    task: DapTask,
+    role: str,
+    collector_config: bytes,
+    request: CollectionJobReq,
+    share: bytes,
+) -> bytes: ...
+def open_aggregate_share(
+    task: DapTask,
+    role: str,
+    key: HpkeKey,
+    request: CollectionJobReq,
+    ciphertext: bytes,
+) -> bytes: ...
+def ciphertext_config_id(data: bytes) -> int: ...
 
 @final
 class Prio3:

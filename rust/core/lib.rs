@@ -16,7 +16,8 @@
 //! * [`tickets`]: blind signatures, so that each invited person sends one message unseen;
 //! * [`verified`]: sums whose every report is proven valid;
 //! * [`wire`]: plans and messages;
-//! * [`device`]: what answers a plan.
+//! * [`device`]: what answers a plan;
+//! * [`dap`]: messages of the Distributed Aggregation Protocol, and their encryption.
 //!
 //! Kernels run on the current rayon pool and give the same result whatever its number of threads:
 //! random streams belong to fixed chunks of nodes, never to threads.
@@ -25,8 +26,8 @@
 //!
 //! All are on by default. [`random`], [`noise`], [`frequency`] and [`mean`] are always there.
 //!
-//! * `accounting`, `federated`, `identity`, `samplers`, `sharing`, `tickets`, `verified`, `wire`,
-//!   `device`: the modules of these names;
+//! * `accounting`, `dap`, `device`, `federated`, `identity`, `samplers`, `sharing`, `tickets`, `verified`,
+//!   `wire`: the modules of these names;
 //! * `parallel`: rayon. Without it kernels run on the calling thread, with the same results.
 //!
 //! A device needs `default-features = false, features = ["device"]`.
@@ -65,6 +66,8 @@
 
 #[cfg(feature = "accounting")]
 pub mod accounting;
+#[cfg(feature = "dap")]
+pub mod dap;
 #[cfg(feature = "device")]
 pub mod device;
 #[cfg(feature = "federated")]

@@ -7,6 +7,7 @@
 mod accounting;
 mod arrays;
 mod clipping;
+mod dap;
 mod direct_encoding;
 mod errors;
 mod federated;
@@ -48,6 +49,15 @@ mod _core {
             shuffled,
         },
         clipping::{clip_and_sum, clip_to_grid},
+        dap::{
+            PyAggregateShareReq, PyAggregationJobInitReq, PyCollectionJobReq, PyHpkeKey, PyReports,
+            PyTask, choose_hpke_config, ciphertext_config_id, open_aggregate_share,
+            read_aggregation_job_continue_req, read_aggregation_job_resp, read_collection_job_resp,
+            read_hpke_configs, read_upload_errors, read_vdaf_configuration, report_checksum,
+            seal_aggregate_share, seal_reports, write_aggregation_job_continue_req,
+            write_aggregation_job_resp, write_collection_job_resp, write_hpke_configs,
+            write_upload_errors, write_vdaf_configuration,
+        },
         direct_encoding::DirectEncoding,
         federated::{rounded_gaussian, select_bernoulli},
         identity::keyed_digests,
@@ -106,11 +116,15 @@ mod _core {
     #[pymodule_export]
     const MOST_IDENTITIES: usize = turnout_core::wire::MOST_IDENTITIES;
 
-    /// Has the numpy crate find its tables now. It would when they are first needed, under a lock,
+    /// The version of DAP.
+    #[pymodule_export]
+    const DAP_VERSION: &str = turnout_core::dap::VERSION;
+
+    /// Adds the words of DAP, and has the numpy crate find its tables now. It would when they are first needed, under a lock,
     /// and a process that forks just then would leave a child that waits for ever.
     #[pymodule_init]
-    fn warm_up(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn begin(module: &Bound<'_, PyModule>) -> PyResult<()> {
         PyArray1::<u8>::zeros(module.py(), 0, false).try_readonly()?;
-        Ok(())
+        super::dap::add_words(module)
     }
 }

@@ -1,0 +1,54 @@
+//! What DAP refuses.
+
+/// Why a message, a task or a key of DAP is refused. No error shows what was encrypted, nor a key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Bytes from elsewhere are no such message.
+    #[error("not a valid {message}: {reason} (at byte {place})")]
+    Malformed {
+        /// What they should be, in the draft's words.
+        message: &'static str,
+        /// What is wrong.
+        reason: &'static str,
+        /// How many bytes were read before.
+        place: usize,
+    },
+    /// A value has no encoding in a message.
+    #[error("{what} must be {expected}, got {given}")]
+    Value {
+        /// What it is.
+        what: &'static str,
+        /// What it must be.
+        expected: &'static str,
+        /// What it is instead.
+        given: String,
+    },
+    /// Nobody here can encrypt to this HPKE configuration.
+    #[error(
+        "no supported HPKE configuration; expected DHKEM(X25519, HKDF-SHA256) (0x0020) with HKDF-SHA256 \
+         (0x0001) and AES-128-GCM (0x0001) or AES-256-GCM (0x0002), got {given}"
+    )]
+    Unsupported {
+        /// The numbers of what was offered.
+        given: String,
+    },
+    /// The public key of an HPKE configuration is none, or does not belong to the private key.
+    #[error("an HPKE key must be {expected}")]
+    Key {
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A ciphertext does not open.
+    #[error("the {what} does not open: it is for another key or task, or was altered")]
+    Sealed {
+        /// What was encrypted.
+        what: &'static str,
+    },
+    /// The operating system gave no random bytes.
+    #[error("the operating system gave no random bytes")]
+    Randomness,
+}
+
+/// What functions of this module give.
+pub type Result<T, E = Error> = core::result::Result<T, E>;
