@@ -16,7 +16,7 @@ import pytest
 import turnout as tn
 from turnout.collecting.left_out import LeftOut
 from turnout.errors import CorruptDataError, InvalidValueError, StoreUnavailableError
-from turnout.serve.collection import Collection
+from turnout.serve.collection import Collection, families
 from turnout.serve.counted import Counted, count, stored_families
 from turnout.serve.results import Results
 from turnout.serve.storage.sqlite import SQLiteStore
@@ -228,6 +228,30 @@ def test_the_plan_that_expires_first_is_in_force(opened: Open) -> None:
     early = tn.Plan(oracle, tn.Everyone(), serial=0, expires=days[0])
     late = json.loads(message_of(tn.Plan(oracle, tn.Everyone()), 1)) | {"plan": early.fingerprint}
     assert take(collection, store, [json.dumps(late).encode()]) == [Taken(0, 0, {"expired": 1})]
+
+
+def test_plans_are_changed_at_once(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnout.serve.collection._REST", 0.0)
+    first, second = (tn.Plan(tn.DirectEncoding(1.0, 3), tn.Everyone(), serial=n) for n in (1, 2))
+    collection, _ = opened(first)
+    seen = []
+
+    def looked(*arguments: Any) -> Any:
+        # A request that comes while the plans are read.
+        seen.append(collection.asked())
+        return families(*arguments)
+
+    monkeypatch.setattr("turnout.serve.collection.families", looked)
+    second.write(tmp_path / "plans" / "second.json")
+    assert collection.refresh()
+    ((plan, family),) = seen
+    assert plan == first
+    assert family.plans == (first,)
+    plan, family = collection.asked()
+    assert plan is not None
+    assert (plan.serial, len(family.plans)) == (2, 2)
 
 
 def test_there_is_no_plan_in_force_when_all_have_expired(opened: Open) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -207,16 +207,25 @@ class Collection:
 
     def _take(self) -> None:
         """Read the files that were found."""
-        published = [Published.read(path, self._public_key) for path, _, _ in self._found]
-        fingerprints = [one.plan.fingerprint for one in published]
-        self.published = [
-            one
-            for place, one in enumerate(published)
-            if fingerprints[place] not in fingerprints[:place]
+        read = [Published.read(path, self._public_key) for path, _, _ in self._found]
+        fingerprints = [one.plan.fingerprint for one in read]
+        published = [
+            one for place, one in enumerate(read) if fingerprints[place] not in fingerprints[:place]
         ]
-        plans = [one.plan for one in self.published]
+        plans = [one.plan for one in published]
         numbers = [self._store.number_of(plan.fingerprint, plan.to_json()) for plan in plans]
-        self.families = families(plans, numbers)
+        # At once: requests look at the plans in another thread.
+        self._plans = _Plans(published, families(plans, numbers))
+
+    @property
+    def published(self) -> list[Published]:
+        """The plans, each once."""
+        return self._plans.published
+
+    @property
+    def families(self) -> list[Family]:
+        """The questions that they ask."""
+        return self._plans.families
 
     def refresh(self) -> bool:
         """Look whether plans were added; say whether anything changed.
@@ -247,12 +256,10 @@ class Collection:
         Nothing is where groups are asked apart, where silence is an answer (who never looked has
         not given it), and where a round asks some of them.
         """
-        current = self.in_force()
-        if self._invited is None or current is None or current.plan.fingerprint in self._asked:
+        plan, family = self.asked()
+        if self._invited is None or plan is None or plan.fingerprint in self._asked:
             return
-        plan = current.plan
         if not (plan.groups or plan.oracle.silent or plan.oracle._asked_of):
-            family = self.family_of(plan)
             number = family.numbers[next(i for i, one in enumerate(family.plans) if one is plan)]
             try:
                 with self._store.reading() as reading:
@@ -270,24 +277,40 @@ class Collection:
         Of several that expire at one moment, or never, it is the one with the largest serial. None
         if all have expired.
         """
-        moment = now or datetime.now(timezone.utc)
-        never = datetime.max.replace(tzinfo=timezone.utc)
-        current = [one for one in self.published if (one.plan.expires or never) > moment]
+        return _in_force(self.published, now)
 
-        def order(one: Published) -> tuple[datetime, int]:
-            return one.plan.expires or never, -(-1 if one.plan.serial is None else one.plan.serial)
-
-        return min(current, key=order, default=None)
-
-    def family_of(self, plan: Plan) -> Family:
-        """Find the plans that ask the same as one of them."""
-        return next(
-            family for family in self.families if any(plan is each for each in family.plans)
-        )
+    def asked(self) -> tuple[Plan | None, Family]:
+        """Give the plan in force and the question that it asks, or a question if there is none."""
+        published, found = self._plans
+        current = _in_force(published, None)
+        return (None, found[-1]) if current is None else (current.plan, _of(found, current.plan))
 
     def read(self, lines: Sequence[bytes]) -> Read:
         """Read messages, and refuse those that no plan allows."""
         return read_messages(self.families, lines, datetime.now(timezone.utc))
+
+
+class _Plans(NamedTuple):
+    """The plans of a collection at one moment, and the questions that they ask."""
+
+    published: list[Published]
+    families: list[Family]
+
+
+def _in_force(published: Sequence[Published], now: datetime | None) -> Published | None:
+    moment = now or datetime.now(timezone.utc)
+    never = datetime.max.replace(tzinfo=timezone.utc)
+    current = [one for one in published if (one.plan.expires or never) > moment]
+
+    def order(one: Published) -> tuple[datetime, int]:
+        return one.plan.expires or never, -(-1 if one.plan.serial is None else one.plan.serial)
+
+    return min(current, key=order, default=None)
+
+
+def _of(families: Sequence[Family], plan: Plan) -> Family:
+    """Find the question that a plan asks."""
+    return next(family for family in families if any(plan is each for each in family.plans))
 
 
 def read_messages(families: Sequence[Family], lines: Sequence[bytes], now: datetime | None) -> Read:

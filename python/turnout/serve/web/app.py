@@ -303,10 +303,7 @@ class Server:
                     if plan.fingerprint == wanted:
                         return family, plan
             raise HTTPException(404, "this collection has no plan of that fingerprint")
-        current = self.collection.in_force()
-        if current is None:
-            return families[-1], None
-        return self.collection.family_of(current.plan), None
+        return self.collection.asked()[1], None
 
     def _compute(self, family: Family, only: Plan | None, form: str) -> str:
         current = self.collection.in_force()
