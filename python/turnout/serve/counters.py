@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Final
 
@@ -29,11 +29,11 @@ class Counters:
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[str, Counter[tuple[tuple[str, str], ...]]] = {}
+        self._numbers: dict[str, Counter[tuple[tuple[str, str], ...]]] = defaultdict(Counter)
 
     def count(self, metric: str, number: int = 1, **labels: str) -> None:
         """Count so many more."""
-        self._numbers.setdefault(metric, Counter())[tuple(labels.items())] += number
+        self._numbers[metric][tuple(labels.items())] += number
 
     def text(self, gauges: Mapping[str, float]) -> str:
         """Write all counts, and what is measured at this moment."""

@@ -101,6 +101,8 @@ class Writer:
     async def take(self, lines: Sequence[bytes], size: int, mark: bytes | None = None) -> Taken:
         """Take in messages of so many bytes, and wait until they are durable.
 
+        No end of a line is in them.
+
         A message that comes with the mark of an invitation is refused if that was used before.
 
         Raises
@@ -217,7 +219,7 @@ class Writer:
                 tallies = self._count(writing, read)
                 if self._store.keep == "messages":
                     accepted = np.flatnonzero(read.outcomes == ACCEPTED).tolist()
-                    kept = b"\n".join([lines[place].strip() for place in accepted])
+                    kept = b"\n".join([lines[place] for place in accepted])
                     if kept:
                         writing.put_messages(kept)
                 refused = self._refused + _refused(read)

@@ -36,13 +36,10 @@ from turnout.serve.results import LEAST, Results
 from turnout.serve.storage.interface import Store
 from turnout.serve.web.inviting import Inviting
 from turnout.serve.web.openapi import description
+from turnout.serve.web.receiving import Receive, Receiving, Scope, Send, refusal
 from turnout.serve.writing import Writer
 
 _LOGGER = logging.getLogger(__name__)
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 #: What the page may load: its own files, and nothing of others.
 _POLICY: Final = (
@@ -72,15 +69,6 @@ _STATIC: Final = {
     "page.js": "text/javascript; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
 }
-
-#: In what messages come: lines of JSON, by all the names that they have.
-TYPES: Final = (
-    "application/x-ndjson",
-    "application/jsonl",
-    "application/json",
-    "application/octet-stream",
-    "text/plain",
-)
 
 #: Seconds for which results are not computed again.
 _FRESH: Final = 1.0
@@ -149,11 +137,12 @@ class Server:
 
     def application(self) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
         """Make the ASGI application; the writer must run while it answers."""
+        receiving = Receiving(self.writer, self._inviting, self.counters, lambda: self.limits)
         routes = [
             Route("/", self._page),
             Route("/plan.json", self._plan),
             *(Route(f"/{name}", partial(self._static, name)) for name in _STATIC),
-            Route("/reports", self._reports, methods=["POST"]),
+            Route("/reports", receiving, methods=["POST"]),
             Route("/tickets", self._inviting.ticket, methods=["POST"]),
             Route("/results", self._results_page),
             Route("/results.json", self._results_json),
@@ -163,7 +152,7 @@ class Server:
         ]
         paths = {route.path for route in routes}
         inner = Starlette(routes=routes, exception_handlers={HTTPException: _refused})
-        return _Outermost(inner, self.counters, paths)
+        return _Outermost(inner, receiving, self.counters, paths)
 
     async def stop(self) -> None:
         """Store what waits."""
@@ -194,65 +183,6 @@ class Server:
     async def _static(self, name: str, request: Request) -> Response:
         """Give a file of the page."""
         return _tagged(request, _file(name), _STATIC[name])
-
-    # Messages
-
-    async def _reports(self, request: Request) -> Response:
-        """Take messages in, one a line, and answer when they are durable."""
-        limits = self.limits
-        mark = self._inviting.mark(request)
-        lines, size = await self._lines(request, limits)
-        if mark is not None and len(lines) > 1:
-            raise HTTPException(400, "send one message with an invitation or a ticket")
-        if self.writer.waiting + size > limits.waiting_bytes:
-            raise HTTPException(429, "too many messages wait to be stored", RETRY)
-        try:
-            taken = await self.writer.take(lines, size, mark)
-        except StoreUnavailableError:
-            raise HTTPException(
-                503, "messages cannot be stored at the moment: send the same again", RETRY
-            ) from None
-        except Exception:
-            # The writer has logged it.
-            raise HTTPException(500, "the messages could not be taken") from None
-        for outcome, number in (
-            ("accepted", taken.accepted),
-            ("duplicate", taken.duplicates),
-            *taken.refused.items(),
-        ):
-            if number:
-                self.counters.count("turnout_messages_total", number, outcome=outcome)
-        return _json(taken.described())
-
-    async def _lines(self, request: Request, limits: Limits) -> tuple[list[bytes], int]:
-        """Read the body of a request, no further than it may go."""
-        headers = request.headers
-        coding = headers.get("content-encoding", "identity")
-        if coding.strip().lower() not in ("", "identity"):
-            raise HTTPException(415, "send messages as they are, without a content-encoding")
-        kind = headers.get("content-type", TYPES[0]).partition(";")[0].strip().lower()
-        if kind not in TYPES:
-            raise HTTPException(415, f"send messages as {TYPES[0]}, one a line")
-        too_large = HTTPException(
-            413,
-            f"send at most {limits.body_bytes} bytes and {limits.lines} messages in one request",
-        )
-        declared = headers.get("content-length", "0")
-        if not declared.isdecimal() or len(declared) > 18 or int(declared) > limits.body_bytes:
-            raise too_large
-        body = bytearray()
-        async for piece in request.stream():
-            body += piece
-            if len(body) > limits.body_bytes:
-                raise too_large
-        if body.count(b"\n") > 2 * limits.lines:
-            raise too_large
-        lines = [line for line in bytes(body).split(b"\n") if line.strip()]
-        if not lines:
-            raise HTTPException(400, "the body must hold messages, one a line; it holds none")
-        if len(lines) > limits.lines:
-            raise too_large
-        return lines, len(body)
 
     # Results
 
@@ -363,10 +293,16 @@ class Server:
 
 
 class _Outermost:
-    """Adds the headers that every answer has, and counts requests."""
+    """Adds the headers that every answer has, and counts requests.
 
-    def __init__(self, inner: Any, counters: Counters, paths: set[str]) -> None:
-        self._inner, self._counters, self._paths = inner, counters, paths
+    Messages go to who receives them at once, all else through the routes.
+    """
+
+    def __init__(
+        self, inner: Any, receiving: Receiving, counters: Counters, paths: set[str]
+    ) -> None:
+        self._inner, self._receiving, self._counters = inner, receiving, counters
+        self._paths = paths
         self._headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -385,13 +321,15 @@ class _Outermost:
                 self._counters.count("turnout_requests_total", path=path, status=status)
             await send(message)
 
-        await self._inner(scope, receive, sending)
+        if path == "/reports" and scope["method"] == "POST":
+            await self._receiving(scope, receive, sending)
+        else:
+            await self._inner(scope, receive, sending)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Answer with one line that says what is wrong."""
     assert isinstance(error, HTTPException)
-    return PlainTextResponse(f"{error.detail}\n", error.status_code, headers=error.headers)
+    return refusal(error)
 
 
 def _json(value: Mapping[str, Any], status: int = 200) -> Response:
