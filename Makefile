@@ -199,7 +199,6 @@ bench: needs $(BUILD)/bench/.made
 		'one user, 2 aggregators|64 vectors of 1000 elements/sum/'
 	$(BUILD)/bench/bin/python benches/compare.py --core $(CRITERION) --json $(BUILD)/bench.json \
 		--page docs/compare/benchmarks.rst --readme README.md
-	$(BUILD)/bench/bin/python benches/serving.py --json $(BUILD)/serving.json
 
 bench-core: needs
 	cargo bench --bench direct_encoding --bench oracles --bench accounting --bench sharing --bench networks \

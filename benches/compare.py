@@ -1,8 +1,9 @@
 """Compare turnout's speed, memory and accuracy with NumPy and the published packages.
 
 One run measures everything and prints tables of direct encoding, the other oracles, files, fresh
-processes, accounting, sharing, samplers and federated training, of the error that is left at equal
-privacy, of the epsilon that each accountant states, and of what the programs' noise reveals::
+processes, a collection server, accounting, sharing, samplers and federated training, of the error
+that is left at equal privacy, of the epsilon that each accountant states, and of what the programs'
+noise reveals::
 
     pip install -r benches/requirements.txt
     python benches/compare.py --page docs/compare/benchmarks.rst --json bench.json
@@ -52,6 +53,7 @@ import population_jobs
 import reading_jobs
 import report
 import sampling_jobs
+import serving_jobs
 import sharing_jobs
 import startup_jobs
 from jobs import Job, Layout
@@ -76,7 +78,7 @@ DISTRIBUTIONS = (
     "opacus",
 )
 SPEEDS = ("direct", "oracles", "reading", "accounting", "sharing", "samplers", "federated")
-TABLES = (*SPEEDS, "startup", "accuracy", "populations", "epsilon", "checks")
+TABLES = (*SPEEDS, "startup", "serving", "accuracy", "populations", "epsilon", "checks")
 MEMORY_NODES = (10**6, 10**7, 10**8)
 #: The width of the table where there is no terminal to fit.
 WIDTH = 170
@@ -195,6 +197,8 @@ def qualities(
         if "startup" in wanted:
             runs = 1 if options.quick else startup_jobs.RUNS
             yield startup_jobs.measure(turnout, options.nodes, runs, show)
+        if "serving" in wanted:
+            yield serving_jobs.measure(turnout, options.quick, show)
         if "accuracy" in wanted:
             yield from accuracy_jobs.measure(turnout, seconds, show)
         if "populations" in wanted:

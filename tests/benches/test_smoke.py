@@ -38,3 +38,21 @@ def test_a_small_run_measures_files_processes_and_limits(tmp_path):
     processes = {row["job"]: row for row in measured["startup"]["rows"]}
     assert all(row["peak_bytes"] > 0 for row in processes.values())
     assert "Memory of the job" in page.read_text()
+
+
+@pytest.mark.slow
+def test_a_small_run_measures_servers(tmp_path):
+    pytest.importorskip("uvicorn")
+    found, page = tmp_path / "bench.json", tmp_path / "page.rst"
+    command = [sys.executable, str(BENCHES / "compare.py"), "--table", "serving", "--quick"]
+    subprocess.run(
+        [*command, "--json", str(found), "--page", str(page)], check=True, capture_output=True
+    )
+    (table,) = json.loads(found.read_text())["tables"]
+    assert [row["job"] for row in table["rows"]] == [
+        f"{load}, --keep {keep}"
+        for load in ("batches of 100", "one a request")
+        for keep in ("tally", "messages")
+    ]
+    assert all(row["to_rows"] > 0 and row["to_requests"] > 0 for row in table["rows"])
+    assert "a row a message" in page.read_text()
