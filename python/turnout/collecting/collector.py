@@ -156,7 +156,8 @@ class Collector:
         self._seen = Seen() if seen is None else seen
         self._lock = threading.Lock()
         self._asked: dict[Key, int] = {}
-        self._receipts = Receipts()
+        self._accepted = self._repeated = 0
+        self._refusals = dict.fromkeys(ERRORS, 0)
         self._improbable = 0
         self._refused = 0
         self._waiting: list[Batch] = []
@@ -172,7 +173,8 @@ class Collector:
     @property
     def receipts(self) -> Receipts:
         """What became of all messages so far."""
-        return self._receipts
+        with self._lock:
+            return Receipts(self._accepted, self._repeated, dict(self._refusals))
 
     @property
     def asked(self) -> int | None:
@@ -256,7 +258,7 @@ class Collector:
             If a message is neither bytes nor text: then none of them was taken.
         """
         batch, repeated = self._taken(messages, received)
-        return _receipts_of(batch, repeated)
+        return Receipts(len(batch), repeated, batch.refusals_by_kind(ERRORS))
 
     def _taken(self, messages: Any, received: datetime | None) -> tuple[Batch, int]:
         moment = None if received is None else _arguments.moment("received", received)
@@ -269,7 +271,10 @@ class Collector:
                     batch.leave_out_expired(number, str(error))
         with self._lock:
             repeated = batch.leave_out_repeated(self._seen)
-            self._receipts += _receipts_of(batch, repeated)
+            self._accepted += len(batch)
+            self._repeated += repeated
+            for refusal in batch.refusals.values():
+                self._refusals[refusal.kind] += 1
             self._refused += len(batch.refusals)
             self._waiting.append(batch)
             self._number_waiting += len(batch)
@@ -369,10 +374,3 @@ class Collector:
             counted = oracle.tally_type.of(self.plan, counts, len(codes), origin=origin)
             earlier = self._tallies.get(key)
             self._tallies[key] = counted if earlier is None else earlier.merge(counted)
-
-
-def _receipts_of(batch: Batch, repeated: int) -> Receipts:
-    refusals = Receipts().refusals
-    for refusal in batch.refusals.values():
-        refusals[refusal.kind] += 1
-    return Receipts(len(batch), repeated, refusals)

@@ -154,12 +154,12 @@ class Batch:
         """Refuse good messages, by their numbers among them: of each the kind and the reason."""
         self._refuse(refused)
 
-    def refusals_by_kind(self) -> dict[str, int]:
+    def refusals_by_kind(self, kinds: Iterable[str] = REFUSALS) -> dict[str, int]:
         """Count the refusals of each kind."""
-        kinds = dict.fromkeys(REFUSALS, 0)
+        found = dict.fromkeys(kinds, 0)
         for refusal in self.refusals.values():
-            kinds[refusal.kind] += 1
-        return kinds
+            found[refusal.kind] += 1
+        return found
 
     def _refuse(
         self, refused: Mapping[int, tuple[str, str]], left_out: Collection[int] = ()
