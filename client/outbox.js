@@ -10,14 +10,46 @@ export function memoryStorage() {
   };
 }
 
-/** The store of the browser for this origin, `localStorage`. */
-export function browserStorage(prefix = "turnout/") {
-  const store = globalThis.localStorage;
-  if (store === undefined) throw new TurnoutError("storage", "localStorage is missing: pass another storage");
+/**
+ * The store of the browser for this origin, a database of IndexedDB. What one page stored every other page
+ * reads, and it is on the disk when the promise is kept; `localStorage` promises neither.
+ */
+export function browserStorage(name = "turnout") {
+  const factory = globalThis.indexedDB;
+  if (factory === undefined) throw new TurnoutError("storage", "IndexedDB is missing: pass another storage");
+  let opened = null;
+  const open = () =>
+    new Promise((resolve, reject) => {
+      const request = factory.open(name, 1);
+      request.onupgradeneeded = () => request.result.createObjectStore("texts");
+      request.onerror = () => reject(request.error);
+      request.onsuccess = () => {
+        const database = request.result;
+        database.onclose = () => (opened = null);
+        database.onversionchange = () => {
+          database.close();
+          opened = null;
+        };
+        resolve(database);
+      };
+    });
+  const use = async (mode, work) => {
+    opened ??= open();
+    const database = await opened.catch((error) => {
+      opened = null;
+      throw error;
+    });
+    return new Promise((resolve, reject) => {
+      const transaction = database.transaction("texts", mode, { durability: "strict" });
+      const request = work(transaction.objectStore("texts"));
+      transaction.oncomplete = () => resolve(request.result);
+      transaction.onabort = () => reject(transaction.error);
+    });
+  };
   return {
-    get: (key) => store.getItem(prefix + key),
-    set: (key, text) => store.setItem(prefix + key, text),
-    remove: (key) => store.removeItem(prefix + key),
+    get: async (key) => (await use("readonly", (texts) => texts.get(key))) ?? null,
+    set: async (key, text) => void (await use("readwrite", (texts) => texts.put(text, key))),
+    remove: async (key) => void (await use("readwrite", (texts) => texts.delete(key))),
   };
 }
 

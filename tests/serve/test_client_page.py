@@ -20,7 +20,24 @@ const kept = new Map();
 globalThis.localStorage = {
   getItem: (key) => kept.get(key) ?? null,
   setItem: (key, text) => kept.set(key, text),
-  removeItem: (key) => kept.delete(key),
+};
+const texts = {
+  get: (key) => ({ result: kept.get(key) }),
+  put: (text, key) => ({ result: kept.set(key, text) }),
+};
+const database = {
+  transaction() {
+    const transaction = { objectStore: () => texts };
+    setTimeout(() => transaction.oncomplete());
+    return transaction;
+  },
+};
+globalThis.indexedDB = {
+  open() {
+    const request = { result: database };
+    setTimeout(() => request.onsuccess());
+    return request;
+  },
 };
 const sent = [];
 globalThis.fetch = async (url, request) => {

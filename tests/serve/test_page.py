@@ -84,6 +84,11 @@ def received(server: Running) -> int:
     return int(counted[1]) if counted else 0
 
 
+def sized(page: Any, window: str) -> None:
+    width, height = WINDOWS[window]
+    page.set_viewport_size({"width": width, "height": height})
+
+
 def answered(page: Any, label: str = "every week") -> None:
     page.get_by_label(label).check()
     page.get_by_role("button", name="Make my answer private").click()
@@ -91,8 +96,7 @@ def answered(page: Any, label: str = "every week") -> None:
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_a_person_answers_and_counts_once(person: Any, serve: Serve, window: str) -> None:
-    width, height = WINDOWS[window]
-    person.set_viewport_size({"width": width, "height": height})
+    sized(person, window)
     server = serve(tn.DirectEncoding(1.0, LABELS))
     person.goto(server.address)
     assert person.get_by_role("heading", level=1).inner_text() == "How often do you travel?"
@@ -100,7 +104,7 @@ def test_a_person_answers_and_counts_once(person: Any, serve: Serve, window: str
     answered(person)
     message = person.locator("pre").inner_text()
     assert '"plan":' in message
-    assert person.evaluate("document.documentElement.scrollWidth") <= width
+    assert person.evaluate("document.documentElement.scrollWidth") <= WINDOWS[window][0]
     assert received(server) == 0
     with person.expect_request("**/reports") as sent:
         person.get_by_role("button", name="Send this message").click()
@@ -115,7 +119,11 @@ def test_a_person_answers_and_counts_once(person: Any, serve: Serve, window: str
     assert person.locator("main, body").first.inner_text()
 
 
-def test_a_message_waits_for_the_connection_and_stays_the_same(person: Any, serve: Serve) -> None:
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_message_waits_for_the_connection_and_stays_the_same(
+    person: Any, serve: Serve, window: str
+) -> None:
+    sized(person, window)
     server = serve(tn.DirectEncoding(1.0, LABELS))
     person.goto(server.address)
     answered(person)
@@ -133,6 +141,27 @@ def test_a_message_waits_for_the_connection_and_stays_the_same(person: Any, serv
         person.context.set_offline(False)
     assert sent.value.post_data == message + "\n"
     person.get_by_role("heading", name="Your answer has arrived").wait_for()
+    assert received(server) == 1
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_who_answers_in_two_pages_at_once_counts_once(
+    person: Any, serve: Serve, window: str
+) -> None:
+    server = serve(tn.DirectEncoding(1.0, LABELS))
+    other = person.context.new_page()
+    for page, label in ((person, "never"), (other, "every day")):
+        sized(page, window)
+        page.goto(server.address)
+        page.get_by_label(label).check()
+    for page in (person, other):
+        page.get_by_role("button", name="Make my answer private").click()
+    messages = [page.locator("pre").inner_text() for page in (person, other)]
+    assert messages[0] == messages[1]
+    for page in (person, other):
+        page.get_by_role("button", name="Send this message").click()
+    for page in (person, other):
+        page.get_by_role("heading", name="Your answer has arrived").wait_for()
     assert received(server) == 1
 
 
@@ -212,10 +241,11 @@ def test_the_keyboard_is_enough(person: Any, serve: Serve) -> None:
     assert received(server) == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_names_contrast_and_structure(person: Any, serve: Serve, scheme: str) -> None:
+@pytest.mark.parametrize(("scheme", "window"), [("light", "narrow"), ("dark", "wide")])
+def test_names_contrast_and_structure(person: Any, serve: Serve, scheme: str, window: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     person.emulate_media(color_scheme=scheme)
+    sized(person, window)
     server = serve(tn.DirectEncoding(1.0, LABELS), groups={"region": ["north", "south"]})
     person.goto(server.address)
     person.get_by_label("never").wait_for()
@@ -272,6 +302,14 @@ def test_a_plan_of_another_key_is_refused(person: Any, serve: Serve) -> None:
     person.get_by_role("heading", name="The question cannot be shown").wait_for()
     person.goto(f"{server.address}/#key={KEY.public_key}")
     person.get_by_label("never").wait_for()
+
+
+def test_a_browser_that_keeps_nothing_asks_nothing(person: Any, serve: Serve) -> None:
+    server = serve(tn.DirectEncoding(1.0, LABELS))
+    person.add_init_script("Object.defineProperty(globalThis, 'indexedDB', { value: undefined })")
+    person.goto(server.address)
+    person.get_by_role("heading", name="The question cannot be shown").wait_for()
+    assert "IndexedDB is missing" in person.locator("main").inner_text()
 
 
 def test_a_collection_that_has_ended_says_so(person: Any, serve: Serve) -> None:

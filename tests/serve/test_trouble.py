@@ -7,6 +7,7 @@ import gzip
 import random
 import socket
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ import httpx
 import pytest
 
 import turnout as tn
+from turnout.serve.checking import check
+from turnout.serve.storage.opening import open_store
 
 PLAN = tn.Plan(tn.OptimizedUnaryEncoding(2.0, 40), tn.Everyone())
 
@@ -237,6 +240,31 @@ def test_clients_that_go_away_or_read_nothing_harm_nobody(server: Any) -> None:
         each.close()
 
 
+@pytest.mark.slow
+def test_who_asks_for_much_and_reads_nothing_takes_little_memory(
+    tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    PLAN.write(tmp_path / "plan.json")
+    server = run(tmp_path / "plan.json", tmp_path / "reports.db", ["--request-seconds", "2"])
+    honest(server)
+    before = memory(server)
+    # More than the buffers of the system hold: 16 MB for each.
+    asked = b"GET /turnout.js HTTP/1.1\r\nhost: x\r\n\r\n"
+    readers = []
+    for _ in range(20):
+        readers.append(connected(server))
+        readers[-1].settimeout(5)
+        with contextlib.suppress(OSError):
+            readers[-1].sendall(asked * 120)
+    honest(server)
+    time.sleep(1)
+    assert memory(server) - before < 50 * 10**6
+    honest(server)
+    for each in readers:
+        each.close()
+    assert server.stop() == 0
+
+
 def test_more_connections_than_allowed_close_those_that_wait(
     tmp_path: Path, run: Callable[..., Any]
 ) -> None:
@@ -274,6 +302,43 @@ def test_a_locked_database_is_told_and_nothing_is_lost(
     assert server.stop() == 0
     said = "".join(server.log)
     assert said.count("cannot be used") == said.count("can be used again") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the limits of another process are Linux's")
+@pytest.mark.parametrize("keep", ["messages", "tally"])
+def test_a_disk_that_is_full_for_a_while_is_told_and_nothing_is_lost(
+    tmp_path: Path, run: Callable[..., Any], keep: str
+) -> None:
+    import resource
+
+    PLAN.write(tmp_path / "plan.json")
+    server = run(tmp_path / "plan.json", tmp_path / "reports.db", ["--keep", keep])
+    sent = [message() for _ in range(600)]
+    assert server.send(sent[:3]).json()["accepted"] == 3
+    # No file grows any more: the system says so of every write, whatever it is for.
+    largest = max(path.stat().st_size for path in tmp_path.iterdir())
+    _, most = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (largest, most))
+    for _ in range(3):
+        answer = server.send(sent)
+        assert answer.status_code == 503
+        assert int(answer.headers["retry-after"]) > 0
+    assert server.client.get("/health").status_code == 503
+    assert server.client.get("/plan.json").status_code == 200
+    assert server.client.get("/results.json").status_code == 200
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, most))
+    assert server.send(sent).json() == {"accepted": 597, "duplicates": 3, "refused": {}}
+    assert server.client.get("/health").status_code == 200
+    while server.results()["received"] is None:  # what is kept for a moment
+        time.sleep(0.1)
+    assert server.results()["received"] == 600
+    assert server.stop() == 0
+    said = "".join(server.log)
+    assert said.count("cannot be used") == said.count("can be used again") == 1
+    store = open_store(str(tmp_path / "reports.db"))
+    assert check(store).reports == 600
+    store.close()
 
 
 def test_memory_is_flat_in_the_number_of_messages(tmp_path: Path, run: Callable[..., Any]) -> None:

@@ -1,5 +1,5 @@
 // The page on which a person answers. It asks, shows the message that will leave, and sends it once.
-import { Outbox, Plan, TurnoutError } from "./turnout.js";
+import { browserStorage, Outbox, Plan, TurnoutError } from "./turnout.js";
 import { TicketRequest, TicketError } from "./tickets.js";
 
 const main = document.getElementById("page");
@@ -124,18 +124,19 @@ function fragment() {
 }
 
 class Invitation {
-  static of(plan) {
+  static of(plan, storage) {
     const kind = main.dataset.invitations;
-    if (!kind) return new Invitation(null, null, plan);
+    if (!kind) return new Invitation(null, null, plan, storage);
     const token = fragment().get("invitation");
-    return token === null ? null : new Invitation(kind, token, plan);
+    return token === null ? null : new Invitation(kind, token, plan, storage);
   }
 
-  constructor(kind, token, plan) {
+  constructor(kind, token, plan, storage) {
     this.kind = kind;
     this.token = token;
-    this.key = `turnout/ticket/${plan.fingerprint}`;
+    this.key = `ticket/${plan.fingerprint}`;
     this.plan = plan;
+    this.storage = storage;
     this.ticket = null;
   }
 
@@ -176,17 +177,17 @@ class Invitation {
     if (this.kind !== "blind" || this.ticket) return;
     // One page at a time: the server signs one number for an invitation.
     const locks = navigator.locks ?? { request: (_, use) => use() };
-    this.ticket = await locks.request(this.key, () => this.exchange());
+    this.ticket = await locks.request(`turnout/${this.key}`, () => this.exchange());
   }
 
   /** The ticket; what it takes to finish it is kept until the answer is there. */
   async exchange() {
-    const kept = JSON.parse(localStorage.getItem(this.key) ?? "null");
+    const kept = JSON.parse((await this.storage.get(this.key)) ?? "null");
     if (kept?.ticket) return kept.ticket;
     const request = kept
       ? await TicketRequest.fromJSON(kept)
       : await TicketRequest.create(main.dataset.ticketKey);
-    localStorage.setItem(this.key, JSON.stringify(request));
+    await this.storage.set(this.key, JSON.stringify(request));
     const response = await fetch("tickets", {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -205,7 +206,7 @@ class Invitation {
       throw new TicketError("invitation", (await response.text()).trim());
     }
     const ticket = await request.finish((await response.json()).signed);
-    localStorage.setItem(this.key, JSON.stringify({ ticket }));
+    await this.storage.set(this.key, JSON.stringify({ ticket }));
     return ticket;
   }
 }
@@ -227,11 +228,12 @@ class Page {
     const text = await response.text();
     const publicKey = fragment().get("key") ?? (main.dataset.publicKey || null);
     let invitation = null;
-    const outbox = new Outbox({ fetch: (url, request) => invitation.fetch(url, request) });
+    const storage = browserStorage();
+    const outbox = new Outbox({ storage, fetch: (url, request) => invitation.fetch(url, request) });
     const lastSerial = await outbox.lastSerial(COLLECTION);
     const plan = await Plan.read(text, { publicKey, lastSerial });
     await outbox.sawSerial(COLLECTION, plan);
-    invitation = Invitation.of(plan);
+    invitation = Invitation.of(plan, storage);
     const page = new Page(plan, outbox, invitation);
     const status = await outbox.status(plan, { collection: COLLECTION });
     if (invitation === null && status.state === "none") return page.uninvited();

@@ -133,8 +133,8 @@ export interface Storage {
 /** Forgets when the page is left. */
 export function memoryStorage(): Storage;
 
-/** `localStorage`, under keys with a prefix. */
-export function browserStorage(prefix?: string): Storage;
+/** A database of IndexedDB, by its name: shared by all pages of an origin, and on the disk once it is stored. */
+export function browserStorage(name?: string): Storage;
 
 /** "silent": not drawn to take part; "waiting": drawn, and not acknowledged yet. */
 export interface Status {
