@@ -12,7 +12,6 @@ from turnout._files import read_bytes
 from turnout.collecting import tally as tallies
 from turnout.collecting.origin import refuse_repeats as refuse_shared_reports
 from turnout.errors import CorruptDataError, InvalidValueError
-from turnout.pipeline.report_set import check_plans
 from turnout.serve.counted import stored_tally
 from turnout.serve.storage.opening import POSTGRESQL, is_store, open_store, place_of
 
@@ -110,12 +109,10 @@ def merged(
     PlanMismatchError
         If they were made under different plans.
     """
-    if plan is not None:
-        for name, part in parts:
-            plan._check_same(part.plan, str(name))
     first, result = parts[0]
-    for name, part in parts[1:]:
-        check_plans(first, result.plan, name, part.plan)
+    for name, part in parts:
+        wanted, whose = (result.plan, first) if plan is None else (plan, None)
+        wanted._check_same(part.plan, str(name), whose)
         if _groups(result) != _groups(part):
             raise InvalidValueError(
                 f"{first} is {_groups(result)} and {name} is {_groups(part)}: they cannot be added "

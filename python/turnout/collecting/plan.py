@@ -481,10 +481,15 @@ class Plan(Generic[R_co]):
         """
         return gather(self, messages, nodes, on_bad, received)
 
-    def _check_same(self, other: Plan, what: str) -> None:
-        """Refuse another plan, naming what differs, and what was made under it."""
+    def _check_same(self, other: Plan, what: str, first: object = None) -> None:
+        """Refuse another plan, naming what differs, and what was made under it.
+
+        If ``first`` is given, it names what was made under this one.
+        """
         if self != other:
-            found = differences(self, other)
+            found = "; ".join(differences(self, other)) or "they differ"
             raise PlanMismatchError(
-                f"{what} was made under another plan: {'; '.join(found) or 'it differs'}"
+                f"{what} was made under another plan: {found}"
+                if first is None
+                else f"{first} and {what} were made under different plans: {found}"
             )

@@ -22,11 +22,10 @@ from turnout.collecting.groups.tally import GroupedTally, in_one_round
 from turnout.collecting.kind import Kind, ReportsElsewhere
 from turnout.collecting.left_out import LeftOut
 from turnout.collecting.plan import Plan
-from turnout.collecting.plan_file import differences
 from turnout.collecting.report_files import MAX_MEMORY, ReportFile
 from turnout.collecting.report_files.reading import ReportBatch
 from turnout.collecting.tally import BaseTally
-from turnout.errors import InvalidValueError, PlanMismatchError
+from turnout.errors import InvalidValueError
 from turnout.metrics import observe
 from turnout.pipeline.encoding import Totals
 from turnout.pipeline.flight import Executor
@@ -143,7 +142,7 @@ class ReportSet(ReportsElsewhere):
             with ReportFile(file.path, max_memory=max_memory) as opened:
                 refuse_twice(seen, file.path, opened.header.identity)
                 first = first or opened.header.plan
-                check_plans(self.files[0].path, first, file.path, opened.header.plan)
+                first._check_same(opened.header.plan, str(file.path), self.files[0].path)
                 yield from opened.batches(rows)
 
     def tally(
@@ -257,7 +256,7 @@ def tally_files(
             if alike and facts.plan not in alike:
                 one, other = sorted([first.path, file.path])
                 with ReportFile(one) as some, ReportFile(other) as others:
-                    check_plans(one, some.header.plan, other, others.header.plan)
+                    some.header.plan._check_same(others.header.plan, str(other), one)
             alike.add(facts.plan)
             rows[facts.job] += facts.rows
     found = total.result()
@@ -455,16 +454,3 @@ def refuse_twice(seen: dict[str, Path], path: Path, identity: str) -> None:
             f"{path}: holds the reports of {same}, or is a copy of it: they would count twice; "
             "leave one of the files out"
         )
-
-
-def check_plans(first: object, plan: Plan, second: object, other: Plan) -> None:
-    """Refuse two files, or tallies, of different plans.
-
-    Raises
-    ------
-    PlanMismatchError
-        If the plans differ.
-    """
-    if plan != other:
-        found = "; ".join(differences(plan, other)) or "they differ"
-        raise PlanMismatchError(f"{first} and {second} were made under different plans: {found}")
