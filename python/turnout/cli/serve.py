@@ -104,7 +104,8 @@ def serve(
 
     A folder is a collection of many plans, one for each day or round. Devices get the one that
     expires first of those that have not; of several that expire together, the one with the largest
-    serial. Plans that are put into the folder are found while the server runs.
+    serial. Plans that are put into the folder are found while the server runs; turnout rounds close
+    puts the plan of the next round there.
 
     Put a reverse proxy with TLS in front where others than this machine reach it.
 

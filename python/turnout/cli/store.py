@@ -66,7 +66,8 @@ def asked(
     """Write down how many people were asked, which no message says.
 
     Results then say how many have not answered, and where not everyone takes part how many a share
-    stands for. It is the number in all: a later one replaces it.
+    stands for. It is the number in all: a later one replaces it. Where turnout serve has
+    invitations it is their number until you say another.
 
     [bold]Examples:[/]
 
