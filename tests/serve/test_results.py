@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -114,6 +115,11 @@ def test_fresh_reports_add_up(opened: Open) -> None:
     assert page is not None
     assert "What a person spends who reports every time" in page
     assert "<dt>ε of 4 reports of one person</dt><dd>0.4</dd>" in page
+    # Reports of several days are not those of as many people.
+    words = " ".join(re.sub("<[^>]*>", " ", page).split())
+    assert "30 people at most at one of the 4 times" in words
+    assert "90 questions to people" in words
+    assert [said for said in found["protection"] if said not in words] == []
 
 
 def test_permanent_answers_have_an_epsilon_of_each_name(opened: Open) -> None:

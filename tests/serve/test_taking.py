@@ -292,7 +292,7 @@ def test_how_many_were_asked_is_said_apart(opened: Open) -> None:
     assert counted(store).tally.nodes == 4 * len(messages)
     store.ask(number, "[]", 500)
     gathered = plan.oracle.tally(plan.gather(messages, nodes=500))
-    assert counted(store) == Counted(gathered, 500, 0, LeftOut())
+    assert counted(store) == Counted(gathered, 500, 0, LeftOut(), (500,))
     store.ask(number, "[]", 3)
     with pytest.raises(InvalidValueError, match="reported, and 3 are said to be asked"):
         counted(store)

@@ -128,6 +128,8 @@ class OfReports(Collected):
         What could be answered.
     method
         The estimator.
+    times
+        How many people were asked at each time, if reports of several were added up.
     """
 
     tally: BaseTally
@@ -136,6 +138,7 @@ class OfReports(Collected):
     kind: Telling
     domain: Any
     method: str
+    times: Sequence[int] = ()
 
     @property
     def plan(self) -> Plan:
@@ -154,6 +157,8 @@ class OfReports(Collected):
         Who was asked at two times is in both numbers, and nobody knows how many those are.
         """
         if self.series is None:
+            if self.times:
+                return list(self.times)
             # Rounds of permanent answers that were added up.
             return [size for _, size in self.tally.origin.rounds.sizes] or [self.tally.nodes]
         numbers = [tally.nodes for tally in self.series.estimate.tally.values() if tally.nodes]

@@ -98,6 +98,22 @@ class Document:
         found = Contents.of(collection, view)
         return cls("Report of a collection", [found], found.collected)
 
+    @classmethod
+    def of_times(cls, tally: Any, view: View, times: Sequence[int]) -> Document:
+        """Estimate what goes on the page of a tally that was added up.
+
+        Parameters
+        ----------
+        tally, view
+            As for :meth:`of`.
+        times
+            How many people were asked at each time, who may be the same.
+        """
+        found = Contents.of(tally, view)
+        if isinstance(found.collected, OfReports):
+            found = replace(found, collected=replace(found.collected, times=times))
+        return cls("Report of a collection", [found], found.collected)
+
 
 def _of_survey(result: SurveyResult, view: View) -> Contents:
     """Show a column of a survey, with the estimates that it has."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -67,12 +68,15 @@ class Counted:
         How many groups are too small to be shown; of a plan without groups 1 if the whole is.
     left_out
         What is left out and of no group.
+    times
+        How many people were asked under each plan, of those who are in the tally.
     """
 
     tally: Any
     asked: int | None
     hidden: int
     left_out: LeftOut
+    times: tuple[int, ...]
 
 
 @lru_cache(maxsize=1024)
@@ -168,11 +172,15 @@ def count(
             cells.setdefault(key, []).append(cell)
     plan = only or family.plans[0]
     shown = {key: _large_enough(each, least) for key, each in cells.items()}
-    merged = {
-        key: _added(cell.tally(store.identity) for cell in each)
-        for key, each in shown.items()
-        if each
-    }
+    times: Counter[str] = Counter()
+    merged = {}
+    for key, each in shown.items():
+        tallies = [cell.tally(store.identity) for cell in each]
+        times.update(
+            {cell.plan.fingerprint: tally.nodes for cell, tally in zip(each, tallies, strict=True)}
+        )
+        if tallies:
+            merged[key] = _added(tallies)
     # Of which plan and group a message was that is refused nobody can tell.
     left_out = LeftOut(refused=sum(reading.refused().values()))
     known = [cell.asked for each in shown.values() for cell in each]
@@ -188,7 +196,7 @@ def count(
             tally = merged.get((), tally_of(plan, None))
             tally = replace(tally, left_out=tally.left_out + left_out)
         hidden = int(tally is None)
-    return Counted(tally, asked_in_all, hidden, left_out)
+    return Counted(tally, asked_in_all, hidden, left_out, tuple(times.values()))
 
 
 @dataclass(frozen=True)

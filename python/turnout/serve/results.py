@@ -146,7 +146,10 @@ class Results:
         if self.counted.tally is None:
             return None
         try:
-            document = Document.of(self.counted.tally, View(None, top=20))
+            # Times at which too few reported to be shown are times all the same.
+            times = self.counted.times
+            times += (0,) * (self.times - len(times))
+            document = Document.of_times(self.counted.tally, View(None, top=20), times)
         except TurnoutError:
             return None
         notes = list(document.notes)
