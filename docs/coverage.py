@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ import turnout as tn
 from turnout.cli.app import app
 from turnout.collecting.report_files import write_reports
 from turnout.collecting.tally import read_tally
+from turnout.distributed.janus import JanusTask
 from turnout.frequency.groups import tally_by_group
 
 PAGE = Path(__file__).parent / "reference" / "coverage.rst"
@@ -320,7 +322,24 @@ def mechanisms() -> dict[str, Any]:
         "TwoStageSampling": made.TwoStageSampling(
             domain, **plain, delta=1e-5, dummies=50, reported=2, elected=5
         ),
+        "JanusTask, histogram": _Janus(JanusTask(1.0, domain)),
     }
+
+
+@dataclass(frozen=True)
+class _Janus:
+    """A result of Janus: the noise of its aggregators, drawn by NumPy."""
+
+    task: Any
+
+    def run(self, values: list[Any], seed: int) -> Any:
+        rng, scale = np.random.default_rng(seed), 2.0 / self.task.epsilon
+        size = (2, 2, len(ANSWERS))
+        drawn = rng.geometric(-np.expm1(-1.0 / scale), size)
+        counts = np.array([values.count(answer) for answer in ANSWERS])
+        sums = counts + (drawn[0] - drawn[1]).sum(axis=0)
+        result = self.task.estimate(sums.tolist(), reports=len(values))
+        return SimpleNamespace(estimate=result)
 
 
 def aggregated(name: str, trials: int) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from turnout.errors import InvalidValueError
 Row: TypeAlias = tuple[float, float, float]
 
 #: The words for the noise.
-_NOISES = ("discrete_laplace", "discrete_gaussian")
+ADDED_NOISES = ("discrete_laplace", "discrete_gaussian")
 
 #: The largest scale of Laplace noise.
 _LARGEST_SCALE = 1e12
@@ -118,7 +118,7 @@ class NoisySums(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _arguments.choice("noise", self.noise, _NOISES)
+        _arguments.choice("noise", self.noise, ADDED_NOISES)
         if self.largest is not None:
             most = _arguments.integer("largest", self.largest, least=1, most=_LARGEST_NUMBER)
             settle(self, largest=most)
@@ -142,13 +142,13 @@ class NoisySums(Mechanism):
         ('discrete_laplace', 'discrete_gaussian')
         """
         found: list[NoisySums] = []
-        for noise in _NOISES[: 1 if delta == 0.0 else 2]:
+        for noise in ADDED_NOISES[: 1 if delta == 0.0 else 2]:
             mechanism = cls(noise, 1.0, rate, largest)
             # What needs no delta is not worse with one: at least as much is reached.
             try:
                 value = calibrate(mechanism, "parameter", epsilon, delta, adjacency=adjacency)
             except InvalidValueError:
-                if noise == _NOISES[-1] and found:
+                if noise == ADDED_NOISES[-1] and found:
                     continue
                 raise
             found.append(mechanism.replace(parameter=value))
@@ -172,7 +172,7 @@ class NoisySums(Mechanism):
 
     @property
     def _laplace(self) -> bool:
-        return self.noise == _NOISES[0]
+        return self.noise == ADDED_NOISES[0]
 
     @property
     def _shift(self) -> int:
