@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def test_fresh_reports_add_up(opened: Open) -> None:
     assert "What a person spends who reports every time" in page
     assert "<dt>ε of 4 reports of one person</dt><dd>0.4</dd>" in page
     # Reports of several days are not those of as many people.
-    words = " ".join(re.sub("<[^>]*>", " ", page).split())
+    words = " ".join(unescape(re.sub("<[^>]*>", " ", page)).split())
     assert "30 people at most at one of the 4 times" in words
     assert "90 questions to people" in words
     assert [said for said in found["protection"] if said not in words] == []
