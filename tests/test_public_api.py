@@ -53,6 +53,26 @@ def test_nobody_is_shown_a_private_parameter(listed: list[str]) -> None:
     assert not shown, "a parameter that begins with an underscore: field(init=False), and settle"
 
 
+#: Words that the glossary replaced by one that is used everywhere.
+REPLACED = {
+    r"\.(load|save)(_\w+)?\(": "read, write",
+    r"\w_seed\b|\bseed_\w": "seed, of functions; random_state, of samplers",
+    r"[(, ]dimension\b": "dimensions",
+    r"[(, ](lower|upper)(?!=True)[=,)]": "low, high",
+}
+
+
+@pytest.mark.parametrize("word", REPLACED)
+def test_no_word_comes_back_that_the_glossary_replaced(listed: list[str], word: str) -> None:
+    found = [line for line in listed if re.search(word, line)]
+    assert not found, f"the glossary says: {REPLACED[word]}"
+
+
+def test_only_samplers_have_a_random_state(listed: list[str]) -> None:
+    of_scikit_learn = {line.split(".")[1] for line in listed if "random_state" in line}
+    assert of_scikit_learn == {"samplers"}
+
+
 def test_a_line_says_how_a_thing_is_called(api: ModuleType) -> None:
     def called(a, /, b, *c, d=1, e: int = 2, **f): ...  # type: ignore[no-untyped-def]
     def named(*, one="x", two=(None, 0.5), three=str): ...  # type: ignore[no-untyped-def]

@@ -11,9 +11,9 @@ __all__ = [
     "DAP_REPORT_ERRORS",
     "DAP_VERSION",
     "GROUPS_MAGIC",
-    "MOST_EXPIRES",
     "MOST_IDENTITIES",
     "MOST_SERIAL",
+    "PLAN_FILE_SCHEMA",
     "RECORD_BYTES",
     "RECORD_NAME_BYTES",
     "SEAL",
@@ -527,8 +527,8 @@ def ed25519_public_key(secret: bytes) -> bytes: ...
 def ed25519_sign(secret: bytes, message: bytes) -> bytes: ...
 def ed25519_verify(public_key: bytes, message: bytes, signature: bytes) -> bool: ...
 
-MOST_EXPIRES: int
 MOST_SERIAL: int
+PLAN_FILE_SCHEMA: str
 
 @final
 class Plan:

@@ -37,11 +37,9 @@ import inspect
 from typing import Any
 
 from turnout import _arguments, _core, _kinds
-from turnout._documents import object_schema
+from turnout._documents import object_schema, parsed
 from turnout.domain import Domain
 from turnout.signing import SigningKey, public_key_bytes
-
-_HEXADECIMAL = "^[0-9a-f]{%d}$"
 
 #: What a parameter's annotation means in JSON; a parameter of another type may be anything.
 _TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
@@ -66,85 +64,12 @@ def plan_file_text(plan: _core.Plan, signing_key: SigningKey | None) -> str:
 
 def plan_file_schema() -> dict[str, Any]:
     """Return the schema of :meth:`turnout.Plan.schema`."""
-    oracles = [_oracle(name, found) for name, found in _kinds.known().items()]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "plan file of turnout",
-        **object_schema(
-            {
-                "format": {"const": "turnout-plan-file"},
-                "version": {"const": 1},
-                "plan": {"$ref": "#/$defs/plan"},
-                "fingerprint": {"type": "string", "pattern": _HEXADECIMAL % 64},
-                "signature": {"$ref": "#/$defs/signature"},
-            },
-            optional=("signature",),
-        ),
-        "$defs": {
-            "plan": object_schema(
-                {
-                    "format": {"const": "turnout-plan"},
-                    "version": {"const": 1},
-                    "oracle": {"$ref": "#/$defs/oracle"},
-                    "participation": {"$ref": "#/$defs/participation"},
-                    "serial": {"type": "integer", "minimum": 0, "maximum": _core.MOST_SERIAL},
-                    "expires": {"type": "integer", "minimum": 0, "maximum": _core.MOST_EXPIRES},
-                    "groups": {
-                        "type": "array",
-                        "minItems": 1,
-                        "items": object_schema(
-                            {
-                                "column": {"type": "string"},
-                                "values": {
-                                    "type": "array",
-                                    "minItems": 1,
-                                    "uniqueItems": True,
-                                    "items": {"$ref": "#/$defs/group"},
-                                },
-                            }
-                        ),
-                    },
-                },
-                optional=("serial", "expires", "groups"),
-            ),
-            "group": {
-                "oneOf": [
-                    {"type": ["string", "number", "boolean", "null"]},
-                    *(
-                        object_schema({word: {"type": "string"}})
-                        for word in ("date", "time", "datetime")
-                    ),
-                ]
-            },
-            "oracle": {"oneOf": oracles},
-            **{kind.__name__.lower(): kind.schema() for kind in _domain_types()},
-            "label": {
-                "oneOf": [
-                    {"type": ["string", "number", "boolean", "null"]},
-                    object_schema({"tuple": {"type": "array", "items": {"$ref": "#/$defs/label"}}}),
-                ]
-            },
-            "participation": {
-                "oneOf": [
-                    object_schema({"kind": {"const": "everyone"}}),
-                    object_schema(
-                        {
-                            "kind": {"const": "bernoulli"},
-                            "rate": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-                        }
-                    ),
-                    object_schema({"kind": {"const": "personalized"}}),
-                ]
-            },
-            "signature": object_schema(
-                {
-                    "algorithm": {"const": "ed25519"},
-                    "public_key": {"type": "string", "pattern": _HEXADECIMAL % 64},
-                    "value": {"type": "string", "pattern": _HEXADECIMAL % 128},
-                }
-            ),
-        },
+    schema: dict[str, Any] = parsed(_core.PLAN_FILE_SCHEMA)
+    schema["$defs"] |= {
+        "oracle": {"oneOf": [_oracle(name, found) for name, found in _kinds.known().items()]},
+        **{kind.__name__.lower(): kind.schema() for kind in _domain_types()},
     }
+    return schema
 
 
 def _domain_types() -> set[Any]:

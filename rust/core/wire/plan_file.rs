@@ -42,6 +42,12 @@ pub struct PlanFile {
 }
 
 impl PlanFile {
+    /// What a plan file is, as a JSON Schema of draft 2020-12.
+    ///
+    /// `#/$defs/oracle`, the questions, is left to who knows them. What the schema refuses
+    /// [`read`](Self::read) refuses; it refuses more.
+    pub const SCHEMA: &'static str = include_str!("plan_file.schema.json");
+
     /// Writes the file of a plan, signed if there is a key.
     ///
     /// # Errors

@@ -98,9 +98,9 @@ mod _core {
     #[pymodule_export]
     const MOST_SERIAL: u64 = turnout_core::wire::MOST_SERIAL;
 
-    /// The last moment at which a plan can expire, in seconds since the start of 1970.
+    /// What a plan file is, without the questions.
     #[pymodule_export]
-    const MOST_EXPIRES: u64 = turnout_core::wire::MOST_EXPIRES;
+    const PLAN_FILE_SCHEMA: &str = turnout_core::wire::PlanFile::SCHEMA;
 
     /// What the bytes of a tally by groups begin with.
     #[pymodule_export]
