@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import turnout as tn
 from turnout.accounting.noisy_sums import NoisySums
@@ -124,6 +124,22 @@ def test_means_hold_the_truth_by_the_exact_law() -> None:
     inside = (low * 100 <= truth + 1e-9) & (truth - 1e-9 <= high * 100)
     assert 0.95 <= masses[inside].sum() < 0.96
     assert found.variances[0] == pytest.approx(law.variance / 100**2)
+
+
+@pytest.mark.parametrize("scale", [2e5, 1e6])
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.9999])
+def test_intervals_of_wide_laplace_noise_are_no_wider_than_they_have_to_be(
+    scale: float, level: float
+) -> None:
+    """Two continuous Laplace variables pass t with the probability (1 + t / 2b) e^(-t / b)."""
+    half = NOISES["discrete_laplace"](scale, 1, 2).half_width(level)
+    exact = optimize.brentq(
+        lambda t: (1 + t / 2 / scale) * np.exp(-t / scale) - (1 - level), 0, 40 * scale
+    )
+    assert exact * (1 - 1e-5) <= half <= exact * (1 + 1e-3)
+    alone = NOISES["discrete_laplace"](scale, 1, 1).half_width(level)
+    assert -np.expm1(-(alone + 2) / scale) >= level
+    assert alone <= -np.log1p(-level) * scale * (1 + 1e-3)
 
 
 # Results of Janus

@@ -29,6 +29,9 @@ from turnout.distributed.tails import LARGEST_TILT, chernoff
 #: The longest transform.
 _LONGEST = 2**22
 
+#: The largest scale of a transform of whole discrete Laplace variables, of one; of more the root.
+_WIDE = 2e4
+
 #: What may wrap around in a transform.
 _WRAPPED = 1e-14
 
@@ -149,7 +152,8 @@ class NoiseLaw(abc.ABC):
         float
             A whole number t with ``P[|noise| <= t] >= level``. It is the smallest one unless the
             level is within 1e-10 of that of the one below, or within 1e-9 of 1, or the noise is
-            wider than some 10^5; then it can be larger.
+            wider than some 10^5; then it can be larger, for whole discrete Laplace variables by
+            some 10^-4 of it.
 
         Raises
         ------
@@ -166,7 +170,12 @@ class NoiseLaw(abc.ABC):
             found = int(np.searchsorted(inside, share + error))
             if found < len(inside) and 1.0 - share > 10.0 * error:
                 return float(found)
-        # One less may do, and nobody looks: never too small.
+            # One less may do, and nobody looks: never too small.
+            return float(self.tail_bound(math.nextafter(1.0 - share, 0.0)))
+        return self._wide_half_width(share)
+
+    def _wide_half_width(self, share: float) -> float:
+        """Bound the half-width of an interval where the noise is too wide for a transform."""
         return float(self.tail_bound(math.nextafter(1.0 - share, 0.0)))
 
     def _masses(self) -> tuple[Floats, float] | None:
@@ -238,6 +247,20 @@ class LaplaceLaw(NoiseLaw):
         away = math.exp(tilt - 1.0 / self.parameter)
         part = away * (math.expm1(-tilt) / math.expm1(-1.0 / self.parameter)) ** 2
         return -self._shape * math.log1p(-part)
+
+    def _wide_half_width(self, share: float) -> float:
+        """Bound the half-width by that of a variable on multiples of a step.
+
+        Each of both geometric variables that make a discrete Laplace variable is the step times
+        another one, of a scale that is smaller by the step, and a rest below the step.
+        """
+        whole, rest = divmod(self.contributors, self.required)
+        step = math.ceil(self.parameter * math.sqrt(whole) / _WIDE)
+        if rest or step <= 1:
+            return super()._wide_half_width(share)
+        scale = math.nextafter(self.parameter / step, math.inf)
+        coarse = dataclasses.replace(self, parameter=scale).half_width(share)
+        return step * coarse + whole * (step - 1)
 
     def piece(self, items: int, seed: int | None) -> Integers:
         """Draw one piece: a difference of negative binomials of fractional shape."""
