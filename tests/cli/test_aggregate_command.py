@@ -19,6 +19,7 @@ from turnout.distributed import (
     NoisyAggregation,
     SamplingAggregation,
     TwoStageSampling,
+    VerifiedAggregation,
     mechanism_from_dict,
     recommend,
 )
@@ -63,6 +64,12 @@ MECHANISMS: dict[str, tuple[tuple[object, ...], Callable[[tn.Domain], Any]]] = {
         lambda domain: NoisyAggregation(
             domain, USERS, noise="skellam", epsilon=1.0, delta=1e-5, parties="users",
             adjacency="add_or_remove",
+        ),
+    ),
+    "verified": (
+        ("--aggregators", 3, "--participation", 0.5),
+        lambda domain: VerifiedAggregation(
+            domain, USERS, epsilon=1.0, aggregators=3, participation=0.5
         ),
     ),
 }  # fmt: skip

@@ -170,7 +170,7 @@ class MixedNoise(td.AggregationMechanism):
     def _contribution_costs(self, items: int) -> td.Costs:
         return td.Costs()
 
-    def decode(self, sums: Any) -> Any:
+    def _decode(self, sums: Any) -> Any:
         middle = self.users // 2
         shifted = self.field._add(sums, self.field._reduce(np.full(sums.shape, -middle)))
         return self.field._lift(shifted) + middle

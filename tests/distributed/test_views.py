@@ -85,7 +85,7 @@ def test_roles_of_one_stage_send_shares_rosters_and_sums_and_nothing_else(
     assert len(wire.sent) == len(shares) + len(rosters) + len(sums)
     assert {message.recipient.role for message in sums} == {Role.SERVER}
     # All users' messages look the same, whatever they hold.
-    assert len({(len(one), one.recipient) for one in shares}) == parties
+    assert len({(one._size, one.recipient) for one in shares}) == parties
     own = marks.of(drawn[0], *drawn[1])
     by_users = drawn[0] in ("discrete_laplace_piece", "discrete_gaussian")
     assert len(own) == (4 if by_users else contributors)

@@ -19,3 +19,4 @@ from turnout.distributed.roles import User as User
 from turnout.distributed.rounds import Round as Round
 from turnout.distributed.sampling import SamplingAggregation as SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling as TwoStageSampling
+from turnout.distributed.verified import VerifiedAggregation as VerifiedAggregation

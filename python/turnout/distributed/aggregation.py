@@ -111,7 +111,7 @@ class AggregationMechanism(Published):
 
     def _facts(self) -> dict[str, Any]:
         """Give what was found for the mechanism, for programs."""
-        return {"field": self.field.modulus}
+        return {"field": self._modulus}
 
     # What a mechanism is.
 
@@ -161,6 +161,11 @@ class AggregationMechanism(Published):
         """The field that shares are in: of the smallest prime that tells all sums apart."""
         return PrimeField.larger_than(self._largest_sum)
 
+    @property
+    def _modulus(self) -> int:
+        """How many elements the field has."""
+        return self.field.modulus
+
     @abc.abstractmethod
     def _user_vector(self, code: int, seed: int | None = None) -> Integers:
         """Draw what one user shares: a whole number for each item.
@@ -204,6 +209,13 @@ class AggregationMechanism(Published):
     def _has_messages(self) -> bool:
         """Whether parties exchange messages: a trusted server that has all records needs none."""
         return True
+
+    @property
+    def _no_rounds(self) -> str | None:
+        """Say why no :class:`Round` is made of it; None if one is."""
+        if self._has_messages:
+            return None
+        return "central=True: a trusted server has all records and needs no messages; use run"
 
     @property
     def _share_bytes(self) -> int | None:
@@ -278,7 +290,7 @@ class AggregationMechanism(Published):
         codes = self.domain.encode(values).astype(np.uint32)
         check_users(self, codes)
         total, costs = self._added_up(codes, seed)
-        sums = self.decode(total)
+        sums = self._decode(total)
         return RoundResult(self.estimate(sums), sums, costs)
 
     @abc.abstractmethod

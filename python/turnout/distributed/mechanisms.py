@@ -11,6 +11,7 @@ from turnout.distributed.aggregation import REGISTERED, AggregationMechanism
 from turnout.distributed.noisy import NoisyAggregation
 from turnout.distributed.sampling import SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling
+from turnout.distributed.verified import VerifiedAggregation
 from turnout.domain import Domain
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
@@ -19,6 +20,7 @@ OWN: Final[tuple[type[AggregationMechanism], ...]] = (
     SamplingAggregation,
     TwoStageSampling,
     NoisyAggregation,
+    VerifiedAggregation,
 )
 
 

@@ -201,8 +201,9 @@ class Message:
             f"{self.recipient}, {len(self.payload)} bytes>"
         )
 
-    def __len__(self) -> int:
-        """Count the bytes of :meth:`to_bytes`."""
+    @property
+    def _size(self) -> int:
+        """How many bytes :meth:`to_bytes` gives."""
         return MESSAGE_OVERHEAD + len(self.payload)
 
     def to_bytes(self) -> bytes:

@@ -271,7 +271,7 @@ class NoisyAggregation(Deployed):
         """
         return self.law().piece(self.domain.size if items is None else items, seed)
 
-    def decode(self, sums: Array) -> Integers:
+    def _decode(self, sums: Array) -> Integers:
         """Read field elements as counts with noise, which may be negative or above n."""
         middle = self.users // 2
         shifted = self.field._add(sums, self.field._reduce(np.full(sums.shape, -middle)))

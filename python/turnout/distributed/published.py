@@ -27,7 +27,7 @@ class Published(Parameters):
     """The law of the sums that a mechanism publishes."""
 
     @abc.abstractmethod
-    def decode(self, sums: Array) -> Integers:
+    def _decode(self, sums: Array) -> Integers:
         """Read field elements as the whole numbers that they stand for.
 
         Parameters

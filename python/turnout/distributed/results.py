@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from turnout._tables import Tabular, WithTop, fields_of
@@ -80,11 +80,16 @@ class RoundResult(WithTop):
         int64: what the round reveals, one whole number for each item.
     costs
         What each role did.
+    refused
+        How many reports were refused, by the reason: ``"proof"`` where a proof does not hold,
+        ``"malformed"`` where a report cannot be read, ``"replayed"`` where one came twice. Empty
+        where reports carry no proof.
     """
 
     estimate: FrequencyEstimate
     sums: Integers
     costs: CostLedger
+    refused: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     _columns = FrequencyEstimate._columns
 

@@ -58,10 +58,10 @@ class Round:
     def __post_init__(self) -> None:
         """Check the fields and derive the name."""
         _arguments.instance("mechanism", self.mechanism, AggregationMechanism, "a mechanism")
-        if not self.mechanism._has_messages:
+        if self.mechanism._no_rounds is not None:
             raise InvalidValueError(
-                "mechanism must be distributed, got central=True: a trusted server has all records "
-                "and needs no messages; use run"
+                "mechanism must be one whose parties exchange the messages of a Round, got "
+                f"{self.mechanism.name!r}: {self.mechanism._no_rounds}"
             )
         if not isinstance(self.nonce, bytes) or len(self.nonce) != _NONCE:
             raise _arguments.invalid(f"nonce must be {_NONCE} bytes", self.nonce)

@@ -166,7 +166,7 @@ class Sampled(AggregationMechanism):
         """Count what a contributor draws for some items: the coins of dummies."""
         return Costs(coins=self.dummies * items)
 
-    def decode(self, sums: Array) -> Integers:
+    def _decode(self, sums: Array) -> Integers:
         """Read field elements as counts."""
         return sums.astype(np.int64)
 

@@ -238,9 +238,9 @@ class SamplingAggregation(Deployed, Sampled):
         unknown = np.where(sums > 0, variances, np.nan)
         return Estimation(frequencies, unknown, limits=limits)
 
-    def decode(self, sums: Array) -> Integers:
+    def _decode(self, sums: Array) -> Integers:
         """Read field elements as counts; those below the threshold are withheld, and become 0."""
-        counts = super().decode(sums)
+        counts = super()._decode(sums)
         return np.where(counts >= (self.threshold or 0), counts, 0)
 
     def _unpublished(self, sums: Integers) -> tuple[Integers, Integers]:

@@ -208,7 +208,7 @@ class OfRounds(Collected):
             ("accounting", "; ".join(sorted(several)[:3]) + ("; …" if len(several) > 3 else "")),
             ("neighbouring data", self._first.adjacency.replace("_", " ")),
             ("error of a share, expected", f"{percent(max(errors), 3)} at most"),
-            ("field", f"{self._first.field.modulus:,} elements"),
+            ("field", f"{self._first._modulus:,} elements"),
         ]
         if len(self.estimates) == 1:
             rows.append(("plan (SHA-256)", self._first.fingerprint))

@@ -82,7 +82,8 @@ def aggregate(
     Every person's answer is split into shares among several parties, of which one must be honest;
     only the sum is seen. Hidden coins ([bold]sampling[/], [bold]two-stage[/]) or noise that no
     party knows ([bold]discrete-laplace[/], [bold]discrete-gaussian[/], [bold]skellam[/]) make the
-    sum private. [bold]recommend[/] compares all of them by computed error.
+    sum private. With [bold]verified[/] every answer carries a proof that it is one vote.
+    [bold]recommend[/] compares all of them by computed error.
 
     This command runs all parties in one process, to see what a mechanism gives and costs before it
     is deployed: whoever runs it has all the answers. turnout.distributed.transport runs the parties
@@ -106,6 +107,8 @@ def aggregate(
             --dummies 100 --plot occupations.png
 
         turnout aggregate adult.csv -c occupation -m skellam -e 1 -d 1e-6 --report jobs.html
+
+        turnout aggregate adult.csv -c occupation -m verified --epsilon 1
 
         turnout aggregate adult.csv -c occupation -m recommend --epsilon 1
     """

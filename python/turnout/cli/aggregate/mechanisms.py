@@ -96,6 +96,10 @@ class Protection:
         Who adds up: so many aggregators, or the users. 3 if left out.
     source
         Who adds it. The users if left out.
+    aggregators
+        Of votes with proofs: who verifies and adds up. 2 if left out.
+    participation
+        How likely a person takes part, by a coin that nobody sees.
     honest_aggregators
         How many do not collude, at least.
     max_colluding_users
@@ -131,6 +135,10 @@ class Protection:
     source: Annotated[Literal["users", "parties"] | None, typer.Option(rich_help_panel=_NOISE)] = (
         None
     )
+    aggregators: Annotated[int | None, typer.Option(min=2, rich_help_panel=_TRUST)] = None
+    participation: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, rich_help_panel=_TRUST)
+    ] = None
     honest_aggregators: Annotated[int, typer.Option(min=1, rich_help_panel=_TRUST)] = 1
     max_colluding_users: Annotated[int, typer.Option(min=0, rich_help_panel=_TRUST)] = 0
     max_missing_users: Annotated[int, typer.Option(min=0, rich_help_panel=_TRUST)] = 0

@@ -146,7 +146,7 @@ class Participant(abc.ABC):
     def _send(self, kind: MessageKind, recipient: Party, payload: bytes) -> Message:
         message = Message(kind, self.round_id, self.party, recipient, payload)
         self.costs.messages += 1
-        self.costs.bytes += len(message)
+        self.costs.bytes += message._size
         return message
 
     # Refusals.

@@ -41,7 +41,7 @@ class AggregatingServer(Participant):
 
     def _publish(self, total: Array, received: int) -> None:
         """Publish the total, of so many users: the round is over."""
-        self._published = (self._mechanism.decode(total), received)
+        self._published = (self._mechanism._decode(total), received)
         self._forget()
         self.state = State.DONE
 
