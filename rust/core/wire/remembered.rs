@@ -2,11 +2,12 @@
 
 use sha2::{Digest, Sha256};
 
-/// The bytes of a record by which a message is known: a hash of its nonce.
-pub const NAME_BYTES: usize = 16;
+/// The bytes of a record by which a message is known: the beginning of a hash of its nonce. Among 10^9
+/// messages two have the same with a chance of 10^-11.
+pub const NAME_BYTES: usize = 12;
 
-/// The bytes of a record: its name, and a hash of nonce and content.
-pub const RECORD_BYTES: usize = NAME_BYTES + 8;
+/// The bytes of a record: its name, and the beginning of a hash of nonce and content.
+pub const RECORD_BYTES: usize = NAME_BYTES + 4;
 
 /// What is remembered of one message: by its first [`NAME_BYTES`] it is known when it comes again, and
 /// by the others a repeat is told from a contradiction.

@@ -72,7 +72,7 @@ def parts_of(records: bytes) -> Iterator[tuple[bytes, bytes]]:
     --------
     >>> [(name, said)] = parts_of(record(b"n", b"yes"))
     >>> len(name), len(said)
-    (16, 8)
+    (12, 4)
     """
     for start in range(0, len(records), RECORD_BYTES):
         middle = start + NONCE_BYTES
