@@ -75,8 +75,8 @@ class Proofs:
 
     mechanisms: tuple[Mechanism, ...]
     budget: Budget
-    _proven: tuple[Counts, ...] = ()
-    _refuted: tuple[Counts, ...] = ()
+    _proven: tuple[Counts, ...] = dataclasses.field(default=(), init=False)
+    _refuted: tuple[Counts, ...] = dataclasses.field(default=(), init=False)
 
     def covers(self, counts: Counts) -> bool:
         """Say whether these rounds fit by what is known already."""

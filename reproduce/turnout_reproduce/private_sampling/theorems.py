@@ -60,7 +60,7 @@ class Line:
     """
 
     points: Floats
-    _log_ratio: Floats
+    log_ratio: Floats
     p: Floats
     q: Floats
 
@@ -123,7 +123,7 @@ def boosted(epsilon: float, rounds: int, on: Line | None = None) -> ExactBoostin
     edges, gains, reach = [], [], []
     weights = boosting_weights(epsilon, rounds)
     for weight in weights:
-        learner = clipped(on._log_ratio - score + normalizer)
+        learner = clipped(on.log_ratio - score + normalizer)
         before = on.q * np.exp(score - normalizer)
         edges.append((float(on.p @ learner) / LOG_TWO, -float(before @ learner) / LOG_TWO))
         score = score + weight * learner
@@ -317,9 +317,9 @@ def promised(epsilon: float, found: ExactBoosting, on: Line | None = None) -> tu
         The promise, and the mass that B has under Q_T; minus infinity if no set meets (14).
     """
     on = line() if on is None else on
-    order = np.argsort(on._log_ratio, kind="stable")
+    order = np.argsort(on.log_ratio, kind="stable")
     mass = np.cumsum(on.p[order])
-    divergence = np.cumsum((on.p * on._log_ratio)[order])
+    divergence = np.cumsum((on.p * on.log_ratio)[order])
     kept = np.cumsum(found.masses[order])
     rounds, edges = found.weights.size, float(found.edges.min(axis=0).sum())
 
@@ -374,7 +374,7 @@ def _findings(
     begin: str, epsilon: float, found: ExactBoosting, limit: float, stated: Floats
 ) -> list[Finding]:
     own = line()
-    start = float(own.p @ own._log_ratio)
+    start = float(own.p @ own.log_ratio)
     drops = np.diff(found.gains, prepend=0.0)
     many = float(boosted(epsilon, _MANY).gains[-1])
     promise, kept = promised(epsilon, found)
