@@ -183,8 +183,8 @@ def test_the_table_fits_80_columns_and_says_what_the_guarantee_rests_on(
         assert sentence in text
     for word in (*LABELS, "95 % interval", "epsilon 1, delta", "What one party does"):
         assert word in text
-    delta = {"discrete-laplace": "delta 0:", "two-stage": "delta 0.001:"}.get(name, "delta 1e-05:")
-    assert delta in text
+    others = {"discrete-laplace": "0", "verified": "0", "two-stage": "0.001"}
+    assert f"delta {others.get(name, '1e-05')}:" in text
 
 
 def test_intervals_and_projections_are_those_of_the_estimate(people: Path, turnout: Run) -> None:
@@ -387,7 +387,7 @@ def test_the_page_is_that_of_the_round(
     for each in answer["estimates"]:
         assert f"{each['label']}" in text
         assert any(f"{100 * each['frequency']:.{digits}f} %" in text for digits in (1, 2, 3))
-    adders = {"two-stage": "elected users", "skellam": "all users"}
+    adders = {"two-stage": "elected users", "skellam": "all users", "verified": "3 aggregators"}
     parties = getattr(made(tn.Domain(LABELS)), "parties", None)
     assert adders.get(name, f"{parties} parties") in text
     for sentence in answer["guarantee"]["assumptions"]:
