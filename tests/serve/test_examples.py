@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import configparser
+import contextlib
 import json
 import os
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -161,10 +163,19 @@ def read(store: str) -> int:
 
 
 def test_the_server_is_measured_beside_a_bare_handler(tmp_path: Path) -> None:
-    program = Path(__file__).parents[2] / "benches" / "serving.py"
-    target = tmp_path / "serving.json"
-    command = [sys.executable, str(program), "--quick", "--json", str(target)]
-    subprocess.run(command, check=True, timeout=120, capture_output=True)
-    rows = json.loads(target.read_text(encoding="utf-8"))
-    assert [row["batch"] for row in rows] == [100, 1]
-    assert all(row["turnout"] > 0 and row["ratio"] > 0 for row in rows)
+    """The handler stores what it is sent, or it would be no measure."""
+    program = Path(__file__).parents[2] / "benches" / "bare_handler.py"
+    sent = [message() for _ in range(3)]
+    for unit, rows in (("rows", sent), ("requests", [b"\n".join(sent)])):
+        store = tmp_path / f"{unit}.db"
+        command = [sys.executable, str(program), str(store), unit]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            address = process.stderr.readline().split()[1]
+            httpx.post(f"{address}/reports", content=b"\n".join(sent)).raise_for_status()
+            # What was answered is on the disk.
+            process.kill()
+        with contextlib.closing(sqlite3.connect(store)) as connection:
+            assert connection.execute("SELECT bytes FROM stored").fetchall() == [
+                (one,) for one in rows
+            ]

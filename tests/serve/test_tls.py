@@ -269,7 +269,7 @@ def test_a_person_answers_through_it(serving: Callable[..., Running], proxied: A
     playwright = pytest.importorskip("playwright.sync_api")
     if chromium is None:
         pytest.skip("Chromium is not installed")
-    server = serving(PLAN, "--title", "Do you travel?")
+    server = serving(PLAN, "--title", "Do you travel?", "--least", 1)
     proxy = proxied(server)
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

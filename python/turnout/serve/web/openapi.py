@@ -25,7 +25,7 @@ _FILES = (
     ("/tickets.js", "The client of tickets, an ES module.", "text/javascript"),
 )
 #: Anything but blank lines.
-_LINES = {"type": "string", "pattern": r"[^ \t\n\v\f\r]"}
+_LINES = {"type": "string", "pattern": r"[^ \t\n\r]"}
 _RETRY_AFTER = {
     "Retry-After": {
         "description": "Seconds after which to try again.",
