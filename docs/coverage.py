@@ -26,7 +26,6 @@ import turnout as tn
 from turnout.cli.app import app
 from turnout.collecting.report_files import write_reports
 from turnout.collecting.tally import read_tally
-from turnout.distributed.janus import JanusTask
 from turnout.frequency.groups import tally_by_group
 
 PAGE = Path(__file__).parent / "reference" / "coverage.rst"
@@ -322,7 +321,7 @@ def mechanisms() -> dict[str, Any]:
         "TwoStageSampling": made.TwoStageSampling(
             domain, **plain, delta=1e-5, dummies=50, reported=2, elected=5
         ),
-        "JanusTask, histogram": _Janus(JanusTask(1.0, domain)),
+        "JanusTask, histogram": _Janus(made.JanusTask(1.0, domain)),
     }
 
 

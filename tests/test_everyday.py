@@ -27,6 +27,7 @@ SECOND = {
     "CountSampling": "test_counts.py::test_delta_is_the_exact_sum",
     "DiscreteLaplaceNoise": "test_integer_noise.py::test_delta_is_the_sum_over_all_outcomes",
     "DiscreteGaussianNoise": "test_integer_noise.py::test_delta_is_the_sum_over_all_outcomes",
+    "NoisySums": "test_noisy_sums.py::test_delta_is_the_sum_over_all_outcomes",
     "SkellamNoise": "test_integer_noise.py::test_delta_is_the_sum_over_all_outcomes",
     "SummedDiscreteGaussianNoise": "test_summed_noise.py::test_delta_is_the_sum_over_all_outcomes",
     "TwoStageCountSampling": "test_two_stage.py::test_with_dummies_delta_is_that_of_a_lonely",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from typing import Any
 
@@ -14,11 +13,10 @@ from mpmath import mp, mpf
 from turnout.accounting import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
+    NoisySums,
     calibrate,
     calibrate_noise,
 )
-from turnout.accounting.noisy_sums import NoisySums
-from turnout.accounting.registry import mechanism_from_dict
 from turnout.errors import InvalidTypeError, InvalidValueError
 
 LAPLACE, GAUSSIAN = "discrete_laplace", "discrete_gaussian"
@@ -281,8 +279,3 @@ def test_what_cannot_be_is_refused(arguments: Any, match: str) -> None:
         NoisySums(*arguments)
     with pytest.raises(InvalidTypeError):
         NoisySums(LAPLACE, "1")  # type: ignore[arg-type]
-
-
-def test_a_description_gives_the_mechanism_back() -> None:
-    for mechanism in (NoisySums(LAPLACE, 2.5), NoisySums(GAUSSIAN, 2.5, 0.3, 4)):
-        assert mechanism_from_dict(json.loads(json.dumps(mechanism.to_dict()))) == mechanism

@@ -188,11 +188,11 @@ def test_nothing_hides_more_than_the_sets_show() -> None:
     alpha = 0.25
     total = alpha * 4 + 1 - alpha
     expected = math.log((0.5 * 4 + 0.5 * total) / (0.5 + 0.5 * total))
-    assert mechanism.local_epsilon == pytest.approx(expected, rel=1e-14)
-    assert 0 < mechanism.local_epsilon < math.log(4)
+    assert mechanism._local_epsilon == pytest.approx(expected, rel=1e-14)
+    assert 0 < mechanism._local_epsilon < math.log(4)
     assert mechanism.delta(0.9 * expected) > 1e-3
     assert mechanism.delta(1.05 * expected) < 1e-12
-    assert ta.TwoStageCountSampling(0.5, 20, 5).local_epsilon == 0
+    assert ta.TwoStageCountSampling(0.5, 20, 5)._local_epsilon == 0
 
 
 def test_with_nothing_hidden_delta_is_large_and_no_error() -> None:

@@ -11,8 +11,8 @@ import pytest
 from scipy import optimize, stats
 
 import turnout as tn
-from turnout.accounting.noisy_sums import NoisySums
-from turnout.distributed.janus import JanusTask
+from turnout.accounting import NoisySums
+from turnout.distributed import JanusTask
 from turnout.distributed.noise import NOISES
 from turnout.distributed.noised import noised_estimation, noised_means
 from turnout.errors import ImplausibleSumsError, InvalidTypeError, InvalidValueError

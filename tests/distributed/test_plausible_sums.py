@@ -102,7 +102,7 @@ def outside(
         places = held + np.arange(-half, half)
         return float(law[(places < low) | (places > high)].sum())
     rate = mechanism.rate
-    own = mechanism.sampling_probability if isinstance(mechanism, td.TwoStageSampling) else rate
+    own = mechanism._counted_rate if isinstance(mechanism, td.TwoStageSampling) else rate
     dummies = items * mechanism._contributors * mechanism.dummies
     law = np.convolve(
         stats.binom.pmf(np.arange(held + 1), held, own),

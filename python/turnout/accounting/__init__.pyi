@@ -19,6 +19,7 @@ from turnout.accounting.ledger import PrivacyLedger as PrivacyLedger
 from turnout.accounting.ledger_entries import LedgerEntry as LedgerEntry
 from turnout.accounting.mechanism import Mechanism as Mechanism
 from turnout.accounting.mechanism import compose as compose
+from turnout.accounting.noisy_sums import NoisySums as NoisySums
 from turnout.accounting.participation import CentralShuffling as CentralShuffling
 from turnout.accounting.participation import GaussianMechanism as GaussianMechanism
 from turnout.accounting.participation import LocalSampling as LocalSampling

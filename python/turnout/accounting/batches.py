@@ -140,7 +140,7 @@ class FixedSizeBatches(Mechanism):
             )
 
     @property
-    def rate(self) -> float:
+    def _rate(self) -> float:
         """How likely a record is in a batch, rounded up."""
         return share_of(self.batch_size, self.records)
 
@@ -151,7 +151,7 @@ class FixedSizeBatches(Mechanism):
         return (1, self.records - 1) if parameter == "batch_size" else None
 
     def _divergence(self, epsilon: Floats) -> dict[str, Divergence]:
-        both = sampled_gaussian(epsilon, 0.5 * self.noise_multiplier, self.rate)
+        both = sampled_gaussian(epsilon, 0.5 * self.noise_multiplier, self._rate)
         return {**both, "replace": both["remove"]}
 
     def _reached(self) -> tuple[Real, ...]:
@@ -159,7 +159,7 @@ class FixedSizeBatches(Mechanism):
         if not _known(self.noise_multiplier):
             return ()
         turned = (("remove", "add"), ("add", "remove"))
-        return tuple(Opposed(self.rate, self.noise_multiplier, ways) for ways in turned)
+        return tuple(Opposed(self._rate, self.noise_multiplier, ways) for ways in turned)
 
     def _reached_delta(self, epsilon: float, word: str) -> Reached:
         """Give delta itself: opposed gradients reach it."""

@@ -156,7 +156,7 @@ class TwoStageCountSampling(Mechanism):
         return (self,) if self.floor == 0 else ()
 
     @property
-    def local_epsilon(self) -> float:
+    def _local_epsilon(self) -> float:
         """What the set alone tells about one person: its pure local epsilon, rounded up.
 
         ``ln((p gamma + (1 - p) D) / (p + (1 - p) D))`` with ``D = alpha gamma + 1 - alpha`` and

@@ -198,7 +198,7 @@ class Shuffled(Mechanism):
 
     def _law(self) -> tuple[float, float, float, float, float, float]:
         """Give the masses that the core needs: each rounded once, from exact fractions."""
-        ratio, rate = self.variation_ratio, Fraction(self.participation.uniform_rate or 0.0)
+        ratio, rate = self._variation_ratio, Fraction(self.participation.uniform_rate or 0.0)
         own, other, common = (rate * part for part in (ratio._own, ratio._other, ratio._common))
         away = 1 - rate
         if ratio.blanket is None:
@@ -218,7 +218,7 @@ class Shuffled(Mechanism):
         return one, two, three, four, five, six
 
     @property
-    def variation_ratio(self) -> VariationRatio:
+    def _variation_ratio(self) -> VariationRatio:
         """The variation ratio of the oracle."""
         oracle = self.oracle
         if isinstance(oracle, VariationRatio):

@@ -1,5 +1,6 @@
 from turnout.distributed.aggregation import AggregationMechanism as AggregationMechanism
 from turnout.distributed.field import PrimeField as PrimeField
+from turnout.distributed.janus import JanusTask as JanusTask
 from turnout.distributed.mechanisms import mechanism_from_dict as mechanism_from_dict
 from turnout.distributed.messages import Message as Message
 from turnout.distributed.messages import Party as Party

@@ -121,8 +121,12 @@ class Elected(Sampled):
         return [*super()._told(), ("first server", f"learns {learns}")]
 
     def _facts(self) -> dict[str, Any]:
-        names = ("own_probability", "sampling_probability", "reporting_epsilon")
-        return {**super()._facts(), **{name: getattr(self, name) for name in names}}
+        return {
+            **super()._facts(),
+            "own_probability": self.own_probability,
+            "sampling_probability": self._counted_rate,
+            "reporting_epsilon": self.reporting_epsilon,
+        }
 
     def _trust(self) -> list[str]:
         sentences = ["no other user uses or gives away what it knows of its own coins and shares"]
@@ -148,13 +152,9 @@ class Elected(Sampled):
         return self._sampler.own_probability
 
     @property
-    def sampling_probability(self) -> float:
+    def _counted_rate(self) -> float:
         """The probability q_chi = p p_chi that a user is counted for its item."""
         return self._rate * self.own_probability
-
-    @property
-    def _counted_rate(self) -> float:
-        return self.sampling_probability
 
     @property
     def reporting_epsilon(self) -> float:
