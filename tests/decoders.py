@@ -64,8 +64,12 @@ from turnout.frequency.longitudinal import Memoized, MemoizedClient
 from turnout.frequency.oracle import FrequencyOracle
 from turnout.pipeline import PseudonymKey
 from turnout.pipeline.job import Job
+from turnout.serve.tasks.files import ClientFile, CollectorFile, HelperFile, LeaderFile
 from turnout.signing import SigningKey
 from turnout_reproduce.datasets import read_idx
+
+#: Where the files of a task are.
+TASKS = Path(__file__).parent / "serve" / "tasks"
 
 
 def in_client(data: bytes, memoized: Memoized) -> Decoder:
@@ -347,6 +351,12 @@ DECODERS: dict[str, Decoder] = {
         plain,
         through_a_file(PseudonymKey.read),
     ),
+    **{
+        f"file of the {kind.role}": Decoder(
+            (TASKS / f"{kind.role}.json").read_bytes(), plain, through_a_file(kind.read)
+        )
+        for kind in (LeaderFile, HelperFile, ClientFile, CollectorFile)
+    },
     "ledger": Decoder(
         canonical(LEDGER.to_dict()), in_ledger, ta.PrivacyLedger._from_json, of_ledger
     ),

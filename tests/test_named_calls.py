@@ -323,7 +323,7 @@ def commands() -> dict[str, tuple[str, set[str]]]:
     found = {}
     for path, flags, options, *_ in (line.split("\t") for line in lines):
         module, _, name = path.rpartition(".")
-        group = re.match(r"turnout\.cli\.(account|key|rounds|store)\b", module)
+        group = re.match(r"turnout\.cli\.(account|key|rounds|store|task)\b", module)
         words = f"{group[1]} {name}" if group else name
         found[words] = module, {*flags.split(), *options.split(), "--help", "-h"}
     return found

@@ -232,6 +232,21 @@ STORE = _group(
     ),
 )
 
+TASK = _group(
+    "task",
+    "Rounds that no cheater can spoil: two servers verify a proof with every answer, and neither "
+    "sees one (DAP).\n\n"
+    "[bold]new[/] makes the files of all roles, [bold]turnout serve --task[/] runs a server, "
+    "[bold]upload[/] sends an answer, [bold]result[/] gets the result.",
+    _later(
+        "task",
+        new="Make a task: the files of its leader, helper, clients and collector, keys included.",
+        upload="Send an answer to a task: shares for both servers, with a proof that it is one "
+        "answer.",
+        result="Get the result of a batch: shares with intervals.",
+    ),
+)
+
 #: What ``turnout --help`` lists, in its order.
 COMMANDS = [
     *_later(
@@ -266,6 +281,7 @@ COMMANDS = [
         demo="Ask 6,366 real people two private questions and compare with the truth.",
     ),
     STORE,
+    TASK,
     ROUNDS,
     ACCOUNT,
     KEY,
@@ -295,7 +311,8 @@ app = typer.Typer(
         "what it keeps. "
         "[bold]rounds[/] asks some people first and others after them: frequent values that nobody "
         "can list, and rare answers. "
-        "[bold]aggregate[/] counts answers under secret sharing instead. "
+        "[bold]aggregate[/] counts answers under secret sharing instead, and [bold]task[/] among "
+        "machines, with proofs. "
         "[bold]sample[/] draws one realistic record for each user. "
         "[bold]account[/] computes what random participation, shuffling and sampling protect. "
         "[bold]reproduce[/] computes figures of the papers again."

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from turnout._files import check_regular
 from turnout._progress import endless
 from turnout._secrets import read_secret_file, write_secret_file
 from turnout.cli import options
@@ -19,10 +20,13 @@ from turnout.errors import InvalidValueError
 from turnout.serve.collection import Collection
 from turnout.serve.invitations import Invitations
 from turnout.serve.results import LEAST
+from turnout.serve.storage.interface import Store
 from turnout.serve.storage.opening import open_store
-from turnout.serve.web.app import Settings
-from turnout.serve.web.running import listening
+from turnout.serve.tasks.files import read_aggregator
+from turnout.serve.web.app import Server, Settings
+from turnout.serve.web.running import Serving, Tls, listening
 from turnout.serve.web.running import serve as run
+from turnout.serve.web.tasks import TaskServer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +43,32 @@ class Listening:
         How many connections may be open at once; of more, one that waits is closed.
     request_seconds
         Seconds that a client may take to send a request.
+    tls_certificate
+        Speak TLS with this certificate (PEM), and those between it and the root.
+    tls_key
+        The file of its key (PEM).
     """
 
     host: str = "127.0.0.1"
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8080
     connections: Annotated[int, typer.Option(min=1)] = 4096
     request_seconds: Annotated[float, typer.Option(min=0.1, max=3600)] = 20.0
+    tls_certificate: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+
+    def __post_init__(self) -> None:
+        """Refuse half of what TLS needs."""
+        alone = (self.tls_certificate is None) != (self.tls_key is None)
+        options.refuse_if((alone, "--tls-certificate", "and --tls-key belong together"))
+
+    @property
+    def tls(self) -> Tls | None:
+        """What the server shows of itself."""
+        if self.tls_certificate is None or self.tls_key is None:
+            return None
+        for path in (self.tls_certificate, self.tls_key):
+            check_regular(path)
+        return Tls(self.tls_certificate, self.tls_key)
 
     def socket(self) -> socket.socket:
         """Begin to listen."""
@@ -53,7 +77,7 @@ class Listening:
     def address(self, port: int) -> str:
         """Write the address of the page."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{port}"
+        return f"{'http' if self.tls is None else 'https'}://{host}:{port}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,15 +110,62 @@ class Showing:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Aggregator:
+    """Of which task the server is an aggregator.
+
+    Attributes
+    ----------
+    task
+        Be the leader or the helper of a task: the file leader.json or helper.json of turnout task
+        new.
+    ca
+        With --task: certificates (PEM) that the helper's must come from; else the system's.
+    """
+
+    task: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    ca: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+
+    def server(self, store: Store, listening: Listening) -> TaskServer:
+        """Make the server of the task.
+
+        Raises
+        ------
+        InvalidValueError
+            If a file is no such file.
+        OSError
+            If it cannot be read.
+        """
+        assert self.task is not None
+        if self.ca is not None:
+            check_regular(self.ca)
+        return TaskServer(
+            read_aggregator(self.task),
+            store,
+            self.ca,
+            connections=listening.connections,
+            request_seconds=listening.request_seconds,
+        )
+
+
+#: What belongs to a collection, and not to a task.
+_OF_A_COLLECTION = (
+    *("keep", "title", "results", "key", "least"),
+    *("invitations", "public_key"),
+)
+
+
 @command
 def serve(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN")],
+    context: typer.Context,
+    plan: Annotated[Path | None, typer.Argument(metavar="PLAN")] = None,
     *,
     store: Annotated[str, typer.Option(metavar="FILE|ADDRESS")],
     keep: Literal["messages", "tally"] = "messages",
     showing: Showing,
     invitations: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     public_key: options.PublicKey = None,
+    aggregator: Aggregator,
     listening: Listening,
 ) -> None:
     """Run a collection: take in messages, keep their tallies, and show results.
@@ -107,7 +178,11 @@ def serve(
     serial. Plans that are put into the folder are found while the server runs; turnout rounds close
     puts the plan of the next round there.
 
-    Put a reverse proxy with TLS in front where others than this machine reach it.
+    With --task the server is an aggregator of a task instead: it takes in shares of answers with
+    proofs, verifies them with the other aggregator, and adds them up.
+
+    Put a reverse proxy with TLS in front where others than this machine reach it, or give
+    --tls-certificate.
 
     [bold]Examples:[/]
 
@@ -115,13 +190,16 @@ def serve(
 
         turnout serve plans/ --store reports.db --keep tally --results key --key results.key
 
+        turnout serve --task task/leader.json --store leader.db --port 8001
+
     Parameters
     ----------
     plan
         The plan file, or a folder of plan files (.json).
     store
-        Where messages and tallies are kept: a file of SQLite, made if it is not there, or a
-        database of PostgreSQL, postgresql://user@host/name, for several servers.
+        Where messages and tallies are kept, or what an aggregator remembers: a file of SQLite, made
+        if it is not there, or a database of PostgreSQL, postgresql://user@host/name, for several
+        servers.
     keep
         What is kept of a message: all of it beside the tally, or nothing but a hash that keeps it
         from counting twice.
@@ -130,6 +208,13 @@ def serve(
         how many were asked, unless turnout store asked says another. Without it anybody can answer,
         as often as they like.
     """
+    tasked = aggregator.task is not None
+    options.refuse_if(
+        ((plan is None) != tasked, "--task", "say PLAN or --task, one of them"),
+        (not tasked and aggregator.ca is not None, "--ca", "belongs to --task"),
+    )
+    if tasked:
+        options.refuse_given(context, _OF_A_COLLECTION, "belongs to a PLAN, and not to --task")
     settings = Settings(
         title=showing.title,
         key=None if showing.key is None else _key(showing.key),
@@ -138,12 +223,14 @@ def serve(
         connections=listening.connections,
         request_seconds=listening.request_seconds,
     )
-    opened = open_store(store, keep)
+    opened = open_store(store, "tally" if tasked else keep)
     try:
-        invited = settings.invitations
-        collection = Collection(
-            plan, opened, public_key, None if invited is None else invited.number
-        )
+        server: Serving
+        if plan is None:
+            server = aggregator.server(opened, listening)
+        else:
+            asked = None if settings.invitations is None else settings.invitations.number
+            server = Server(Collection(plan, opened, public_key, asked), opened, settings)
         bound = listening.socket()
         address = listening.address(bound.getsockname()[1])
 
@@ -151,7 +238,7 @@ def serve(
             messages().print(f"Serving {address}", soft_wrap=True)
 
         with endless():
-            run(collection, opened, settings, bound, ready)
+            run(server, bound, ready, listening.tls)
     finally:
         opened.close()
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from turnout import _core
 
@@ -169,8 +169,32 @@ class Reading(ABC):
         """Give the messages that are kept, many lines at a time."""
 
 
+class Statements(ABC):
+    """A transaction of a database, as the tables of tasks use it.
+
+    Statements are those that SQLite and PostgreSQL have in common, with ``?`` where a value stands;
+    values are integers, texts, bytes and None.
+    """
+
+    @abstractmethod
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement, and give the rows that it finds."""
+
+    @abstractmethod
+    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement that finds nothing once for each row of values."""
+
+    def run(self, statement: str, *values: Any) -> None:
+        """Run a statement that finds nothing."""
+        self.many(statement, [values])
+
+    def row(self, statement: str, *values: Any) -> tuple[Any, ...] | None:
+        """Run a statement, and give the first row that it finds, if it finds one."""
+        return next(iter(self.rows(statement, *values)), None)
+
+
 class Store(ABC):
-    """A database of messages and tallies.
+    """A database of messages and tallies, or of the tasks of an aggregator.
 
     One thread writes; others may read at the same time. Every method raises
     :class:`turnout.errors.StoreUnavailableError` where the database cannot be used at the moment:
@@ -206,6 +230,13 @@ class Store(ABC):
     @abstractmethod
     def reading(self) -> AbstractContextManager[Reading]:
         """Look at the store as it is at this moment."""
+
+    @abstractmethod
+    def statements(self) -> AbstractContextManager[Statements]:
+        """Begin a transaction on the tables of tasks: no other is under way at the same time.
+
+        It ends durably with the block, or not at all if that raises.
+        """
 
     @abstractmethod
     def close(self) -> None:

@@ -20,12 +20,14 @@ from turnout._extras import require
 from turnout.errors import CorruptDataError, StoreUnavailableError, UnsupportedVersionError
 from turnout.serve.storage.interface import (
     Reading,
+    Statements,
     Store,
     StoredPlan,
     StoredTally,
     Writing,
     parts_of,
 )
+from turnout.serve.storage.tables import TASKS
 
 #: What makes a schema of each version from the one before.
 MIGRATIONS: Final = (
@@ -43,7 +45,8 @@ MIGRATIONS: Final = (
     CREATE TABLE turnout_messages (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         lines bytea NOT NULL);
     CREATE TABLE turnout_used (mark bytea PRIMARY KEY, said bytea NOT NULL);
-    """,
+    """
+    + TASKS.replace("BLOB", "bytea").replace("INTEGER", "bigint").replace(" WITHOUT ROWID", ""),
 )
 
 _FIND: Final = "SELECT nonce, said FROM turnout_seen WHERE nonce = ANY(%b::bytea[])"
@@ -51,6 +54,9 @@ _FIND: Final = "SELECT nonce, said FROM turnout_seen WHERE nonce = ANY(%b::bytea
 #: The advisory lock of the schema, and the class of those of shards.
 _SCHEMA_LOCK: Final = 0x7475726E
 _SHARD_LOCK: Final = 0x7475726F
+
+#: The advisory lock of transactions on the tables of tasks.
+_TASKS_LOCK: Final = 0x74757270
 
 #: The most servers at once.
 _MOST_SHARDS: Final = 1024
@@ -239,6 +245,14 @@ class PostgreSQLStore(Store):
             yield _Writing(connection, self._shard)
 
     @contextlib.contextmanager
+    def statements(self) -> Iterator[Statements]:
+        """Begin a transaction on the tables of tasks."""
+        with self._transaction() as connection:
+            # One after the other, also those of several servers.
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_TASKS_LOCK,))
+            yield _Statements(connection)
+
+    @contextlib.contextmanager
     def reading(self) -> Iterator[Reading]:
         """Look at the store as it is at this moment."""
         with self._refusing():
@@ -256,6 +270,23 @@ class PostgreSQLStore(Store):
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
+
+
+class _Statements(Statements):
+    """A transaction on the tables of tasks."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement, and give the rows that it finds."""
+        found = self._connection.execute(statement.replace("?", "%b"), values, binary=True)
+        return list(found.fetchall())
+
+    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement that finds nothing once for each row of values."""
+        with self._connection.cursor() as cursor:
+            cursor.executemany(statement.replace("?", "%b"), rows)
 
 
 class _Writing(Writing):

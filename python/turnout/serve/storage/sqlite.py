@@ -20,12 +20,14 @@ from turnout.serve.storage.interface import (
     NONCE_BYTES,
     RECORD_BYTES,
     Reading,
+    Statements,
     Store,
     StoredPlan,
     StoredTally,
     Writing,
     parts_of,
 )
+from turnout.serve.storage.tables import TASKS
 
 #: What a file of SQLite begins with, and what says that it is a store.
 MAGIC: Final = b"SQLite format 3\0"
@@ -45,7 +47,8 @@ MIGRATIONS: Final = (
     CREATE TABLE refused (kind TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE messages (number INTEGER PRIMARY KEY, lines BLOB NOT NULL);
     CREATE TABLE used (mark BLOB PRIMARY KEY, said BLOB NOT NULL) WITHOUT ROWID;
-    """,
+    """
+    + TASKS,
 )
 
 #: The most records of one statement, and a table of their places in a parameter: one statement for
@@ -257,6 +260,12 @@ class SQLiteStore(Store):
             finally:
                 connection.close()
 
+    @contextlib.contextmanager
+    def statements(self) -> Iterator[Statements]:
+        """Begin a transaction on the tables of tasks."""
+        with self._transaction() as connection:
+            yield _Statements(connection)
+
     def close(self) -> None:
         """Let go of the database; what the log has is written back."""
         with self._lock, _refusing(self.place):
@@ -270,6 +279,21 @@ def _file_of(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
+
+
+class _Statements(Statements):
+    """A transaction on the tables of tasks."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement, and give the rows that it finds."""
+        return self._connection.execute(statement, values).fetchall()
+
+    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement that finds nothing once for each row of values."""
+        self._connection.executemany(statement, rows)
 
 
 class _Writing(Writing):

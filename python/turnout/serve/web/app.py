@@ -12,7 +12,7 @@ import json
 import logging
 import string
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -34,34 +34,19 @@ from turnout.serve.invitations import Invitations
 from turnout.serve.limits import RETRY, Limits
 from turnout.serve.results import LEAST, Results
 from turnout.serve.storage.interface import Store
+from turnout.serve.web.answers import Application, Outermost, refused
 from turnout.serve.web.inviting import Inviting
 from turnout.serve.web.openapi import description
-from turnout.serve.web.receiving import Receive, Receiving, Scope, Send, refusal
+from turnout.serve.web.receiving import Receiving
 from turnout.serve.writing import Writer
 
 _LOGGER = logging.getLogger(__name__)
 
-#: What the page may load: its own files, and nothing of others.
-_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
-)
 #: The page of results runs nothing, and has its style and pictures inside.
 _RESULTS_POLICY: Final = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
-_HEADERS: Final = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=()",
-    "cache-control": "no-store",
-    "content-security-policy": _POLICY,
-}
-
 #: The files of the page, by their names in the address, and their types.
 _STATIC: Final = {
     "turnout.js": "text/javascript; charset=utf-8",
@@ -135,7 +120,7 @@ class Server:
             self._limits = published, limits
         return self._limits[1]
 
-    def application(self) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+    def application(self) -> Application:
         """Make the ASGI application; the writer must run while it answers."""
         receiving = Receiving(self.writer, self._inviting, self.counters, lambda: self.limits)
         routes = [
@@ -151,8 +136,17 @@ class Server:
             Route("/metrics", self._metrics),
         ]
         paths = {route.path for route in routes}
-        inner = Starlette(routes=routes, exception_handlers={HTTPException: _refused})
-        return _Outermost(inner, receiving, self.counters, paths)
+        inner = Starlette(routes=routes, exception_handlers={HTTPException: refused})
+        return Outermost(inner, self.counters, paths, {("POST", "/reports"): receiving})
+
+    def start(self) -> None:
+        """Begin to write."""
+        self.writer.start()
+
+    def described(self) -> str:
+        """Say what is served, in a line for the log."""
+        plans, store = len(self.collection.published), self.store
+        return f"{plans} plans, store {store.place}, which keeps {store.keep}"
 
     async def stop(self) -> None:
         """Store what waits."""
@@ -290,46 +284,6 @@ class Server:
             gauges["turnout_plan_expires_seconds"] = int(found.plan.expires.timestamp())
         text = self.counters.text(gauges)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
-
-
-class _Outermost:
-    """Adds the headers that every answer has, and counts requests.
-
-    Messages go to who receives them at once, all else through the routes.
-    """
-
-    def __init__(
-        self, inner: Any, receiving: Receiving, counters: Counters, paths: set[str]
-    ) -> None:
-        self._inner, self._receiving, self._counters = inner, receiving, counters
-        self._paths = paths
-        self._headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        path = scope["path"] if scope["path"] in self._paths else "other"
-
-        async def sending(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                headers = message["headers"]
-                given = {name for name, _ in headers}
-                message["headers"] = [
-                    *headers,
-                    *(each for each in self._headers if each[0] not in given),
-                ]
-                status = str(message["status"])
-                self._counters.count("turnout_requests_total", path=path, status=status)
-            await send(message)
-
-        if path == "/reports" and scope["method"] == "POST":
-            await self._receiving(scope, receive, sending)
-        else:
-            await self._inner(scope, receive, sending)
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return refusal(error)
 
 
 def _json(value: Mapping[str, Any], status: int = 200) -> Response:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
 from turnout.errors import StoreUnavailableError
 from turnout.serve.counters import Counters
 from turnout.serve.limits import RETRY, Limits
+from turnout.serve.web.answers import Receive, Scope, Send, refusal
 from turnout.serve.web.inviting import Inviting
 from turnout.serve.writing import Taken, Writer
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 #: In what messages come: lines of JSON, by all the names that they have.
 TYPES: Final = (
@@ -136,8 +133,3 @@ async def _lines(request: Request, receive: Receive, limits: Limits) -> tuple[li
 def _too_large(limits: Limits) -> HTTPException:
     reason = f"send at most {limits.body_bytes} bytes and {limits.lines} messages in one request"
     return HTTPException(413, reason)
-
-
-def refusal(error: HTTPException) -> Response:
-    """Answer with one line that says what is wrong."""
-    return PlainTextResponse(f"{error.detail}\n", error.status_code, headers=error.headers)

@@ -6,16 +6,19 @@ import contextlib
 import json
 import logging
 import socket
+import ssl
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
 
 import uvicorn
 
-from turnout.serve.collection import Collection
-from turnout.serve.storage.interface import Store
-from turnout.serve.web.app import Server, Settings
+from turnout.errors import InvalidValueError
+from turnout.serve.limits import Limits
+from turnout.serve.web.answers import Application
 from turnout.serve.web.connections import connections_within
 
 _LOGGER = logging.getLogger(__name__)
@@ -40,16 +43,52 @@ class _Lines(logging.Formatter):
         return json.dumps(said)
 
 
-class _Process(uvicorn.Server):
-    """Uvicorn's server, with a writer that begins before it and ends after it."""
+class Serving(Protocol):
+    """What a process serves: a collection, or an aggregator of a task."""
 
-    def __init__(self, config: uvicorn.Config, server: Server, ready: Callable[[], None]) -> None:
+    @property
+    def limits(self) -> Limits:
+        """What requests may cost at the moment."""
+
+    def application(self) -> Application:
+        """Make the ASGI application."""
+
+    def start(self) -> None:
+        """Begin what runs beside requests; called in the event loop."""
+
+    async def stop(self) -> None:
+        """End it, and store what waits."""
+
+    def described(self) -> str:
+        """Say what is served, in a line for the log."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    """What a server shows of itself: files in PEM form.
+
+    Attributes
+    ----------
+    certificate
+        Its certificate, and those between it and the root.
+    key
+        The key of it.
+    """
+
+    certificate: Path
+    key: Path
+
+
+class _Process(uvicorn.Server):
+    """Uvicorn's server, with what begins before it and ends after it."""
+
+    def __init__(self, config: uvicorn.Config, server: Serving, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._server, self._ready = server, ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
-        self._server.writer.start()
+        self._server.start()
         await super().startup(sockets)
         self._ready()
 
@@ -84,26 +123,28 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def serve(
-    collection: Collection,
-    store: Store,
-    settings: Settings,
-    bound: socket.socket,
-    ready: Callable[[], None],
+    server: Serving, bound: socket.socket, ready: Callable[[], None], tls: Tls | None = None
 ) -> None:
     """Answer requests until the process is told to end.
 
     Parameters
     ----------
-    collection, store, settings
-        As :class:`turnout.serve.web.app.Server` takes them.
+    server
+        What answers.
     bound
         Where to listen.
     ready
         Called when requests are answered.
+    tls
+        What the server shows of itself; None to speak without TLS.
+
+    Raises
+    ------
+    InvalidValueError
+        If the certificate or its key cannot be used.
     """
     with contextlib.suppress(ImportError, OSError, ValueError):
         _raise_open_files()
-    server = Server(collection, store, settings)
     config: Any = uvicorn.Config(
         server.application(),
         http=connections_within(lambda: server.limits),
@@ -115,11 +156,17 @@ def serve(
         proxy_headers=False,
         timeout_keep_alive=round(server.limits.idle_seconds),
         timeout_graceful_shutdown=_PATIENCE,
+        ssl_certfile=None if tls is None else tls.certificate,
+        ssl_keyfile=None if tls is None else tls.key,
     )
+    try:
+        config.load()
+    except ssl.SSLError as error:
+        raise InvalidValueError(
+            f"the certificate and its key cannot be used: {error.reason or error}"
+        ) from None
     with _logged():
-        _LOGGER.info(
-            "%d plans, store %s, which keeps %s", len(collection.published), store.place, store.keep
-        )
+        _LOGGER.info("%s", server.described())
         _Process(config, server, ready).run(sockets=[bound])
         _LOGGER.info("ended; everything that was acknowledged is stored")
 

@@ -1,0 +1,122 @@
+"""The collector: asks the leader for a batch, and puts the two shares of its sum together."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from turnout import _core
+from turnout.errors import CorruptDataError, ProtocolError
+from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.serve.tasks.files import CollectorFile
+from turnout.serve.tasks.peers import Peer
+from turnout.serve.tasks.reading import text_of
+
+_ID_BYTES: Final = 16
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The sum of a batch.
+
+    Attributes
+    ----------
+    reports
+        How many reports are in it.
+    start, duration
+        From when they are, in seconds since 1970, and how long it took.
+    sums
+        The sums, with the noise of both aggregators.
+    estimate
+        The frequencies among the users of the reports, with intervals.
+    """
+
+    reports: int
+    start: int
+    duration: int
+    sums: tuple[int, ...]
+    estimate: FrequencyEstimate
+
+
+class Collector:
+    """Gets the results of a task.
+
+    Parameters
+    ----------
+    file
+        What the collector is told.
+    ca
+        The file of the certificates that those of the leader must come from.
+    """
+
+    def __init__(self, file: CollectorFile, ca: Path | None = None) -> None:
+        self._file, self._task = file, file.task
+        self._leader = Peer(file.task.leader, "leader", file.token, ca)
+
+    def collect(
+        self, *, seconds: float, interval: tuple[int, int] | None = None, another: bool = False
+    ) -> Collected:
+        """Ask for a batch, and wait for it.
+
+        The same question gets the same batch: noise is drawn once for each.
+
+        Parameters
+        ----------
+        seconds
+            How long to wait.
+        interval
+            Where batches are of times: the beginning and the end, in seconds since 1970.
+        another
+            Where the leader selects batches: give the one up that was got before, and ask for the
+            next.
+
+        Raises
+        ------
+        PeerUnavailableError
+            If there is no result in time; the message says what the leader waits for.
+        PeerRefusedError
+            If the leader refuses.
+        ProtocolError
+            If what it gives is not the result of this task.
+        """
+        end = time.monotonic() + seconds
+        units = None
+        if interval is not None:
+            precision = self._task.time_precision
+            start = interval[0] // precision
+            units = start, -(-interval[1] // precision) - start
+        request = _core.CollectionJobReq.of(units)
+        body = request.to_bytes()
+        # A name made of the request finds the job again, whoever gives it.
+        name = hashlib.sha256(body).digest()[:_ID_BYTES]
+        jobs = f"tasks/{self._task.name}/collection_jobs"
+        if another:
+            self._leader.checked(self._leader.request("DELETE", f"{jobs}/{text_of(name)}"))
+        place, answer = self._leader.create(jobs, name, lambda _: body, "collection-job-req")
+        data = self._leader.wait_for(place, answer, end)
+        try:
+            return self._opened(request, data)
+        except CorruptDataError as error:
+            raise ProtocolError(
+                f"what the leader gives is not the result of this task: {error}"
+            ) from None
+
+    def _opened(self, request: _core.CollectionJobReq, data: bytes) -> Collected:
+        reports, (start, duration), *sealed = _core.read_collection_job_resp(data)
+        shares = [
+            _core.open_aggregate_share(self._task.dap, role, self._file.key, request, each)
+            for role, each in zip(("leader", "helper"), sealed, strict=True)
+        ]
+        sums = self._task.prio3.unshard(shares)
+        precision = self._task.time_precision
+        question = self._file.question
+        # A batch may have more reports than there are users: the noise is the same.
+        if reports > question.users:
+            question = replace(question, users=reports)
+        estimate = question.estimate(np.array(sums), received=reports)
+        return Collected(reports, start * precision, duration * precision, tuple(sums), estimate)

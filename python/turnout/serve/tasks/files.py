@@ -1,0 +1,356 @@
+"""The files of a task: what its leader, helper, clients and collector are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, TypeVar
+
+from turnout import _core
+from turnout._documents import check_version, parsed
+from turnout._files import atomic_write, read_bytes
+from turnout._secrets import HiddenBytes, read_secret_file, write_secret_file
+from turnout.distributed import VerifiedAggregation, mechanism_from_dict
+from turnout.errors import CorruptDataError, InvalidValueError
+from turnout.serve.tasks.reading import Members, bytes_of, matching, text_of, whole
+from turnout.serve.tasks.task import Noise, Task
+from turnout.serve.tasks.votes import Vdaf
+
+FORMAT: Final = "turnout-task"
+VERSION: Final = 1
+
+_HASH: Final = re.compile("[0-9a-f]{64}")
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]{16,512}=*")
+_VERIFY_KEY_BYTES: Final = 32
+
+Self = TypeVar("Self", bound="TaskFile")
+
+
+class TaskFile:
+    """What one role is told of a task; a subclass for each role."""
+
+    role: ClassVar[str]
+    #: Whether there is anything in it that nobody else may read.
+    secret: ClassVar[bool] = True
+    task: Task
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe what the role is told beside the task, in terms of JSON."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_members(cls: type[Self], task: Task, given: Members) -> Self:
+        """Read what :meth:`to_dict` wrote."""
+        raise NotImplementedError
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a new file; one with secrets has mode 0600.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written, or is there already.
+        """
+        head = {"format": FORMAT, "version": VERSION, "role": self.role}
+        text = json.dumps({**head, "task": self.task.to_dict(), **self.to_dict()}, indent=2) + "\n"
+        if self.secret:
+            write_secret_file(path, text)
+            return
+        with atomic_write(path, replace=False) as temporary:
+            temporary.write_text(text, "ascii")
+
+    @classmethod
+    def read(cls: type[Self], path: str | os.PathLike[str]) -> Self:
+        """Read a file of this role.
+
+        Raises
+        ------
+        CorruptDataError
+            If it is none.
+        InvalidValueError
+            If it has secrets and others than its owner can read it.
+        OSError
+            If it cannot be read.
+        """
+        read = read_secret_file if cls.secret else read_bytes
+        found = _parsed(path, read(path))
+        if found["role"] != cls.role:
+            raise CorruptDataError(
+                f"{os.fspath(path)}: is the file of the {found['role']}; here that of the "
+                f"{cls.role} is needed"
+            )
+        return cls._of(path, found)
+
+    @classmethod
+    def _of(cls: type[Self], path: str | os.PathLike[str], found: dict[str, Any]) -> Self:
+        try:
+            given = Members(found, "task file")
+            for name in ("format", "version", "role"):
+                given.take(name, lambda value: value)
+            result = cls.from_members(given.take("task", Task.from_dict), given)
+            given.end()
+        except CorruptDataError as error:
+            raise CorruptDataError(f"{os.fspath(path)}: {error}") from None
+        return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregatorFile(TaskFile):
+    """What both aggregators are told.
+
+    Attributes
+    ----------
+    task
+        The task.
+    noise
+        The noise that this aggregator adds; None if it adds none.
+    key
+        What it decrypts shares of clients with.
+    collector_config
+        The HPKE configuration of the collector.
+    verify_key
+        What both verify with, and no client knows.
+    """
+
+    task: Task
+    noise: Noise | None
+    key: _core.HpkeKey = field(repr=False)
+    collector_config: bytes = field(repr=False)
+    verify_key: bytes = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe what the role is told beside the task, in terms of JSON."""
+        return {
+            "noise": None if self.noise is None else self.noise.to_dict(),
+            "hpke_key": _key_to_dict(self.key),
+            "collector_hpke_config": text_of(self.collector_config),
+            "verify_key": text_of(self.verify_key),
+        }
+
+    @staticmethod
+    def _shared(task: Task, given: Members) -> dict[str, Any]:
+        noise = given.take("noise", lambda value: None if value is None else Noise.from_dict(value))
+        if noise is not None:
+            try:
+                noise.added_to(task, task.prio3.aggregate([]), 0)
+            except InvalidValueError as error:
+                raise CorruptDataError(f"noise: {error}") from None
+        return {
+            "task": task,
+            "noise": noise,
+            "key": given.take("hpke_key", _key_from_dict),
+            "collector_config": given.take("collector_hpke_config", bytes_of),
+            "verify_key": HiddenBytes(
+                given.take("verify_key", lambda text: bytes_of(text, _VERIFY_KEY_BYTES))
+            ),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaderFile(AggregatorFile):
+    """What the leader is told.
+
+    Attributes
+    ----------
+    helper_token
+        What it shows to the helper.
+    collector_token_hash
+        SHA-256 of what the collector shows, in hexadecimal.
+    batch_reports, batch_seconds
+        A batch waits for so many reports; or, if it has the least that a batch may have, for so
+        many seconds, None if for as long as it takes.
+    """
+
+    role: ClassVar[str] = "leader"
+
+    helper_token: str = field(repr=False)
+    collector_token_hash: str
+    batch_reports: int
+    batch_seconds: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe what the role is told beside the task, in terms of JSON."""
+        return {
+            **super().to_dict(),
+            "helper_token": self.helper_token,
+            "collector_token_hash": self.collector_token_hash,
+            "batch_reports": self.batch_reports,
+            "batch_seconds": self.batch_seconds,
+        }
+
+    @classmethod
+    def from_members(cls, task: Task, given: Members) -> LeaderFile:
+        """Read what :meth:`to_dict` wrote."""
+        return cls(
+            **cls._shared(task, given),
+            helper_token=given.take("helper_token", matching(_TOKEN)),
+            collector_token_hash=given.take("collector_token_hash", matching(_HASH)),
+            batch_reports=given.take("batch_reports", whole(1, 2**31)),
+            batch_seconds=given.take(
+                "batch_seconds", lambda value: None if value is None else whole(1, 2**31)(value)
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HelperFile(AggregatorFile):
+    """What the helper is told.
+
+    Attributes
+    ----------
+    leader_token_hash
+        SHA-256 of what the leader shows, in hexadecimal.
+    """
+
+    role: ClassVar[str] = "helper"
+
+    leader_token_hash: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe what the role is told beside the task, in terms of JSON."""
+        return {**super().to_dict(), "leader_token_hash": self.leader_token_hash}
+
+    @classmethod
+    def from_members(cls, task: Task, given: Members) -> HelperFile:
+        """Read what :meth:`to_dict` wrote."""
+        return cls(
+            **cls._shared(task, given),
+            leader_token_hash=given.take("leader_token_hash", matching(_HASH)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientFile(TaskFile):
+    """What clients are told: nothing that is secret.
+
+    Attributes
+    ----------
+    task
+        The task.
+    question
+        What is asked, and what protects the answers.
+    """
+
+    role: ClassVar[str] = "client"
+    secret: ClassVar[bool] = False
+
+    task: Task
+    question: VerifiedAggregation
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe what the role is told beside the task, in terms of JSON."""
+        return {"question": self.question.to_dict()}
+
+    @classmethod
+    def from_members(cls, task: Task, given: Members) -> ClientFile:
+        """Read what :meth:`to_dict` wrote."""
+        return cls(task=task, question=_question(task, given))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectorFile(TaskFile):
+    """What the collector is told.
+
+    Attributes
+    ----------
+    task
+        The task.
+    question
+        What is asked, and what protects the answers.
+    key
+        What it decrypts aggregate shares with.
+    token
+        What it shows to the leader.
+    """
+
+    role: ClassVar[str] = "collector"
+
+    task: Task
+    question: VerifiedAggregation
+    key: _core.HpkeKey = field(repr=False)
+    token: str = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe what the role is told beside the task, in terms of JSON."""
+        return {
+            "question": self.question.to_dict(),
+            "hpke_key": _key_to_dict(self.key),
+            "token": self.token,
+        }
+
+    @classmethod
+    def from_members(cls, task: Task, given: Members) -> CollectorFile:
+        """Read what :meth:`to_dict` wrote."""
+        return cls(
+            task=task,
+            question=_question(task, given),
+            key=given.take("hpke_key", _key_from_dict),
+            token=given.take("token", matching(_TOKEN)),
+        )
+
+
+def read_aggregator(path: str | os.PathLike[str]) -> LeaderFile | HelperFile:
+    """Read the file of a leader or a helper.
+
+    Raises
+    ------
+    CorruptDataError
+        If it is none.
+    InvalidValueError
+        If others than its owner can read it.
+    OSError
+        If it cannot be read.
+    """
+    found = _parsed(path, read_secret_file(path))
+    for kind in (LeaderFile, HelperFile):
+        if found["role"] == kind.role:
+            return kind._of(path, found)
+    raise CorruptDataError(
+        f"{os.fspath(path)}: is the file of the {found['role']}; a server takes leader.json or "
+        "helper.json"
+    )
+
+
+def _parsed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
+    try:
+        found = parsed(data)
+        check_version("task file", found, FORMAT, VERSION)
+        if isinstance(found, dict) and found.get("format") == FORMAT and "version" in found:
+            role = found.get("role")
+            if isinstance(role, str) and role in ("leader", "helper", "client", "collector"):
+                return found
+    except CorruptDataError as error:
+        raise type(error)(f"{os.fspath(path)}: {error}") from None
+    except ValueError as error:
+        raise CorruptDataError(f"{os.fspath(path)}: is no task file: {error}") from None
+    raise CorruptDataError(f"{os.fspath(path)}: is no task file: turnout task new writes them")
+
+
+def _key_to_dict(key: _core.HpkeKey) -> dict[str, Any]:
+    return {"config": text_of(key.config), "private_key": text_of(key.private_key())}
+
+
+def _key_from_dict(description: Any) -> _core.HpkeKey:
+    given = Members(description, "hpke_key")
+    config = given.take("config", bytes_of)
+    private_key = given.take("private_key", bytes_of)
+    given.end()
+    try:
+        return _core.HpkeKey(config, private_key)
+    except InvalidValueError as error:
+        raise CorruptDataError(f"hpke_key: {error}") from None
+
+
+def _question(task: Task, given: Members) -> VerifiedAggregation:
+    """Read what is asked, which must be what the reports of the task measure."""
+    found = given.take("question", mechanism_from_dict)
+    if not isinstance(found, VerifiedAggregation) or found.aggregators != 2:
+        raise CorruptDataError("question must be a verified aggregation of two aggregators")
+    if task.vdaf != Vdaf.of_votes(found.domain.size):
+        raise CorruptDataError(
+            f"question has {found.domain.size} labels, and the vdaf of the task measures "
+            "something else"
+        )
+    return found

@@ -1,0 +1,267 @@
+"""Requests to the aggregators of a task, bounded in time and size."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from turnout import _core
+from turnout.errors import InvalidValueError, ProtocolError
+from turnout.serve.tasks.reading import text_of
+
+#: What servers of the draft speak, and what Janus does where it is older than the draft.
+DIALECTS: Final = ("dap-18", "janus")
+
+#: Seconds for one request, and the most bytes of an answer.
+SECONDS: Final = 60.0
+ANSWER_BYTES: Final = 2**28
+_PIECE: Final = 2**16
+
+_PROBLEMS: Final = {urn: word for word, urn in _core.DAP_PROBLEMS.items()}
+
+#: Statuses after which the same request may succeed later, and why it did not.
+_LATER: Final = (401, 403, 404, 408, 425, 429)
+
+
+class PeerUnavailableError(ProtocolError):
+    """A server could not be asked, or cannot answer at the moment."""
+
+
+class PeerRefusedError(ProtocolError):
+    """A server refused a request.
+
+    Parameters
+    ----------
+    message
+        What happened.
+    kind
+        The word of the draft for it, or nothing.
+    """
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Answer(NamedTuple):
+    """An answer: its status, its header fields with names in small letters, and its body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass
+class Peer:
+    """A server that is asked.
+
+    Attributes
+    ----------
+    address
+        Its address.
+    role
+        What messages call it.
+    token
+        What is shown to it; None if nothing.
+    ca
+        The file of the certificates that its own must come from; None for those of the system.
+    seconds
+        How long one request may take.
+    dialect
+        What it speaks: found out with the first request that tells.
+    """
+
+    address: str
+    role: str
+    token: str | None = field(default=None, repr=False)
+    ca: Path | None = None
+    seconds: float = SECONDS
+    dialect: str = DIALECTS[0]
+
+    def __post_init__(self) -> None:
+        """Read the certificates."""
+        self._context: ssl.SSLContext | None = None
+        if urlsplit(self.address).scheme == "https":
+            try:
+                self._context = ssl.create_default_context(
+                    cafile=None if self.ca is None else str(self.ca)
+                )
+            except ssl.SSLError:
+                raise InvalidValueError(f"{self.ca}: holds no certificates in PEM form") from None
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, message: str | None = None
+    ) -> Answer:
+        """Make one request.
+
+        Parameters
+        ----------
+        method
+            Its method.
+        path
+            Where, from the address of the server, or a whole address on the same server.
+        body, message
+            What is sent, and the word for it in the draft.
+
+        Raises
+        ------
+        PeerUnavailableError
+            If there is no answer in time.
+        """
+        url = urlsplit(urljoin(self.address, path))
+        own = urlsplit(self.address)
+        if (url.scheme, url.netloc) != (own.scheme, own.netloc):
+            raise PeerRefusedError(f"the {self.role} names a place on another server")
+        headers = {} if message is None else {"Content-Type": _core.DAP_MEDIA_TYPES[message]}
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
+        target = url.path + (f"?{url.query}" if url.query else "")
+        end = time.monotonic() + self.seconds
+        host, port = url.hostname or "", url.port
+        connection = (
+            http.client.HTTPConnection(host, port, timeout=self.seconds)
+            if self._context is None
+            else http.client.HTTPSConnection(
+                host, port, timeout=self.seconds, context=self._context
+            )
+        )
+        try:
+            connection.request(method, target, body, headers)
+            answer = connection.getresponse()
+            data = self._body(connection, answer, end)
+        except ssl.SSLCertVerificationError as error:
+            raise PeerUnavailableError(
+                f"the {self.role} at {self.address} has a certificate that is not trusted: "
+                f"{error.verify_message}"
+            ) from None
+        except (OSError, http.client.HTTPException) as error:
+            said = str(error) or type(error).__name__
+            raise PeerUnavailableError(
+                f"the {self.role} at {self.address} does not answer: {said}"
+            ) from None
+        finally:
+            connection.close()
+        named = {name.lower(): value for name, value in answer.getheaders()}
+        return Answer(answer.status, named, data)
+
+    def _body(
+        self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse, end: float
+    ) -> bytes:
+        body = bytearray()
+        while True:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("timed out")
+            if connection.sock is not None:
+                connection.sock.settimeout(left)
+            piece = answer.read1(_PIECE)
+            if not piece:
+                return bytes(body)
+            body += piece
+            if len(body) > ANSWER_BYTES:
+                raise PeerRefusedError(f"the {self.role} answers with too many bytes")
+
+    def get(self, path: str) -> Answer:
+        """Get what is at a place; an answer that is an error is raised."""
+        return self.checked(self.request("GET", path))
+
+    def checked(self, answer: Answer) -> Answer:
+        """Give an answer that is none of an error.
+
+        Raises
+        ------
+        PeerUnavailableError, PeerRefusedError
+            If it is one.
+        """
+        if 200 <= answer.status < 300:
+            return answer
+        kind, detail = _problem(answer)
+        said = f"the {self.role} at {self.address} answers {answer.status}"
+        said += f" {kind}" if kind else ""
+        said += f": {detail}" if detail else ""
+        if answer.status in _LATER or answer.status >= 500:
+            raise PeerUnavailableError(said)
+        raise PeerRefusedError(said, kind)
+
+    def create(
+        self, place: str, name: bytes, make: Callable[[str], bytes], message: str
+    ) -> tuple[str, Answer]:
+        """Create a resource, in the way of the draft or, where that is not known, of Janus.
+
+        Parameters
+        ----------
+        place
+            Where such resources are.
+        name
+            The name of this one, where the client chooses it.
+        make
+            Makes the body for a dialect.
+        message
+            The word of the draft for the body.
+
+        Returns
+        -------
+        place, answer
+            Where it is, and the answer; its body is empty if it is not ready.
+        """
+        named = f"{place}/{text_of(name)}"
+        for dialect in (self.dialect, *DIALECTS):
+            drafts = dialect == "dap-18"
+            method, at = ("POST", place) if drafts else ("PUT", named)
+            answer = self.request(method, at, make(dialect), message)
+            if answer.status in (404, 405) and not _is_problem(answer):
+                continue
+            self.checked(answer)
+            self.dialect = dialect
+            return answer.headers.get("location", named), answer
+        self.checked(answer)
+        raise AssertionError
+
+    def wait_for(self, place: str, answer: Answer, end: float) -> bytes:
+        """Ask again until a resource is ready, no longer than to a moment of the monotonic clock.
+
+        Raises
+        ------
+        PeerUnavailableError
+            If it is not ready in time.
+        """
+        pause = 0.05
+        while not answer.body:
+            wanted = answer.headers.get("retry-after", "")
+            pause = min(2 * pause, float(wanted) if wanted.isdecimal() else 5.0, 30.0)
+            if time.monotonic() + pause > end:
+                raise PeerUnavailableError(
+                    f"the {self.role} at {self.address} was not ready in time"
+                    + (f": {said}" if (said := answer.headers.get(WAITS)) else "")
+                )
+            time.sleep(pause)
+            answer = self.get(place)
+        return answer.body
+
+
+#: The header field in which a leader of ours says what a collection waits for.
+WAITS: Final = "turnout-waits-for"
+
+
+def _is_problem(answer: Answer) -> bool:
+    return answer.headers.get("content-type", "").startswith("application/problem+json")
+
+
+def _problem(answer: Answer) -> tuple[str, str]:
+    """Read what an answer says of an error: the word of the draft, and a line for people."""
+    if not _is_problem(answer):
+        lines = answer.body[:200].decode("utf-8", "replace").splitlines()
+        return "", lines[0] if lines else ""
+    try:
+        found = json.loads(answer.body[:_PIECE])
+        kind, detail = str(found.get("type", "")), str(found.get("detail", ""))
+    except (ValueError, AttributeError):
+        return "", ""
+    return _PROBLEMS.get(kind, kind.rpartition(":")[2]), " ".join(detail.split())[:300]

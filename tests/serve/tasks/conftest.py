@@ -1,0 +1,25 @@
+"""Rounds whose parties end with the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.serve.tasks.rounds import Round
+
+
+@pytest.fixture
+def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Round]]:
+    """What begins a round."""
+    begun: list[Round] = []
+
+    def start(**more: Any) -> Round:
+        one = Round(tmp_path, monkeypatch, **more)
+        begun.append(one)
+        return one
+
+    yield start
+    for one in begun:
+        one.stop()

@@ -1,0 +1,158 @@
+"""``turnout task`` and ``turnout serve --task``: what is refused, and in which words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.serve.tasks.processes import people
+from tests.serve.tasks.rounds import Round
+from tests.serve.tasks.test_rounds import SUMS
+from typer.testing import CliRunner
+
+from turnout.cli.app import app
+from turnout.serve.tasks.files import ClientFile, CollectorFile, LeaderFile
+
+NEW = ["task", "new", "--labels", "yes,no", "--users", "9", "--epsilon", "1"]
+URLS = ["--leader", "https://a.example", "--helper", "https://b.example"]
+
+
+def run(*words: object) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "200", "TERM": "dumb"})
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.stdout, " ".join(done.stderr.replace("│", " ").split())
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    """The folder of a task."""
+    code, _, said = run(*NEW, *URLS, "-o", tmp_path / "task")
+    assert (code, said) == (0, "")
+    return tmp_path / "task"
+
+
+def test_new_says_where_the_files_are(tmp_path: Path) -> None:
+    code, shown, _ = run(
+        *(*NEW, *URLS, "-o", tmp_path / "task", "--participation", 0.5, "--delta", 1e-6),
+        *("--batch-reports", 8, "--batch-seconds", 60, "--min-batch", 3, "--time-precision", 10),
+        *("--expires", "2100-01-01T00:00:00Z"),
+    )
+    assert code == 0
+    for role in ("leader", "helper", "client", "collector"):
+        assert str(tmp_path / "task" / f"{role}.json") in shown
+    leader = LeaderFile.read(tmp_path / "task" / "leader.json")
+    assert (leader.batch_reports, leader.batch_seconds) == (8, 60)
+    assert (leader.task.min_batch_size, leader.task.time_precision) == (3, 10)
+    assert leader.task.interval is not None
+    question = ClientFile.read(tmp_path / "task" / "client.json").question
+    assert (question.participation, question.delta, question.users) == (0.5, 1e-6, 9)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([*NEW, "--leader", "a.example", *URLS[2:]], "--leader must be an address"),
+        ([*NEW, *URLS[:2], "--helper", URLS[1]], "must be two servers"),
+        ([*NEW[:2], *NEW[4:], *URLS], "say the possible answers"),
+        ([*NEW, *URLS, "--min-batch", 10], "from 1 to 9"),
+        ([*NEW, *URLS, "--expires", "2001-01-01T00:00:00Z"], "from now"),
+    ],
+)
+def test_a_task_that_cannot_be_is_refused(tmp_path: Path, words: list[str], said: str) -> None:
+    code, _, error = run(*words, "-o", tmp_path / "task")
+    assert code != 0
+    assert said in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_is_not_written_twice(task: Path) -> None:
+    code, _, error = run(*NEW, *URLS, "-o", task)
+    assert code == 1
+    assert "exists already" in error
+
+
+def test_answers_that_are_none_are_refused_and_not_shown(task: Path, tmp_path: Path) -> None:
+    client = task / "client.json"
+    code, _, error = run("task", "upload", client, "--value", "perhaps")
+    assert (code, "perhaps" in error) == (1, False)
+    assert "one of the 2 labels" in error
+    table = people(tmp_path, ["yes", "perhaps"])
+    code, _, error = run("task", "upload", client, table, "--column", "vote")
+    assert (code, "perhaps" in error) == (1, False)
+    for words in ([], ["--value", "yes", table, "--column", "vote"], [table], ["--column", "vote"]):
+        code, _, error = run("task", "upload", client, *words)
+        assert code == 2, words
+
+
+def test_which_batch_is_wanted_fits_the_task(task: Path, tmp_path: Path) -> None:
+    run(*NEW, *URLS, "--batches", "time-interval", "-o", tmp_path / "timed")
+    times = ["--start", "2030-01-01T00:00:00Z", "--end", "2030-01-01T01:00:00Z"]
+    for folder, words, said in (
+        (task, times, "the leader selects the batches"),
+        (task, times[:2], "needs --end"),
+        (tmp_path / "timed", [], "say which"),
+        (tmp_path / "timed", [*times, "--next"], "selects no batches"),
+        (tmp_path / "timed", ["--start", times[3], "--end", times[1]], "too early"),
+    ):
+        code, _, error = run("task", "result", folder / "collector.json", *words)
+        assert code == 2, words
+        assert said in error
+
+
+def test_a_server_is_of_a_collection_or_of_a_task(task: Path, tmp_path: Path) -> None:
+    store = ["--store", tmp_path / "x.db"]
+    leader = ["--task", task / "leader.json"]
+    for words, code, said in (
+        ([], 2, "say PLAN or --task"),
+        (["plan.json", *leader], 2, "say PLAN or --task"),
+        (["plan.json", "--ca", "x"], 2, "belongs to --task"),
+        ([*leader, "--keep", "tally"], 2, "belongs to a PLAN"),
+        ([*leader, "--tls-key", "x"], 2, "belong together"),
+        (["--task", task / "collector.json"], 1, "is the file of the collector"),
+        ([*leader, "--ca", tmp_path / "none"], 1, "No such file"),
+    ):
+        found, _, error = run("serve", *words, *store)
+        assert (found, said in error) == (code, True), error
+
+
+def test_the_result_is_shown_and_given_to_programs(
+    begin: Callable[..., Round], tmp_path: Path
+) -> None:
+    round_ = begin()
+    round_.client_file.write(tmp_path / "client.json")
+    round_.collector_file.write(tmp_path / "collector.json")
+    code, shown, _ = run("task", "upload", tmp_path / "client.json", "--value", "a", "--json")
+    assert (code, json.loads(shown)) == (0, {"accepted": 1, "refused": {}})
+    table = people(tmp_path, ["a", "a", "b", "b"])
+    assert run("task", "upload", tmp_path / "client.json", table, "--column", "vote")[0] == 0
+    round_.upload(np.array([-1]).tolist())
+    code, _, error = run("task", "result", tmp_path / "collector.json", "--wait", 0)
+    assert code == 1
+    assert "the leader at https://leader.example/dap/ was not ready in time" in error
+    round_.step()
+    code, shown, _ = run("task", "result", tmp_path / "collector.json", "--json")
+    found: Any = json.loads(shown)
+    assert (code, tuple(found["sums"]), found["reports"]) == (0, SUMS, 6)
+    assert found["start"] < found["end"]
+    code, shown, _ = run("task", "result", tmp_path / "collector.json")
+    assert code == 0
+    for word in ("reports", "epsilon 1", "a", "b", "c"):
+        assert word in shown
+
+
+def test_files_of_a_task_are_of_one_question(task: Path) -> None:
+    path = task / "collector.json"
+    found = json.loads(path.read_text())
+    found["question"] = json.loads((task / "client.json").read_text())["question"]
+    path.write_text(json.dumps(found))
+    CollectorFile.read(path)
+    found["task"]["vdaf"] = {"type": "Prio3Count"}
+    path.write_text(json.dumps(found))
+    code, _, error = run("task", "result", path)
+    assert code == 1
+    assert "measures something else" in error
