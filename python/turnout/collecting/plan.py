@@ -222,8 +222,10 @@ class Plan(Generic[R_co]):
         not, so that what was collected under it can still be looked at. The moment that counts is
         ``at``, with a time zone, or now by this machine's clock.
         """
-        moment = datetime.now(timezone.utc) if at is None else _arguments.moment("at", at)
-        if self.expires is not None and moment >= self.expires:
+        moment = None if at is None else _arguments.moment("at", at)
+        if self.expires is None:
+            return
+        if (moment or datetime.now(timezone.utc)) >= self.expires:
             raise PlanExpiredError(f"the plan expired at {self.expires.isoformat()}")
 
     def write(self, path: str | os.PathLike[str], *, signing_key: SigningKey | None = None) -> None:
