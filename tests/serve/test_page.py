@@ -119,6 +119,7 @@ def test_a_person_answers_and_counts_once(person: Any, serve: Serve, window: str
     assert person.locator("main, body").first.inner_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", WINDOWS)
 def test_a_message_waits_for_the_connection_and_stays_the_same(
     person: Any, serve: Serve, window: str
@@ -144,6 +145,7 @@ def test_a_message_waits_for_the_connection_and_stays_the_same(
     assert received(server) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", WINDOWS)
 def test_who_answers_in_two_pages_at_once_counts_once(
     person: Any, serve: Serve, window: str
@@ -241,6 +243,7 @@ def test_the_keyboard_is_enough(person: Any, serve: Serve) -> None:
     assert received(server) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "window"), [("light", "narrow"), ("dark", "wide")])
 def test_names_contrast_and_structure(person: Any, serve: Serve, scheme: str, window: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
@@ -304,6 +307,7 @@ def test_a_plan_of_another_key_is_refused(person: Any, serve: Serve) -> None:
     person.get_by_label("never").wait_for()
 
 
+@pytest.mark.slow
 def test_a_browser_that_keeps_nothing_asks_nothing(person: Any, serve: Serve) -> None:
     server = serve(tn.DirectEncoding(1.0, LABELS))
     person.add_init_script("Object.defineProperty(globalThis, 'indexedDB', { value: undefined })")

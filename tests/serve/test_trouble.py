@@ -138,6 +138,24 @@ def test_a_connection_that_says_nothing_is_closed(server: Any) -> None:
     honest(server)
 
 
+def test_who_has_sent_all_and_says_so_gets_the_answer(server: Any) -> None:
+    for number in (1, 3):
+        one = message()
+        request = HEAD + b"content-length: %d\r\n\r\n" % len(one) + one
+        with connected(server) as connection:
+            connection.sendall(request * number)
+            connection.shutdown(socket.SHUT_WR)
+            answers = answer_of(connection)
+        assert answers.count(b"HTTP/1.1 200 OK") == number
+        assert answers.count(b'"accepted": 1') == 1
+    # Of half a request there is nothing to say.
+    with connected(server) as connection:
+        connection.sendall(request[:-5])
+        connection.shutdown(socket.SHUT_WR)
+        assert answer_of(connection) == b""
+    honest(server)
+
+
 def test_a_head_without_an_end_is_refused(server: Any) -> None:
     for line in (b"a: b\r\n", b"a"):
         with connected(server) as connection:

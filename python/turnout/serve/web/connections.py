@@ -38,6 +38,7 @@ def connections_within(limits: Callable[[], Limits]) -> type[asyncio.Protocol]:
         _head = 0
         _in_head = True
         _unwanted = 0
+        _ended = False
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             """Begin, and close the connection that waits longest if there are too many."""
@@ -66,6 +67,12 @@ def connections_within(limits: Callable[[], Limits]) -> type[asyncio.Protocol]:
             super().data_received(data)
             if self._in_head and self._head > limits().head_bytes:
                 self._refuse(431, "the head of the request is too large")
+
+        def eof_received(self) -> bool:  # type: ignore[override]
+            """Answer what was asked, though the client will ask no more; then close."""
+            self._ended = True
+            cycle = self.cycle
+            return cycle is not None and not cycle.more_body and not cycle.response_complete
 
         def on_message_begin(self) -> None:
             """Begin a request."""
@@ -107,6 +114,8 @@ def connections_within(limits: Callable[[], Limits]) -> type[asyncio.Protocol]:
         def on_response_complete(self) -> None:
             """Wait for the next request."""
             super().on_response_complete()
+            if self._ended and self.cycle.response_complete:
+                self.transport.close()
             if not self.transport.is_closing() and self.cycle.response_complete:
                 waiting[self] = None
 
