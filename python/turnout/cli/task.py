@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import numpy as np
 import typer
@@ -19,6 +20,7 @@ from turnout.cli.answers import in_domain, settled
 from turnout.cli.commands import command
 from turnout.cli.output import Intervals, Listing
 from turnout.cli.question import OneList
+from turnout.cli.running import note
 from turnout.cli.showing.estimates import Wish, show_estimate
 from turnout.cli.tables import print_json, tell
 from turnout.distributed import VerifiedAggregation
@@ -165,6 +167,10 @@ def new(
     )
     write_task(files, target)
     task = files[0].task
+    for url in (task.leader, task.helper):
+        parts = urlsplit(url)
+        if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+            note(f"{url} is without TLS: who is on the way can change reports and see tokens")
     tell(
         "Task",
         [

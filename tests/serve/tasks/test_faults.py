@@ -141,3 +141,30 @@ def test_a_share_that_is_no_share_ends_the_collection(
     monkeypatch.setattr(round_.helper._helper, "share", lambda *given: b"\x00")
     with pytest.raises(PeerRefusedError, match="invalidMessage"):
         round_.collect()
+
+
+def test_two_servers_collect_one_batch_for_one_job(begin: Callable[..., Round]) -> None:
+    round_ = begin()
+    for _ in range(2):
+        round_.upload(VOTES)
+        round_.step()
+    request = _core.CollectionJobReq.of().to_bytes()
+    jobs = round_.leader._leader.collections
+    jobs.create(request, bytes(16))
+    assert jobs._collect(bytes(16), request)
+    # As a second server does that saw the job before.
+    assert not jobs._collect(bytes(16), request)
+    with round_.leader._leader.records.transaction() as records:
+        assert records.number("SELECT count(*) FROM turnout_task_collected WHERE task = ?") == 1
+
+
+def test_a_job_that_was_given_up_collects_nothing(begin: Callable[..., Round]) -> None:
+    round_ = begin()
+    round_.upload(VOTES)
+    round_.step()
+    request = _core.CollectionJobReq.of().to_bytes()
+    jobs = round_.leader._leader.collections
+    jobs.create(request, bytes(16))
+    jobs.forget(bytes(16))
+    assert not jobs._collect(bytes(16), request)
+    assert round_.collect().sums == SUMS

@@ -70,6 +70,14 @@ def test_a_task_that_cannot_be_is_refused(tmp_path: Path, words: list[str], said
     assert list(tmp_path.iterdir()) == []
 
 
+def test_addresses_without_tls_are_noted(tmp_path: Path) -> None:
+    urls = ["--leader", "http://localhost:8001", "--helper", "http://b.example"]
+    code, _, said = run(*NEW, *urls, "-o", tmp_path / "task")
+    assert code == 0
+    assert "http://b.example/ is without TLS" in said
+    assert "localhost" not in said
+
+
 def test_a_task_is_not_written_twice(task: Path) -> None:
     code, _, error = run(*NEW, *URLS, "-o", task)
     assert code == 1

@@ -142,6 +142,13 @@ class Collections:
         """Collect a batch, if one is complete: add noise, and seal the share."""
         read = _core.CollectionJobReq(request)
         with self._records.transaction() as records:
+            # Another server may have gone on with it, or the collector given it up.
+            if not records.row(
+                "SELECT 1 FROM turnout_task_collections "
+                "WHERE task = ? AND id = ? AND state = 'waiting'",
+                name,
+            ):
+                return False
             try:
                 ready = self._ready(records, read)
             except ProblemError as problem:
