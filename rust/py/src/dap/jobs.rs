@@ -38,7 +38,7 @@ impl PyAggregationJobInitReq {
 #[pymethods]
 impl PyAggregationJobInitReq {
     #[new]
-    #[pyo3(signature = (data, *, dialect = dap::VERSION))]
+    #[pyo3(signature = (data, *, dialect = "dap-18"))]
     fn new(data: PyBackedBytes, dialect: &str) -> Result<Self> {
         let request = Self { data, dialect: super::dialect(dialect)? };
         request.read()?.check()?;
@@ -111,7 +111,7 @@ pub(crate) enum Step {
 }
 
 #[pyfunction]
-#[pyo3(signature = (ids, results, *, dialect = dap::VERSION))]
+#[pyo3(signature = (ids, results, *, dialect = "dap-18"))]
 pub(crate) fn write_aggregation_job_resp<'py>(
     py: Python<'py>,
     ids: Vec<PyBackedBytes>,
@@ -135,7 +135,7 @@ pub(crate) fn write_aggregation_job_resp<'py>(
 type Results<'py> = (Vec<Words<'py>>, Vec<Option<Opened<'py>>>);
 
 #[pyfunction]
-#[pyo3(signature = (data, *, dialect = dap::VERSION))]
+#[pyo3(signature = (data, *, dialect = "dap-18"))]
 pub(crate) fn read_aggregation_job_resp<'py>(
     py: Python<'py>,
     data: &[u8],
@@ -154,7 +154,7 @@ pub(crate) fn read_aggregation_job_resp<'py>(
 }
 
 #[pyfunction]
-#[pyo3(signature = (step, ids, payloads, *, dialect = dap::VERSION))]
+#[pyo3(signature = (step, ids, payloads, *, dialect = "dap-18"))]
 pub(crate) fn write_aggregation_job_continue_req<'py>(
     py: Python<'py>,
     step: u16,
@@ -173,7 +173,7 @@ pub(crate) fn write_aggregation_job_continue_req<'py>(
 type Continued<'py> = (u16, Vec<Words<'py>>, Vec<Words<'py>>);
 
 #[pyfunction]
-#[pyo3(signature = (data, *, dialect = dap::VERSION))]
+#[pyo3(signature = (data, *, dialect = "dap-18"))]
 pub(crate) fn read_aggregation_job_continue_req<'py>(
     py: Python<'py>,
     data: &[u8],

@@ -140,7 +140,7 @@ impl PyReports {
         opened(py, task, Role::Leader, &keys, &shares)
     }
 
-    #[pyo3(signature = (payloads, *, key_id, batch_id, dialect = dap::VERSION))]
+    #[pyo3(signature = (payloads, *, key_id, batch_id, dialect = "dap-18"))]
     fn aggregation_job_init_req<'py>(
         &self,
         py: Python<'py>,
