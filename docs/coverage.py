@@ -321,6 +321,13 @@ def mechanisms() -> dict[str, Any]:
         "TwoStageSampling": made.TwoStageSampling(
             domain, **plain, delta=1e-5, dummies=50, reported=2, elected=5
         ),
+        "VerifiedAggregation": made.VerifiedAggregation(domain, **plain),
+        "VerifiedAggregation, half take part": made.VerifiedAggregation(
+            domain, **plain, participation=0.5
+        ),
+        "VerifiedAggregation, discrete Gaussian": made.VerifiedAggregation(
+            domain, **plain, delta=1e-2, participation=0.5, noise="discrete_gaussian"
+        ),
         "JanusTask, histogram": _Janus(made.JanusTask(1.0, domain)),
     }
 

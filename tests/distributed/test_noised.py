@@ -12,7 +12,7 @@ from scipy import optimize, stats
 
 import turnout as tn
 from turnout.accounting import NoisySums
-from turnout.distributed import JanusTask
+from turnout.distributed import JanusTask, VerifiedAggregation
 from turnout.distributed.noise import NOISES
 from turnout.distributed.noised import noised_estimation, noised_means
 from turnout.errors import ImplausibleSumsError, InvalidTypeError, InvalidValueError
@@ -112,6 +112,27 @@ def test_simulated_rounds_hold_the_truth_as_often_as_they_promise(rate: float) -
     # A level of 94 % would be found out: the test is no formality.
     assert stats.binom.cdf(least - 1, trials, 0.9) > 0.999
     assert (hits >= least).all(), hits
+
+
+@pytest.mark.parametrize(
+    ("participation", "noise"), [(1.0, "discrete_laplace"), (0.3, "discrete_gaussian")]
+)
+def test_votes_with_proofs_hold_the_truth_as_often_as_they_promise(
+    participation: float, noise: str
+) -> None:
+    """Rounds by law: the noise of both aggregators and unseen participation are in the interval."""
+    held, trials = [250, 40, 8, 2], 1200
+    mechanism = VerifiedAggregation(
+        4, 300, epsilon=1.0, delta=1e-2, participation=participation, noise=noise
+    )
+    sums = np.array([mechanism.simulate(held, seed).sums for seed in range(trials)])
+    # The intervals of all rounds at once.
+    limits = mechanism._estimate_sums(sums.ravel(), 300).limits
+    assert limits is not None
+    low, high = (300 * limit.reshape(sums.shape) for limit in limits(0.95))
+    hits = ((low <= np.add(held, 1e-9)) & (np.subtract(held, 1e-9) <= high)).sum(axis=0)
+    assert (hits >= stats.binom.ppf(ALPHA / 4, trials, 0.95)).all(), hits
+    assert (hits <= stats.binom.ppf(1 - ALPHA / 4, trials, 0.985)).all(), hits
 
 
 def test_means_hold_the_truth_by_the_exact_law() -> None:
