@@ -353,3 +353,16 @@ def test_a_time_is_not_collected_while_reports_of_it_wait(begin: Callable[..., R
         Collector(round_.collector_file).collect(seconds=0.0, interval=interval(round_))
     assert not round_.leader._leader.collections.step()
     assert round_.collect(interval=interval(round_)).sums == (3, 2, 1)
+
+
+def test_honest_votes_count_where_a_third_cheats(begin: Callable[..., Round]) -> None:
+    round_ = begin(users=70)
+    for _ in range(10):
+        _, mixed = round_.reports([0, 2, 1], mixed=True)
+        _, replayed = round_.reports([0, 0, 0, 1, 1, 1, -1])
+        assert round_.errors(mixed) == []
+        assert round_.errors(replayed) == []
+        assert round_.errors(replayed) == ["report_replayed"] * 7
+    found = round_.collect()
+    assert (found.reports, found.sums) == (70, (30, 30, 0))
+    assert round_.refused("leader") == {"report_replayed": 70, "vdaf_verify_error": 30}
