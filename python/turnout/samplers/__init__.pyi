@@ -22,3 +22,4 @@ from turnout.samplers.reference import Normal as Normal
 from turnout.samplers.reference import Reference as Reference
 from turnout.samplers.reference import StandardNormal as StandardNormal
 from turnout.samplers.reference import Uniform as Uniform
+from turnout.samplers.tables.sampler import TableSampler as TableSampler

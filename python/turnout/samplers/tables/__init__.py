@@ -1,0 +1,1 @@
+"""Private records of tables with columns of several types."""

@@ -1,0 +1,64 @@
+"""Frames of any library: records out of them, and a frame of the same library back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from turnout import _arguments
+from turnout._columns import unquoted
+from turnout._extras import require
+from turnout.errors import InvalidTypeError, InvalidValueError
+from turnout.samplers.tables.columns import Column
+
+_EXPECTED = "a frame of pandas, polars or pyarrow with the columns of the sampler"
+
+
+def read_frame(
+    argument: str, frame: Any, columns: Sequence[Column]
+) -> tuple[dict[str, list[Any]], Any]:
+    """Read the columns of a frame as lists.
+
+    Returns
+    -------
+    tuple
+        The values of each column, and the library that the frame is of, as narwhals calls it.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If it is no frame, or a column or all rows are missing. No value is shown.
+    """
+    nw = require("narwhals", "cli")
+    given = nw.from_native(frame, pass_through=True)
+    if not isinstance(given, nw.DataFrame):
+        raise _arguments.mistyped(f"{argument} must be {_EXPECTED}", _arguments.Private(frame))
+    absent = [column.name for column in columns if column.name not in given.columns]
+    if absent:
+        raise InvalidValueError(
+            f"{argument} must have the columns {_arguments.listed([c.name for c in columns])}, and "
+            f"has no {_arguments.listed(absent)}"
+        )
+    if not len(given):
+        raise InvalidValueError(f"{argument} must have at least one record, got none")
+    table: dict[str, list[Any]] = {}
+    for column in columns:
+        problem = f"{argument} must have values of one type in column {column.name!r}"
+        with unquoted(InvalidTypeError, problem):
+            table[column.name] = given.select(column.name).to_arrow()[column.name].to_pylist()
+    return table, given.implementation
+
+
+def frame_of(library: Any, columns: Sequence[Column], values: Mapping[str, list[Any]]) -> Any:
+    """Make a frame; the types of its columns are those of the sampler, whatever the data."""
+    pa, nw = require("pyarrow", "cli"), require("narwhals", "cli")
+    arrays = {
+        column.name: pa.array(values[column.name], _arrow_type(pa, column)) for column in columns
+    }
+    return nw.from_arrow(pa.table(arrays), backend=library).to_native()
+
+
+def _arrow_type(pa: Any, column: Column) -> Any:
+    if column.arrow_type == "timestamp[us]":
+        return pa.timestamp("us")
+    return getattr(pa, {"bool": "bool_"}.get(column.arrow_type, column.arrow_type))()
