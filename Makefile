@@ -147,7 +147,7 @@ FUZZ_SECONDS ?= 60
 # 0: another one each time.
 FUZZ_SEED ?= 0
 FUZZED := $(abspath $(BUILD))/fuzz
-FUZZ_RUST := reports numbers elements elections plans messages headers tallies states dap
+FUZZ_RUST := reports numbers elements elections plans messages headers tallies states dap verified
 FUZZ_PYTHON := documents messages files
 FUZZ_FLAGS := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \

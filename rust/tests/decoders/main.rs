@@ -2,6 +2,7 @@
 
 mod bodies;
 mod dap;
+mod verified;
 mod wire;
 
 use std::fs;
@@ -9,7 +10,7 @@ use std::path::Path;
 
 /// All targets by their names.
 fn targets() -> impl Iterator<Item = (&'static str, bodies::Target)> {
-    bodies::TARGETS.into_iter().chain(wire::TARGETS).chain(dap::TARGETS)
+    bodies::TARGETS.into_iter().chain(wire::TARGETS).chain(dap::TARGETS).chain(verified::TARGETS)
 }
 
 #[test]
