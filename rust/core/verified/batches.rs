@@ -88,6 +88,7 @@ impl Prio3 {
     }
 
     /// [`Prio3::leader_initialized`] for each of many reports.
+    #[must_use]
     pub fn leader_initialized_many(
         &self,
         verify_key: &[u8; VERIFY_KEY_SIZE],
@@ -99,6 +100,7 @@ impl Prio3 {
     }
 
     /// [`Prio3::helper_initialized`] for each of many reports.
+    #[must_use]
     pub fn helper_initialized_many(
         &self,
         verify_key: &[u8; VERIFY_KEY_SIZE],
@@ -112,6 +114,7 @@ impl Prio3 {
     }
 
     /// [`Prio3::leader_continued`] for each of many reports.
+    #[must_use]
     pub fn leader_continued_many(
         &self,
         context: &[u8],

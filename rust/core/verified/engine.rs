@@ -152,19 +152,6 @@ impl<T: Measured> Of<T> {
         pieces.map(|piece| T::Field::get_decoded(piece).or(Err(Error::Encoding { what }))).collect()
     }
 
-    /// The message of the other aggregator; what it holds is of a known length.
-    fn message(&self, bytes: &[u8], kind: &str, holds: usize) -> Result<PingPongMessage> {
-        let what = "the message of the other aggregator";
-        length(what, bytes, 5 + holds)?;
-        let message = PingPongMessage::get_decoded(bytes).or(Err(Error::Encoding { what }))?;
-        let found = match message {
-            PingPongMessage::Initialize { .. } => "initialize",
-            PingPongMessage::Continue { .. } => "continue",
-            PingPongMessage::Finish { .. } => "finish",
-        };
-        if found == kind { Ok(message) } else { Err(Error::Encoding { what }) }
-    }
-
     fn two(&self) -> Result<()> {
         let expected = "2 where a leader and a helper exchange messages";
         let value = self.aggregators.into();
@@ -196,7 +183,6 @@ impl<T: Measured> Of<T> {
         states.into_iter().map(|state| self.next(setting.context, state, message.clone())).collect()
     }
 
-    #[expect(clippy::type_complexity, reason = "the names of prio")]
     fn init(
         &self,
         setting: Setting<'_>,
@@ -315,7 +301,7 @@ where
         self.two()?;
         let public = self.public_share(report.public_share)?;
         let input = self.input_share(1, report.input_share)?;
-        let message = self.message(message, "initialize", self.sizes.verifier_share)?;
+        let message = exchanged(message, "initialize", self.sizes.verifier_share)?;
         let (key, context, nonce) = (setting.verify_key, setting.context, report.nonce);
         let begun = self
             .vdaf
@@ -332,7 +318,7 @@ where
     fn leader_continued(&self, context: &[u8], state: &[u8], message: &[u8]) -> Result<Vec<u8>> {
         self.two()?;
         let state = self.state(0, state)?;
-        let message = self.message(message, "finish", self.sizes.verifier_message)?;
+        let message = exchanged(message, "finish", self.sizes.verifier_message)?;
         let continued = self
             .vdaf
             .leader_continued(context, &(), state, &message)
@@ -399,6 +385,19 @@ where
 fn length(what: &'static str, bytes: &[u8], expected: usize) -> Result<()> {
     let found = bytes.len();
     if found == expected { Ok(()) } else { Err(Error::Length { what, expected, found }) }
+}
+
+/// The message of the other aggregator; what it holds is of a known length.
+fn exchanged(bytes: &[u8], kind: &str, holds: usize) -> Result<PingPongMessage> {
+    let what = "the message of the other aggregator";
+    length(what, bytes, 5 + holds)?;
+    let message = PingPongMessage::get_decoded(bytes).or(Err(Error::Encoding { what }))?;
+    let found = match message {
+        PingPongMessage::Initialize { .. } => "initialize",
+        PingPongMessage::Continue { .. } => "continue",
+        PingPongMessage::Finish { .. } => "finish",
+    };
+    if found == kind { Ok(message) } else { Err(Error::Encoding { what }) }
 }
 
 /// What the exchange of two aggregators says of a report.
