@@ -115,13 +115,17 @@ def test_simulated_rounds_hold_the_truth_as_often_as_they_promise(rate: float) -
 
 
 @pytest.mark.parametrize(
-    ("participation", "noise"), [(1.0, "discrete_laplace"), (0.3, "discrete_gaussian")]
+    ("participation", "noise"),
+    [
+        (1.0, "discrete_laplace"),
+        pytest.param(0.3, "discrete_gaussian", marks=pytest.mark.slow),
+    ],
 )
 def test_votes_with_proofs_hold_the_truth_as_often_as_they_promise(
     participation: float, noise: str
 ) -> None:
     """Rounds by law: the noise of both aggregators and unseen participation are in the interval."""
-    held, trials = [250, 40, 8, 2], 1200
+    held, trials = [250, 40, 8, 2], 800
     mechanism = VerifiedAggregation(
         4, 300, epsilon=1.0, delta=1e-2, participation=participation, noise=noise
     )
