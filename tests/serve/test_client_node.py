@@ -38,6 +38,7 @@ def test_an_older_node_is_left_out(
     program.write_text(f"#!/bin/sh\necho {version}\n")
     program.chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     assert clients.find_node() == (str(program) if taken else None)
 
 
