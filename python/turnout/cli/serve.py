@@ -17,12 +17,12 @@ from turnout.cli import options
 from turnout.cli.commands import command
 from turnout.cli.running import messages
 from turnout.errors import InvalidValueError
-from turnout.serve.collection import Collection
+from turnout.serve.collection import Collection, check_plans
 from turnout.serve.invitations import Invitations
 from turnout.serve.results import LEAST
 from turnout.serve.storage.interface import Store
 from turnout.serve.storage.opening import open_store
-from turnout.serve.tasks.files import read_aggregator
+from turnout.serve.tasks.files import HelperFile, LeaderFile, read_aggregator
 from turnout.serve.web.app import Server, Settings
 from turnout.serve.web.running import Serving, Tls, listening
 from turnout.serve.web.running import serve as run
@@ -126,21 +126,26 @@ class Aggregator:
     task: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     ca: Annotated[Path | None, typer.Option(metavar="FILE")] = None
 
-    def server(self, store: Store, listening: Listening) -> TaskServer:
-        """Make the server of the task.
+    def read(self) -> LeaderFile | HelperFile | None:
+        """Read the file of the task; None if there is none.
 
         Raises
         ------
-        InvalidValueError
+        TurnoutError
             If a file is no such file.
         OSError
             If it cannot be read.
         """
-        assert self.task is not None
         if self.ca is not None:
             check_regular(self.ca)
+        return None if self.task is None else read_aggregator(self.task)
+
+    def server(
+        self, told: LeaderFile | HelperFile, store: Store, listening: Listening
+    ) -> TaskServer:
+        """Make the server of the task."""
         return TaskServer(
-            read_aggregator(self.task),
+            told,
             store,
             self.ca,
             connections=listening.connections,
@@ -223,12 +228,17 @@ def serve(
         connections=listening.connections,
         request_seconds=listening.request_seconds,
     )
+    # What is wrong with a file is found before a store is made.
+    told = aggregator.read()
+    if plan is not None:
+        check_plans(plan, public_key)
     opened = open_store(store, "tally" if tasked else keep)
     try:
         server: Serving
-        if plan is None:
-            server = aggregator.server(opened, listening)
+        if told is not None:
+            server = aggregator.server(told, opened, listening)
         else:
+            assert plan is not None
             asked = None if settings.invitations is None else settings.invitations.number
             server = Server(Collection(plan, opened, public_key, asked), opened, settings)
         bound = listening.socket()

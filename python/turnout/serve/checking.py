@@ -9,7 +9,7 @@ from typing import Any
 from turnout._core import message_records
 from turnout.errors import CorruptDataError
 from turnout.serve.collection import Family, read_messages
-from turnout.serve.counted import group_text, stored_families, tally_of
+from turnout.serve.counted import group_text, refuse_task, stored_families, tally_of
 from turnout.serve.storage.interface import Reading, Store, StoredTally, parts_of
 
 #: So many differences are named.
@@ -55,6 +55,8 @@ def check(store: Store) -> Checked:
     ------
     CorruptDataError
         If anything differs; the message says what.
+    InvalidValueError
+        If it is the store of an aggregator of a task.
     StoreUnavailableError
         If the store cannot be read at the moment.
     """
@@ -75,6 +77,8 @@ def check(store: Store) -> Checked:
         numbers = [number for family in families for number in family.numbers]
         asked = sum(sum(reading.asked(number).values()) for number in numbers)
         refused = sum(reading.refused().values())
+    if not families:
+        refuse_task(store)
     return Checked(store.keep, len(families), len(tallies), reports, asked, refused)
 
 

@@ -157,6 +157,31 @@ def families(plans: Sequence[Plan], numbers: Sequence[int]) -> list[Family]:
     return [Family(*zip(*kind, strict=True)) for kind in kinds]
 
 
+def check_plans(place: Path, public_key: str | None = None) -> None:
+    """Refuse what :class:`Collection` would refuse, while there is no store yet.
+
+    Raises
+    ------
+    TurnoutError, OSError
+        If there is no plan, or a file holds none.
+    """
+    for path, _, _ in _look(place):
+        Published.read(path, public_key)
+
+
+def _look(place: Path) -> list[tuple[Path, int, int]]:
+    """List the plan files of a collection as they are now."""
+    paths = [place]
+    if place.is_dir():
+        paths = sorted(path for path in place.iterdir() if path.suffix == ".json")
+        if not paths:
+            raise InvalidValueError(
+                f"{place}: the folder must hold plan files that end in .json, got none"
+            )
+    stats = [(path, path.stat()) for path in paths]
+    return [(path, stat.st_mtime_ns, stat.st_size) for path, stat in stats]
+
+
 class Collection:
     """A plan file, or a folder of them: one for each day, or for each round.
 
@@ -188,22 +213,10 @@ class Collection:
         self._place, self._store, self._public_key = Path(place), store, public_key
         self._invited = invited
         self._asked: set[str] = set()
-        self._found = self._look()
+        self._found = _look(self._place)
         self._looked = time.monotonic()
         self._take()
         self._ask()
-
-    def _look(self) -> list[tuple[Path, int, int]]:
-        """List the files as they are now."""
-        paths = [self._place]
-        if self._place.is_dir():
-            paths = sorted(path for path in self._place.iterdir() if path.suffix == ".json")
-            if not paths:
-                raise InvalidValueError(
-                    f"{self._place}: the folder must hold plan files that end in .json, got none"
-                )
-        stats = [(path, path.stat()) for path in paths]
-        return [(path, stat.st_mtime_ns, stat.st_size) for path, stat in stats]
 
     def _take(self) -> None:
         """Read the files that were found."""
@@ -239,7 +252,7 @@ class Collection:
             return False
         self._looked = time.monotonic()
         self._ask()
-        found = self._look()
+        found = _look(self._place)
         if found == self._found:
             return False
         before, self._found = self._found, found

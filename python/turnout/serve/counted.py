@@ -91,6 +91,25 @@ def stored_families(reading: Reading) -> list[Family]:
     return families([_plan_of(row.text) for row in rows], [row.number for row in rows])
 
 
+def refuse_task(store: Store) -> None:
+    """Refuse a store of an aggregator of a task, where one of a collection is needed.
+
+    Raises
+    ------
+    InvalidValueError
+        If it has a task.
+    StoreUnavailableError
+        If it cannot be read at the moment.
+    """
+    with store.statements() as statements:
+        if statements.row("SELECT number FROM turnout_tasks") is None:
+            return
+    raise InvalidValueError(
+        f"{store.place}: is the store of an aggregator of a task, whose shares say nothing alone; "
+        "get the result with turnout task result collector.json"
+    )
+
+
 def reported_plans(reading: Reading, current: Plan | None = None) -> list[Plan]:
     """List the plans under which anybody reported, and the one that is in force."""
     received = reading.received()
@@ -120,17 +139,21 @@ def stored_tally(store: Store, plan: Plan | None = None, question: Any = None) -
     """
     with store.reading() as reading:
         found = stored_families(reading)
+        anything = bool(found)
         if plan is not None:
             found = [each for each in found if each.plans[0] == plan and each.groups == plan.groups]
         if question is not None:
             found = [each for each in found if each.plans[0].oracle == question]
-        if not found:
-            raise InvalidValueError(f"{store.place}: holds nothing of this plan")
         if len(found) > 1:
             raise InvalidValueError(
                 f"{store.place}: holds {len(found)} questions: turnout tally --plan FILE says which"
             )
-        return count(store, reading, found[0]).tally
+        if found:
+            return count(store, reading, found[0]).tally
+    if not anything:
+        refuse_task(store)
+        raise InvalidValueError(f"{store.place}: holds no plan; turnout serve PLAN fills a store")
+    raise InvalidValueError(f"{store.place}: holds nothing of this plan")
 
 
 def count(

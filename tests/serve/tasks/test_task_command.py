@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from tests.serve.tasks.test_rounds import SUMS
 from typer.testing import CliRunner
 
 from turnout.cli.app import app
+from turnout.serve.storage.opening import open_store
 from turnout.serve.tasks.files import ClientFile, CollectorFile, LeaderFile
+from turnout.serve.tasks.records import Records
 
 NEW = ["task", "new", "--labels", "yes,no", "--users", "9", "--epsilon", "1"]
 URLS = ["--leader", "https://a.example", "--helper", "https://b.example"]
@@ -122,10 +125,25 @@ def test_a_server_is_of_a_collection_or_of_a_task(task: Path, tmp_path: Path) ->
         ([*leader, "--keep", "tally"], 2, "belongs to a PLAN"),
         ([*leader, "--tls-key", "x"], 2, "belong together"),
         (["--task", task / "collector.json"], 1, "is the file of the collector"),
+        (["--task", task / "client.json"], 1, "is the file of the client"),
         ([*leader, "--ca", tmp_path / "none"], 1, "No such file"),
+        ([tmp_path / "none.json"], 1, "No such file"),
+        ([task / "client.json"], 1, "client.json"),
     ):
         found, _, error = run("serve", *words, *store)
         assert (found, said in error) == (code, True), error
+        assert not (tmp_path / "x.db").exists(), words
+
+
+def test_the_store_of_an_aggregator_is_no_collection(task: Path, tmp_path: Path) -> None:
+    path = tmp_path / "leader.db"
+    with closing(open_store(str(path), "tally")) as store:
+        Records(store, LeaderFile.read(task / "leader.json"))
+    files = ["report", "-o", tmp_path / "r.html"], ["tally", "-o", tmp_path / "t"]
+    for words in (["store", "check"], ["estimate"], *files):
+        code, shown, error = run(*words, path)
+        assert (code, shown) == (1, ""), words
+        assert "get the result with turnout task result" in error, words
 
 
 def test_the_result_is_shown_and_given_to_programs(

@@ -112,12 +112,14 @@ def test_files_that_others_can_read_are_refused(task: Path) -> None:
             KINDS[role].read(path)
 
 
-def test_the_file_of_another_role_is_named(task: Path) -> None:
-    (task / "client.json").chmod(0o600)
+def test_the_file_of_another_role_is_named_whoever_can_read_it(task: Path) -> None:
+    assert (task / "client.json").stat().st_mode & 0o044
     with pytest.raises(CorruptDataError, match="is the file of the client; here that of the coll"):
         CollectorFile.read(task / "client.json")
     with pytest.raises(CorruptDataError, match=r"a server takes leader\.json or helper\.json"):
         read_aggregator(task / "collector.json")
+    with pytest.raises(CorruptDataError, match="is the file of the client; a server takes"):
+        read_aggregator(task / "client.json")
 
 
 CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -74,14 +75,8 @@ class TaskFile:
         OSError
             If it cannot be read.
         """
-        read = read_secret_file if cls.secret else read_bytes
-        found = _parsed(path, read(path))
-        if found["role"] != cls.role:
-            raise CorruptDataError(
-                f"{os.fspath(path)}: is the file of the {found['role']}; here that of the "
-                f"{cls.role} is needed"
-            )
-        return cls._of(path, found)
+        needed = f"here that of the {cls.role} is needed"
+        return cls._of(path, _of_role(path, {cls.role: cls}, needed))
 
     @classmethod
     def _of(cls: type[Self], path: str | os.PathLike[str], found: dict[str, Any]) -> Self:
@@ -303,14 +298,21 @@ def read_aggregator(path: str | os.PathLike[str]) -> LeaderFile | HelperFile:
     OSError
         If it cannot be read.
     """
-    found = _parsed(path, read_secret_file(path))
-    for kind in (LeaderFile, HelperFile):
-        if found["role"] == kind.role:
-            return kind._of(path, found)
-    raise CorruptDataError(
-        f"{os.fspath(path)}: is the file of the {found['role']}; a server takes leader.json or "
-        "helper.json"
-    )
+    kinds: dict[str, type[LeaderFile] | type[HelperFile]]
+    kinds = {"leader": LeaderFile, "helper": HelperFile}
+    found = _of_role(path, kinds, "a server takes leader.json or helper.json")
+    return kinds[found["role"]]._of(path, found)
+
+
+def _of_role(
+    path: str | os.PathLike[str], kinds: Mapping[str, type[TaskFile]], needed: str
+) -> dict[str, Any]:
+    """Read a file of one of these roles; the role is checked first, then who can read it."""
+    found = _parsed(path, read_bytes(path))
+    role = found["role"]
+    if role not in kinds:
+        raise CorruptDataError(f"{os.fspath(path)}: is the file of the {role}; {needed}")
+    return _parsed(path, read_secret_file(path)) if kinds[role].secret else found
 
 
 def _parsed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
