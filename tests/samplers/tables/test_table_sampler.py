@@ -193,3 +193,32 @@ def test_what_is_no_frame_is_refused() -> None:
             TableSampler(1.0, SMALL).fit(given)
     with pytest.raises(InvalidTypeError, match="reference must be a frame"):
         TableSampler(1.0, SMALL, reference=3).fit(MINE)
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("reference", [None, ROWS])
+def test_everybody_gives_one_record(library: Any, reference: Any) -> None:
+    data = library({name: values * 4 for name, values in ROWS.items()})
+    users = [row % 5 for row in range(12)]
+    public = None if reference is None else library(reference)
+    sampler = TableSampler(2.0, COLUMNS, reference=public)
+    drawn = tn.samplers.sample_population(sampler, data, users, seed=1)
+    assert drawn.users.tolist() == [0, 1, 2, 3, 4]
+    assert type(drawn.draws) is type(data)
+    assert drawn.draws.shape == (5, len(COLUMNS))
+    assert len(drawn) == 5
+    again = tn.samplers.sample_population(sampler, data, users, seed=1, n_jobs=2)
+    assert str(again.draws) == str(drawn.draws)
+    with pytest.raises(tn.errors.EstimatorError, match="have no estimate"):
+        drawn.estimate()
+
+
+def test_whose_record_cannot_be_is_said_and_not_which() -> None:
+    data = pl.DataFrame({"age": [30, 31], "sex": ["f", "SECRET"]})
+    with pytest.raises(InvalidValueError, match=r"no draw for user 'ann': .*'sex'") as caught:
+        tn.samplers.sample_population(TableSampler(1.0, SMALL), data, ["bob", "ann"])
+    assert "SECRET" not in str(caught.value)
+    with pytest.raises(InvalidTypeError, match=r"^columns\['age'\] must be a pair"):
+        tn.samplers.sample_population(TableSampler(1.0, {"age": 3}), data, ["bob", "ann"])
+    with pytest.raises(InvalidTypeError, match="data must be a frame"):
+        tn.samplers.sample_population(TableSampler(1.0, SMALL), [[3, "f"]], ["bob"])

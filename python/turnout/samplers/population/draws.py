@@ -17,7 +17,7 @@ from turnout._one_thread import one_thread
 from turnout._progress import track
 from turnout._seeds import derived
 from turnout._types import Array
-from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
+from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.samplers._arguments import LARGEST_NUMBER
 from turnout.samplers.adapters import as_reference
@@ -25,12 +25,14 @@ from turnout.samplers.base import PointSampler, PrivateSampler
 from turnout.samplers.population.answers import FinitePopulationEstimate, estimate_of_answers
 from turnout.samplers.population.points import PopulationEstimate, estimate_of_points
 from turnout.samplers.reference import check_support
+from turnout.samplers.tables.frames import concatenated, rows_of_frame
+from turnout.samplers.tables.sampler import TableSampler
 
 #: The sampler, the rows of a user and a seed.
-_Job: TypeAlias = "tuple[PrivateSampler, Array, int | None]"
+_Job: TypeAlias = "tuple[PrivateSampler, Any, int | None]"
 
-#: The draw of a user, or why there is none.
-_Drawn: TypeAlias = "Array | Exception"
+#: The draw of a user, or why there is none: an array, or of a TableSampler a frame.
+_Drawn: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +45,13 @@ class PopulationDraws:
         The users, sorted; by type and text where they cannot be compared.
     draws
         Their draws, in the same order: of shape (n_users, n_features), or (n_users,) for samplers
-        of one answer.
+        of one answer. Of a :class:`TableSampler` a frame of the library of the data.
     sampler
         The sampler that was fitted on each user's rows; this one is not fitted.
     """
 
     users: Array
-    draws: Array
+    draws: Any
     sampler: PrivateSampler
 
     @property
@@ -92,6 +94,11 @@ class PopulationDraws:
             If an argument is none of the allowed values.
         """
         _arguments.choice("assume", assume, (None, "one_value"))
+        if isinstance(self.sampler, TableSampler):
+            raise EstimatorError(
+                "draws of TableSampler have no estimate: count them as they are, and say that they "
+                "lean towards the reference"
+            )
         if self.draws.ndim == 1:
             return estimate_of_answers(self.sampler, self.draws, one_value=assume is not None)
         if assume is not None:
@@ -122,7 +129,7 @@ def sample_population(
         What is fitted: any sampler of this package. It is not changed.
     data
         The rows of all users: of shape (n_rows, n_features), or (n_rows,) for samplers of one
-        answer.
+        answer. For :class:`TableSampler` a frame.
     users
         Whose row it is: one hashable value for each row. Rows of a user need not be together.
     n_jobs
@@ -167,19 +174,22 @@ def sample_population(
             "sampler must not have a random_state, which seeds its noise: all users would get the "
             "same noise; give seed= to sample_population for a simulation"
         )
-    rows = _rows(data)
+    tables = isinstance(sampler, TableSampler)
+    rows = rows_of_frame("data", data) if tables else _rows(data)
     names, places = _grouped(users, len(rows))
     root = _arguments.seed(seed)
     workers = None if n_jobs is None else _workers(n_jobs)
     model = sampler.__sklearn_clone__()
     _check_parameters(model, rows)
-    jobs = ((model, rows[own], derived(root, place)) for place, own in enumerate(places))
-    draws: list[Array] = []
+    # What is public is computed once, for all.
+    worker = model._prepared() if isinstance(model, TableSampler) else model
+    jobs = ((worker, rows[own], derived(root, place)) for place, own in enumerate(places))
+    draws: list[Any] = []
     for drawn in track(_worked(jobs, workers), "drawing", progress, total=len(names)):
         if isinstance(drawn, Exception):
             _refuse(model, names[len(draws)], drawn)
         draws.append(drawn)
-    return PopulationDraws(names, np.concatenate(draws), model)
+    return PopulationDraws(names, concatenated(draws) if tables else np.concatenate(draws), model)
 
 
 def seeded(sampler: Any, seed: int | None) -> Any:
@@ -191,7 +201,7 @@ def seeded(sampler: Any, seed: int | None) -> Any:
     return sampler
 
 
-def _check_parameters(model: PrivateSampler, rows: Array) -> None:
+def _check_parameters(model: PrivateSampler, rows: Any) -> None:
     """Refuse what no user's rows could be sampled with, and rows beyond the reference."""
     model._check_epsilon()
     given = getattr(model, "reference", None)
@@ -306,7 +316,8 @@ def _drawn(model: PrivateSampler, rows: Array, seed: int | None) -> _Drawn:
     """Fit a copy and draw from it."""
     one = seeded(model.__sklearn_clone__(), seed)
     try:
-        return np.asarray(one.fit(rows).sample(1, seed=seed))
+        drawn = one.fit(rows).sample(1, seed=seed)
+        return drawn if isinstance(one, TableSampler) else np.asarray(drawn)
     except Exception as error:
         # A learner may raise anything; the caller says whose rows they were.
         return error

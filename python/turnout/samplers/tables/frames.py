@@ -14,6 +14,29 @@ from turnout.samplers.tables.columns import Column
 _EXPECTED = "a frame of pandas, polars or pyarrow with the columns of the sampler"
 
 
+def rows_of_frame(argument: str, frame: Any) -> Any:
+    """Give a frame as narwhals has it: its rows are taken by their places.
+
+    Raises
+    ------
+    InvalidTypeError
+        If it is no frame.
+    MissingExtraError
+        If narwhals is not installed.
+    """
+    nw = require("narwhals", "cli")
+    given = nw.from_native(frame, pass_through=True)
+    if not isinstance(given, nw.DataFrame):
+        raise _arguments.mistyped(f"{argument} must be {_EXPECTED}", _arguments.Private(frame))
+    return given
+
+
+def concatenated(frames: Sequence[Any]) -> Any:
+    """Put frames of one library and the same columns one below the other."""
+    nw = require("narwhals", "cli")
+    return nw.concat([nw.from_native(frame) for frame in frames]).to_native()
+
+
 def read_frame(
     argument: str, frame: Any, columns: Sequence[Column]
 ) -> tuple[dict[str, list[Any]], Any]:
@@ -29,10 +52,7 @@ def read_frame(
     InvalidTypeError, InvalidValueError
         If it is no frame, or a column or all rows are missing. No value is shown.
     """
-    nw = require("narwhals", "cli")
-    given = nw.from_native(frame, pass_through=True)
-    if not isinstance(given, nw.DataFrame):
-        raise _arguments.mistyped(f"{argument} must be {_EXPECTED}", _arguments.Private(frame))
+    given = rows_of_frame(argument, frame)
     absent = [column.name for column in columns if column.name not in given.columns]
     if absent:
         raise InvalidValueError(

@@ -124,6 +124,8 @@ class TableSampler(RatioSampler):
     reference: Any = None
     records: int | None = None
 
+    _known: _Public | None = field(init=False, default=None)
+
     method_: str = field(init=False)
     _columns_: tuple[Column, ...] = field(init=False)
     _weights: Unsigned = field(init=False)
@@ -243,8 +245,23 @@ class TableSampler(RatioSampler):
     def _ratio(self) -> Fraction:
         return self._public().ratio
 
+    def _prepared(self) -> TableSampler:
+        """Give a copy, for one use, that knows what is public: so do copies of it."""
+        copied = self.__sklearn_clone__()
+        copied._known = self._public()
+        return copied
+
+    def __sklearn_clone__(self) -> TableSampler:
+        if self._known is None:
+            return super().__sklearn_clone__()
+        copied = TableSampler(**self.get_params(deep=False))
+        copied._known = self._known
+        return copied
+
     def _public(self) -> _Public:
         """Give what follows from the parameters alone."""
+        if self._known is not None:
+            return self._known
         columns = columns_of(self.columns)
         if self.records is not None:
             _arguments.integer("records", self.records, least=1)
