@@ -163,7 +163,7 @@ pub struct AggregateShareReq<'a> {
     pub batch_selector: BatchSelector,
     /// The reports of the batch.
     pub report_count: u64,
-    /// Their [`checksum`].
+    /// Their checksum, by [`add_to_checksum`].
     pub checksum: [u8; 32],
 }
 
