@@ -196,7 +196,7 @@ impl Prio3 {
         context: &[u8],
         verifier_shares: Vec<Bytes<'py>>,
     ) -> Result<Bytes<'py>> {
-        let shares: Vec<&[u8]> = verifier_shares.iter().map(|share| share.as_bytes()).collect();
+        let shares: Vec<&[u8]> = verifier_shares.iter().map(PyBytesMethods::as_bytes).collect();
         Ok(PyBytes::new(py, &py.detach(|| self.0.verifier_message(context, &shares))?))
     }
 
@@ -283,7 +283,7 @@ impl Prio3 {
         let key = exactly("verify_key", verify_key)?;
         let shares: Vec<Vec<&[u8]>> = reports
             .iter()
-            .map(|(_, _, shares)| shares.iter().map(|share| share.as_bytes()).collect())
+            .map(|(_, _, shares)| shares.iter().map(PyBytesMethods::as_bytes).collect())
             .collect();
         let entire: Vec<_> = reports
             .iter()
@@ -307,7 +307,7 @@ impl Prio3 {
         output_shares: Vec<Bytes<'py>>,
         aggregate_share: Option<&[u8]>,
     ) -> Result<Bytes<'py>> {
-        let shares: Vec<&[u8]> = output_shares.iter().map(|share| share.as_bytes()).collect();
+        let shares: Vec<&[u8]> = output_shares.iter().map(PyBytesMethods::as_bytes).collect();
         let empty = self.0.aggregate_init();
         let start = aggregate_share.unwrap_or(&empty);
         Ok(PyBytes::new(py, &py.detach(|| self.0.aggregate(start, &shares))?))
@@ -338,7 +338,7 @@ impl Prio3 {
 
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 makes the list")]
     fn unshard(&self, aggregate_shares: Vec<Bytes<'_>>) -> Result<Vec<i128>> {
-        let shares: Vec<&[u8]> = aggregate_shares.iter().map(|share| share.as_bytes()).collect();
+        let shares: Vec<&[u8]> = aggregate_shares.iter().map(PyBytesMethods::as_bytes).collect();
         Ok(self.0.unshard(&shares)?)
     }
 }

@@ -132,7 +132,7 @@ fn the_vectors_of_the_draft_come_out() {
     for file in fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if !name.ends_with(".json") {
+        if path.extension().is_none_or(|ending| ending != "json") {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
