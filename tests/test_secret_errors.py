@@ -277,6 +277,7 @@ SAMPLERS: list[Any] = [
     samplers.FiniteMollifier(1.0, 5),
     samplers.RandomizedResponseSampler(1.0, domain=["no", "yes"]),
     samplers.MinimaxSampler(1.0, 5),
+    samplers.TableSampler(1.0, {"x": (0.0, 1.0)}),
     samplers.MollifiedDensity(1.0, reference=samplers.Uniform([0.0], [1.0])),
     samplers.MollifiedBoosting(1.0, reference=samplers.Uniform([0.0], [1.0]), n_rounds=1),
     samplers.BernsteinSampler(1.0, bounds=(0.0, 1.0)),

@@ -185,6 +185,9 @@ MADE: dict[type, Callable[[], Any]] = {
     ts.RandomizedResponseSampler: sampler(ts.RandomizedResponseSampler(1.0, 10**5), CODES),
     ts.MinimaxSampler: sampler(ts.MinimaxSampler(1.0, 10**5), CODES),
     ts.MollifiedDensity: sampler(ts.MollifiedDensity(1.0, reference=UNIFORM), RECORDS),
+    ts.TableSampler: sampler(
+        ts.TableSampler(1.0, {"x": (0.0, 1.0)}), pa.table({"x": RECORDS[:, 0]})
+    ),
     ts.MollifiedBoosting: sampler(
         ts.MollifiedBoosting(1.0, reference=UNIFORM, n_rounds=1), RECORDS
     ),
