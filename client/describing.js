@@ -15,7 +15,7 @@ const WORDS = {
   padded: "a choice, often replaced by a random one",
   pair_tables: "several choices, two of which are sent, with noise",
   piecewise: "a number, sent as a random one",
-  prefixes: "a value, of which only the beginning is sent, with noise",
+  prefixes: "a value, of which the beginning or all of it is sent, with noise",
   projective_geometry_response: "a choice, sent as a random number",
   sampled_attribute: "several choices, one of which is sent, with noise",
   second_round: "a choice, sent by people drawn by a rate that depends on it, with noise",

@@ -210,7 +210,11 @@ class _Answer:
                 "--value",
                 "say the answer of one person, or name files with --column",
             ),
-            (bool(self.sources) != (self.column is not None), "--column", "belongs to files"),
+            (
+                bool(self.sources) != (self.column is not None),
+                "--column",
+                "name the column of the answers in the files; it belongs to files alone",
+            ),
         )
 
     def codes(self, domain: Domain) -> Integers:
@@ -225,7 +229,10 @@ class _Answer:
             labels = [str(label) for label in domain.labels]
             if self.value not in labels:
                 # What a person answers is not shown.
-                raise InvalidValueError(f"--value must be one of the {domain.size:,} labels")
+                raise InvalidValueError(
+                    f"--value must be one of the {domain.size:,} labels of the task, which stand "
+                    "in its file; the answer is not repeated here"
+                )
             return np.array([labels.index(self.value)])
         assert self.sources is not None
         assert self.column is not None

@@ -91,13 +91,17 @@ def test_answers_that_are_none_are_refused_and_not_shown(task: Path, tmp_path: P
     client = task / "client.json"
     code, _, error = run("task", "upload", client, "--value", "perhaps")
     assert (code, "perhaps" in error) == (1, False)
-    assert "one of the 2 labels" in error
+    assert "one of the 2 labels of the task" in error
     table = people(tmp_path, ["yes", "perhaps"])
     code, _, error = run("task", "upload", client, table, "--column", "vote")
     assert (code, "perhaps" in error) == (1, False)
     for words in ([], ["--value", "yes", table, "--column", "vote"], [table], ["--column", "vote"]):
         code, _, error = run("task", "upload", client, *words)
         assert code == 2, words
+    assert (
+        "Invalid value for --column: name the column of the answers"
+        in run("task", "upload", client, table)[2]
+    )
 
 
 def test_which_batch_is_wanted_fits_the_task(task: Path, tmp_path: Path) -> None:
@@ -160,6 +164,7 @@ def test_the_result_is_shown_and_given_to_programs(
     code, _, error = run("task", "result", tmp_path / "collector.json", "--wait", 0)
     assert code == 1
     assert "the leader at https://leader.example/dap/ was not ready in time" in error
+    assert "wait to be verified; ask again later, or wait longer" in error
     round_.step()
     code, shown, _ = run("task", "result", tmp_path / "collector.json", "--json")
     found: Any = json.loads(shown)

@@ -119,7 +119,10 @@ class Collections:
         pending = records.number(
             "SELECT count(*) FROM turnout_task_reports WHERE task = ? AND report IS NOT NULL"
         )
-        return f"{reports} of {self._file.batch_reports} reports are verified, {pending} wait to be"
+        return (
+            f"{reports} of {self._file.batch_reports} reports are verified, {pending} wait to be "
+            "verified"
+        )
 
     # What is done for it
 

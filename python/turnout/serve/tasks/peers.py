@@ -240,6 +240,7 @@ class Peer:
                 raise PeerUnavailableError(
                     f"the {self.role} at {self.address} was not ready in time"
                     + (f": {said}" if (said := answer.headers.get(WAITS)) else "")
+                    + "; ask again later, or wait longer"
                 )
             time.sleep(pause)
             answer = self.get(place)
