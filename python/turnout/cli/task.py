@@ -122,6 +122,15 @@ class _Batching:
             time_precision=self.time_precision,
         )
 
+    def said(self, users: int, least: int) -> str:
+        """Say when a batch is complete."""
+        number = f"{self.batches}, of {self.batch_reports or users:,} reports"
+        if self.batch_seconds is not None:
+            return f"{number}, or of {least:,} or more after {self.batch_seconds:,} s"
+        if self.batches == "leader-selected":
+            return f"{number}; without --batch-seconds each waits until all have come"
+        return f"{number}, or of {least:,} or more when the time is over"
+
 
 @command
 def new(
@@ -178,7 +187,7 @@ def new(
             ("labels", f"{mechanism.domain.size:,}"),
             *_protection(mechanism),
             ("proofs", task.vdaf.kind),
-            ("batches", f"{batching.batches}, of {task.min_batch_size:,} reports at least"),
+            ("batches", batching.said(mechanism.users, task.min_batch_size)),
         ],
         *(f"The file of the {role}: {target / name}" for role, name in NAMES.items()),
     )
