@@ -127,9 +127,9 @@ class _Batching:
         number = f"{self.batches}, of {self.batch_reports or users:,} reports"
         if self.batch_seconds is not None:
             return f"{number}, or of {least:,} or more after {self.batch_seconds:,} s"
-        if self.batches == "leader-selected":
-            return f"{number}; without --batch-seconds each waits until all have come"
-        return f"{number}, or of {least:,} or more when the time is over"
+        if self.batches == "time-interval" or self.expires is not None:
+            return f"{number}, or of {least:,} or more when the time is over"
+        return f"{number}; without --batch-seconds each waits until all have come"
 
 
 @command

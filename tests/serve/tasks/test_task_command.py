@@ -51,6 +51,9 @@ def test_new_says_where_the_files_are(tmp_path: Path) -> None:
     assert "of 8 reports, or of 3 or more after 60 s" in shown
     shown = run(*NEW, *URLS, "-o", tmp_path / "other")[1]
     assert "of 9 reports; without --batch-seconds each waits until all have come" in shown
+    expires = ("--expires", "2100-01-01T00:00:00Z")
+    shown = run(*NEW, *URLS, *expires, "-o", tmp_path / "ends")[1]
+    assert "of 9 reports, or of 5 or more when the time is over" in shown
     leader = LeaderFile.read(tmp_path / "task" / "leader.json")
     assert (leader.batch_reports, leader.batch_seconds) == (8, 60)
     assert (leader.task.min_batch_size, leader.task.time_precision) == (3, 10)
