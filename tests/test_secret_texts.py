@@ -201,7 +201,8 @@ REASONS: dict[str, tuple[type, ...]] = {
     "its words are tested where it is raised": (tn.TurnoutError,),
     "a question, an answer that can be given, or a mechanism, with parameters that all know": (
         Kind, ta.Mechanism, ta.Composition, ta.VariationRatio, ta.LedgerEntry, td.PrimeField,
-        td.AggregationMechanism, tn.Domain, tn.Bounds, joint.ProductDomain, attributes.Questions,
+        td.AggregationMechanism, td.JanusTask, tn.Domain, tn.Bounds, joint.ProductDomain,
+        attributes.Questions,
         TextValues, IntegerValues, tn.TwoRoundCollection,
         tn.HeavyHitters, tn.Plan, tf.RandomParticipationSGD, Grid, tf.Optimizer, tf.Schedule,
         Structure, ts.Reference, ts.RelativeMollifier, tn.weighting.WeightedPlan,
