@@ -342,7 +342,10 @@ def test_an_invited_person_answers_once(
     person.goto(server.address)
     person.get_by_role("heading", name="Please use your invitation").wait_for()
     person.goto(f"{server.address}/#invitation={tokens[0]}&key={KEY.public_key}")
+    leaves = "A ticket is sent" if blind else "Your invitation is sent with the message"
+    assert leaves in person.get_by_role("group").last.inner_text()
     answered(person)
+    assert leaves in person.locator("details").inner_text()
     with person.expect_request("**/reports") as sent:
         person.get_by_role("button", name="Send this message").click()
     person.get_by_role("heading", name="Your answer has arrived").wait_for()

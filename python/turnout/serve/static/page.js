@@ -140,6 +140,18 @@ class Invitation {
     this.ticket = null;
   }
 
+  /** Says what leaves beside the message, if anything does. */
+  get words() {
+    if (this.kind === "open")
+      return (
+        "Your invitation is sent with the message. The server does not store which invitation sent which message, " +
+        "but whoever runs it could see that when the message arrives."
+      );
+    if (this.kind === "blind")
+      return "A ticket is sent with the message. The ticket does not tell which invitation it was made for.";
+    return null;
+  }
+
   /** Sends a request as `fetch` does, with what lets its message in. */
   async fetch(url, request) {
     if (this.kind === null) return fetch(url, request);
@@ -297,12 +309,13 @@ class Page {
   meaning() {
     const [first, ...more] = this.plan.describe();
     const expires = this.plan.expires;
+    const invited = [this.invitation?.words ?? []].flat();
     const until = expires === null ? [] : [`You can answer until ${new Date(1000 * expires).toLocaleString()}.`];
     return element(
       "details",
       { class: "card", open: true },
       element("summary", {}, "What happens with your answer"),
-      element("ul", {}, ...[first, ...more, ...until].map((text) => element("li", {}, text))),
+      element("ul", {}, ...[first, ...more, ...invited, ...until].map((text) => element("li", {}, text))),
     );
   }
 
