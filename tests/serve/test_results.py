@@ -11,6 +11,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.serve.conftest import Running
 from tests.serve.test_taking import Open, message_of, opened, take
 
@@ -174,3 +175,66 @@ def test_the_ledger_is_that_of_the_moment(serving: Callable[..., Running], tmp_p
     assert set(described["properties"]["ledger"]["properties"]) == set(server.results()["ledger"])
     assert json.dumps(server.results()["ledger"])
     assert server.stop() == 0
+
+
+def test_a_question_without_answers_hides_no_other(opened: Open) -> None:
+    """By chance nobody may have drawn a question yet."""
+    asked = tn.SampledAttribute(3.0, {"tea": ["no", "yes"], "milk": ["none", "some", "much"]})
+    plan = tn.Plan(asked, tn.Everyone())
+    collection, store = opened(plan)
+    answers = {"tea": "yes", "milk": "some"}
+    # The first byte of a report is the number of its question.
+    sent = [message_of(plan, answers) for _ in range(60)]
+    of_tea = [each for each in sent if json.loads(each)["report"].startswith("00")]
+    assert 5 < len(of_tea) < 60
+    take(collection, store, of_tea)
+    results = Results.of(store, collection.families[0], least=5)
+    found = results.described()
+    assert "reason" not in found
+    shown = {(each["attribute"], each["label"]): each for each in found["estimates"]}
+    assert shown["tea", "yes"]["frequency"] > 0.5
+    assert [each["attribute"] for each in found["estimates"]] == ["tea"] * 2 + ["milk"] * 3
+    for label in ("none", "some", "much"):
+        one = shown["milk", label]
+        assert one.pop("reason") == "this question has no answers yet"
+        assert set(one.values()) == {"milk", label, None}
+    page = results.page("Title")
+    assert page is not None
+    words = " ".join(unescape(re.sub("<[^>]*>", " ", page)).split())
+    assert "The question “milk” has no answers yet." in words
+    assert "tea" in words
+    assert "horvitz_thompson" not in page + json.dumps(found["estimates"])
+    assert "rows. All of them" not in words
+    assert "and 3 more" not in words
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [QUESTION, tn.SampledAttribute(1.0, {"a": 2, "b": 2}), tn.mean.Duchi(1.0, (0, 1))],
+)
+@pytest.mark.parametrize("groups", [None, {"region": ["north"]}])
+def test_nothing_received_is_said_in_plain_words(
+    opened: Open, oracle: Any, groups: dict[str, list[str]] | None
+) -> None:
+    plan = tn.Plan(oracle, tn.Everyone(), groups=groups)
+    collection, store = opened(plan)
+    results = Results.of(store, collection.families[0], least=0)
+    found = results.described()
+    page = results.page("Title")
+    assert found["estimates"] == []
+    if groups is None:
+        assert found["reason"] == "there are no answers yet"
+        assert page is not None
+        assert "There is no estimate: there are no answers yet." in page
+    assert "divides by" not in (page or "") + json.dumps(found)
+
+
+def test_numbers_without_answers_are_said_in_plain_words(opened: Open) -> None:
+    plan = tn.Plan(tn.mean.Piecewise(1.0, (0, 1), dimensions=3), tn.Everyone())
+    collection, store = opened(plan)
+    # A report is about one of the three numbers.
+    take(collection, store, [message_of(plan, [0.5] * 3)])
+    results = Results.of(store, collection.families[0], least=1)
+    assert results.described()["reason"] == "some of what is asked has no answers yet"
+    assert results.described()["received"] == 1
+    assert results.page("Title") is None

@@ -152,6 +152,26 @@ def test_groups_are_asked_apart(tmp_path: Path) -> None:
     store.close()
 
 
+def test_no_fewer_are_asked_than_reported(store: Store, tmp_path: Path) -> None:
+    received = json.loads(command("store", "check", store.place, "--json").stdout)["reports"]
+    refused = command("store", "asked", store.place, received - 1)
+    assert refused.exit_code == 1
+    said = " ".join(refused.stderr.split())
+    assert f"PEOPLE must be at least {received}, the number of reports of this plan" in said
+    assert f"got {received - 1}" in said
+    assert json.loads(command("store", "check", store.place, "--json").stdout)["asked"] == 0
+    assert command("store", "asked", store.place, received).exit_code == 0
+    # Reports of one group are not those of another.
+    plan = tn.Plan(tn.DirectEncoding(1.0, ["no", "yes"]), tn.Everyone(), groups={"half": [1, 2]})
+    plan.write(tmp_path / "halves.json")
+    messages = [message_of(plan, "yes", 1) for _ in range(3)]
+    take(Collection(tmp_path / "halves.json", store), store, messages)
+    words = ("store", "asked", store.place, 2, "--plan", tmp_path / "halves.json", "--group")
+    refused = command(*words, "half=1")
+    assert "at least 3, the number of reports of this group" in " ".join(refused.stderr.split())
+    assert command(*words, "half=2").exit_code == 0
+
+
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "week.tally"
     file.write_text("hello")

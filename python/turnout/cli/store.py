@@ -95,8 +95,16 @@ def asked(
             found = f"{len(known)} plans: --plan FILE says which" if known else "no such plan"
             raise InvalidValueError(f"{opened.place}: holds {found}")
         ((plan, number),) = known
-        key = plan._group_key("group", _group(plan, group or []))
-        opened.ask(number, group_text(key), people)
+        key = group_text(plan._group_key("group", _group(plan, group or [])))
+        with opened.reading() as reading:
+            received = sum(row.received for row in reading.tallies(number) if row.group == key)
+        if people < received:
+            here = "of this group" if plan.groups else "of this plan"
+            raise InvalidValueError(
+                f"PEOPLE must be at least {received}, the number of reports {here} in "
+                f"{opened.place}, got {people}: say how many were asked in all"
+            )
+        opened.ask(number, key, people)
     tell(f"Store {opened.place}", [("asked", f"{people:,}")])
 
 

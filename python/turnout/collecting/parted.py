@@ -105,6 +105,10 @@ class PartedTally(BaseTally):
     def _check_weights(self) -> None:
         """Leave it to the tallies of the parts."""
 
+    @property
+    def _lacks_answers(self) -> bool:
+        return not all(part.received for part in self.parts)
+
     def _added(self, other: PartedTally) -> tuple[Any, Any]:
         both = [one.merge(two) for one, two in zip(self.parts, other.parts, strict=True)]
         return _together(both, self.weights is not None)

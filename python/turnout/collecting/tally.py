@@ -120,6 +120,15 @@ class BaseTally(ABC):
             self._check_weights()
             self.design.check_nodes(nodes)
 
+    def _estimate_answered(self, method: str) -> Any:
+        """Estimate what a page shows: of several questions those that have reports."""
+        return self.estimate(method)
+
+    @property
+    def _lacks_answers(self) -> bool:
+        """Whether nobody has answered what is asked, or a part of it."""
+        return not self.received
+
     @abstractmethod
     def _taken_sums(self, sums: Any) -> Any:
         """Take over sums that are immutable, or refuse what are none of this plan."""

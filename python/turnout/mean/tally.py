@@ -131,6 +131,10 @@ class MeanTally(BaseTally):
         plain, wide = _numbers(data[:end], _PLAIN, 3), _numbers(data[end:], _WIDE, 6)
         return plain, wide if plan.participation.uniform_rate is None else None
 
+    @property
+    def _lacks_answers(self) -> bool:
+        return any(row[0] == 0 for row in self.sums)
+
     def estimate(self, method: str = "hajek") -> MeanEstimate:
         """Estimate the mean over all nodes.
 

@@ -10,7 +10,7 @@ from turnout import _arguments
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.keys import time_column
 from turnout.collecting.tally import BaseTally
-from turnout.errors import EstimatorError, InvalidValueError
+from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
 from turnout.frequency.joint.chosen import (
     check_consistent,
     conditional_of,
@@ -118,13 +118,14 @@ class Contents:
         parts: list[Part] = []
         reason = None
         try:
-            estimate = total.estimate(method)
+            every = view.consistent or view.marginal or view.given
+            estimate = total.estimate(method) if every else total._estimate_answered(method)
             estimate = estimate.consistent() if view.consistent else estimate
             parts += _of_all(estimate, kind, view, wanted)
         except EstimatorError as error:
             if total.received:
                 raise
-            reason = str(error)
+            reason = why_nothing(total, error)
         grouped = tally if isinstance(tally, GroupedTally) else None
         if grouped is not None:
             parts += _of_groups(grouped, view)
@@ -133,6 +134,16 @@ class Contents:
         series = next((part.estimate for part in parts if part.name == "series"), None)
         collected = OfReports(total, grouped, series, kind, total.domain, method)
         return cls(view, collected, parts, reason)
+
+
+def why_nothing(tally: BaseTally | GroupedTally[Any], error: TurnoutError) -> str:
+    """Say in plain words why nothing is estimated of a tally, where answers are missing."""
+    total = tally.total if isinstance(tally, GroupedTally) else tally
+    if not total.received:
+        return "there are no answers yet"
+    if total._lacks_answers:
+        return "some of what is asked has no answers yet"
+    return str(error)
 
 
 def _of_all(estimate: Any, kind: Telling, view: View, wanted: str | None) -> Iterator[Part]:

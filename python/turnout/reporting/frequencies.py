@@ -14,7 +14,7 @@ from turnout.errors import EstimatorError
 from turnout.frequency.adaptive import SecondRound
 from turnout.frequency.estimation.answer import ordered, sorted_records
 from turnout.products import questions_of
-from turnout.reporting.telling import PEOPLE, Telling, View, groups_of
+from turnout.reporting.telling import PEOPLE, Telling, Told, View, groups_of
 from turnout.reporting.words import METHODS, digits_for, percent
 
 #: From so many answers on it is said what intervals of many do together.
@@ -232,6 +232,10 @@ def _quartiles(estimate: Any, level: float) -> list[Any]:
     return [estimate._unprojected.quantile(share, level) for share in (0.25, 0.5, 0.75)]
 
 
+#: Why there is no estimate of a question.
+_UNANSWERED: Final = "this question has no answers yet"
+
+
 class SharesOfQuestions(Shares):
     """Tells the shares of several questions."""
 
@@ -273,6 +277,34 @@ class SharesOfQuestions(Shares):
             for name, one in estimate.items()
             for record in super(SharesOfQuestions, self).records(one, alone)
         ]
+
+    def values(self, estimate: Any, view: View) -> dict[str, Any]:
+        """Give the answers to questions that nobody has answered too, without numbers."""
+        found = super().values(estimate, view)
+        if not groups_of(estimate):
+            nothing = dict.fromkeys(("count", "frequency", "standard_error", "low", "high"))
+            found["estimates"] += [
+                {"attribute": name, "label": label, **nothing, "reason": _UNANSWERED}
+                for name, domain in estimate._unanswered.items()
+                for label in domain.labels[: view.top]
+            ]
+        return found
+
+    def told(self, estimate: Any, view: View, people: str = PEOPLE) -> Told:
+        """Say first which questions nobody has answered, of whose answers there are no rows."""
+        told = super().told(estimate, view, people)
+        missing = {} if groups_of(estimate) else estimate._unanswered
+        if not missing:
+            return told
+        said = " ".join(f"The question “{name}” has no answers yet." for name in missing)
+        return replace(told, lead=f"{said} {told.lead}".strip())
+
+    def entries_of(self, estimate: Any) -> int:
+        """Leave out the answers to questions that nobody has answered."""
+        entries = super().entries_of(estimate)
+        if not groups_of(estimate):
+            entries -= sum(each.size for each in estimate._unanswered.values())
+        return entries
 
     def caption(self, domain: Any, view: View, people: str) -> str:
         """Name answers and questions."""

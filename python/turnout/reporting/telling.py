@@ -246,7 +246,7 @@ class Telling(ABC):
             list(self._rows(records, digits)),
             names,
             groups or tuple(records[0].get("group", ())),
-            self.entries(domain),
+            self.entries_of(estimate),
         )
         if groups:
             return table
@@ -316,7 +316,7 @@ class Telling(ABC):
         if groups_of(estimate):
             rest = f"; and {more:,} more groups" if more > 0 else ""
         else:
-            more = self.entries(self.domain_of(estimate)) - len(records)
+            more = self.entries_of(estimate) - len(records)
             rest = f", and {more:,} more" if more > 0 else ""
         return f"{self.found}: {'; '.join(said)}{rest}." if said else ""
 
@@ -338,6 +338,10 @@ class Telling(ABC):
         """Say how many rows a table has of all people, or of a group, if none is left out."""
         size: int = domain.size
         return size
+
+    def entries_of(self, estimate: Any) -> int:
+        """Say how many rows there are of this estimate, or of each of its groups."""
+        return self.entries(self.domain_of(estimate))
 
     def described(self, estimate: Any) -> dict[str, Any]:
         """Say what was done to an estimate: first members of the object of ``--json``."""

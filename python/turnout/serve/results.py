@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from turnout import GroupedTally, Plan
 from turnout.errors import EstimatorError, TurnoutError
+from turnout.reporting.contents import why_nothing
 from turnout.reporting.documents import Document
 from turnout.reporting.page import page
 from turnout.reporting.records import record
@@ -92,8 +93,9 @@ class Results:
         smaller; ``shrunken`` the shares with the smallest error together, where there are shares;
         ``protection`` what epsilon means, in sentences; ``ledger`` what a person spends who reports
         under every plan. Where nothing can be estimated ``estimates`` is empty and ``reason`` says
-        why. ``nodes``, ``received``, ``asked`` and who gave no answer are those of what is shown:
-        what is hidden is in none of them, and where nothing is shown they are null.
+        why. A question of several that nobody has answered yet has null estimates, each with a
+        ``reason``. ``nodes``, ``received``, ``asked`` and who gave no answer are those of what is
+        shown: what is hidden is in none of them, and where nothing is shown they are null.
         """
         counted, tally = self.counted, self.counted.tally
         more: dict[str, Any] = {
@@ -115,7 +117,7 @@ class Results:
         try:
             return {**self._record(tally), **more}
         except TurnoutError as error:
-            return {**nothing, **more, "reason": str(error)}
+            return {**nothing, **more, "reason": why_nothing(tally, error)}
 
     @property
     def _reason(self) -> str:
@@ -126,8 +128,10 @@ class Results:
     def _record(self, tally: Any) -> dict[str, Any]:
         kind, method = telling(tally.plan), tally.plan.oracle.tally_type._default_method
         view = View(method)
-        estimate, made = tally.estimate(method), None
-        if not isinstance(tally, GroupedTally):
+        if isinstance(tally, GroupedTally):
+            estimate, made = tally.estimate(method), None
+        else:
+            estimate, made = tally._estimate_answered(method), None
             try:
                 made = kind.interval_method(estimate, view)
             except EstimatorError:

@@ -21,7 +21,6 @@ from turnout.collecting.groups.series_pictures import Lines
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.intervals import each_level
 from turnout.collecting.keys import Key, plain_key, shown_key
-from turnout.collecting.parted import PartedTally
 from turnout.collecting.plan import Plan
 from turnout.errors import EstimatorError, InvalidValueError
 
@@ -37,7 +36,7 @@ def _reason(tally: Any) -> str | None:
         return "the group has no nodes"
     if not tally.received:
         return "the group has no reports"
-    if isinstance(tally, PartedTally) and not all(part.received for part in tally.parts):
+    if tally._lacks_answers:
         return "the group has no reports of some questions"
     return None
 

@@ -65,6 +65,12 @@ class AttributeEstimate(WithTop, BaseEstimate[Questions], Mapping[str, Frequency
     _columns = ("attribute", "label", "count", "frequency", "standard_error", "low", "high")
 
     @property
+    def _unanswered(self) -> dict[str, Domain]:
+        """The attributes that are left out, since nobody has reported them yet."""
+        domains = self.plan.oracle.domains
+        return {name: each for name, each in domains.items() if name not in self.estimates}
+
+    @property
     def postprocessing(self) -> str:
         """What was done to the frequencies of all attributes: see :meth:`project`."""
         return next(iter(self.estimates.values())).postprocessing
@@ -271,7 +277,21 @@ class AttributeTally(PartedTally, Mapping[str, Tally]):
         EstimatorError
             If the method does not apply, or an attribute has no report.
         """
-        each = {name: tally.estimate(method) for name, tally in self.items()}
+        return self._estimate_of(list(self), method)
+
+    def _estimate_answered(self, method: str) -> AttributeEstimate:
+        """Estimate the attributes that have reports, and leave out the others.
+
+        Raises
+        ------
+        InvalidValueError, EstimatorError
+            As :meth:`estimate`, if no attribute has a report.
+        """
+        answered = [name for name, tally in self.items() if tally.received]
+        return self._estimate_of(answered or list(self), method)
+
+    def _estimate_of(self, names: Sequence[str], method: str) -> AttributeEstimate:
+        each = {name: self[name].estimate(method) for name in names}
         known = self.plan, method, self.nodes, self.received
         return self._estimate_type(*known, each, left_out=self.left_out)
 

@@ -261,6 +261,8 @@ class PairTally(AttributeTally):
     """
 
     _estimate_type = PairEstimate
+    # What is said of a question rests on all its tables.
+    _estimate_answered = AttributeTally.estimate
 
 
 class PairTables(AttributeCollection):
