@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from pathlib import Path
 
@@ -64,17 +63,6 @@ def test_densities_of_draws_are_for_one_and_two_features() -> None:
     reference = tn.samplers.StandardNormal(3)
     with pytest.raises(EstimatorError, match="3 dimensions"):
         tn.samplers.PopulationEstimate(np.zeros((5, 3)), reference, (-1.0, 1.0))
-
-
-def test_optimizers_are_those_that_are_named() -> None:
-    assert "Optimizers are SGD with momentum and schedules; there is no Adam" in LIMITS
-    kinds = {
-        name
-        for name in tn.federated.__all__
-        if inspect.isclass(kind := getattr(tn.federated, name))
-        and issubclass(kind, tn.federated.Optimizer)
-    }
-    assert kinds == {"Optimizer", "SGD"}
 
 
 def test_a_round_without_one_of_those_that_add_up_is_lost_and_names_it() -> None:

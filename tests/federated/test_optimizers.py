@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.federated.optimizers import SGD, CosineDecay, Optimizer, Schedule
+from turnout.federated.optimizers import SGD, CosineDecay, Optimizer, Schedule, Warmup
 
 
 @dataclass(frozen=True)
@@ -27,24 +27,12 @@ class StepDecay(Schedule):
         return self.initial * self.factor ** (round // self.every)
 
 
-@dataclass(frozen=True)
-class Warmup(Schedule):
-    """A schedule of a schedule."""
-
-    rounds: int
-    then: Schedule
-
-    def __call__(self, round: int) -> float:  # noqa: A002
-        if round < self.rounds:
-            return self.then(0) * (round + 1) / (self.rounds + 1)
-        return self.then(round - self.rounds)
-
-
 SCHEDULES: list[Schedule] = [
     StepDecay(0.3, 7, 0.5),
     CosineDecay(0.3, 20),
     CosineDecay(0.3, 20, final=0.01),
     Warmup(4, Warmup(2, CosineDecay(0.3, 20))),
+    Warmup(4, 0.3),
 ]
 GRADIENTS = np.random.default_rng(3).normal(size=(40, 5))
 START = np.random.default_rng(4).normal(size=5)
@@ -103,6 +91,16 @@ def test_schedules_are_those_of_optax() -> None:
     ours = CosineDecay(0.3, 20, 0.01)
     theirs = optax.cosine_decay_schedule(0.3, 20, alpha=0.01 / 0.3)
     for number in range(40):
+        assert ours(number) == pytest.approx(float(theirs(number)), rel=1e-5, abs=1e-7)
+
+
+def test_a_rate_warms_up_as_in_optax() -> None:
+    optax = pytest.importorskip("optax")
+    theirs = optax.join_schedules(
+        [optax.linear_schedule(0.06, 0.3, 4), optax.cosine_decay_schedule(0.3, 20)], [4]
+    )
+    ours = Warmup(4, CosineDecay(0.3, 20))
+    for number in range(30):
         assert ours(number) == pytest.approx(float(theirs(number)), rel=1e-5, abs=1e-7)
 
 
@@ -214,6 +212,9 @@ def test_arrays_that_do_not_fit_are_refused(momentum: float, gradient: Any, stat
         (lambda: SGD(0.1, 0.9, 1), InvalidTypeError, "nesterov must be True or False, got 1"),
         (lambda: SGD(0.1, nesterov=True), InvalidValueError, "without momentum"),
         (lambda: SGD(0.1, 0.9).initial_state(-1), InvalidValueError, "parameters must be"),
+        (lambda: Warmup(0, 0.1), InvalidValueError, "rounds must be"),
+        (lambda: Warmup(5, 0.0), InvalidValueError, "then must be a finite number above 0"),
+        (lambda: Warmup(5, "0.1"), InvalidTypeError, "then must be a number or a schedule"),
         (lambda: CosineDecay(0.0, 5), InvalidValueError, "initial must be"),
         (lambda: CosineDecay(1.0, 0), InvalidValueError, "rounds must be"),
         (lambda: CosineDecay(1.0, 5.0), InvalidTypeError, "rounds must be"),

@@ -1,3 +1,5 @@
+from turnout.federated.adam import Adam as Adam
+from turnout.federated.adam import AdamW as AdamW
 from turnout.federated.client import Client as Client
 from turnout.federated.client import Update as Update
 from turnout.federated.engine import InProcessEngine as InProcessEngine
@@ -5,6 +7,7 @@ from turnout.federated.optimizers import SGD as SGD
 from turnout.federated.optimizers import CosineDecay as CosineDecay
 from turnout.federated.optimizers import Optimizer as Optimizer
 from turnout.federated.optimizers import Schedule as Schedule
+from turnout.federated.optimizers import Warmup as Warmup
 from turnout.federated.plan import RandomParticipationSGD as RandomParticipationSGD
 from turnout.federated.server import Server as Server
 from turnout.federated.sums import one_at_a_time as one_at_a_time

@@ -46,7 +46,7 @@ class Schedule(abc.ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the schedule in terms of JSON."""
-        return _described("schedule", self)
+        return described("schedule", self)
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,44 @@ class CosineDecay(Schedule):
         return self.final + (self.initial - self.final) * share
 
 
+@dataclass(frozen=True)
+class Warmup(Schedule):
+    """A rate that rises evenly for some rounds, and then follows another schedule.
+
+    Parameters
+    ----------
+    rounds
+        In how many rounds it rises, at least 1: round k has ``(k + 1) / (rounds + 1)`` of the rate
+        that ``then`` has in its round 0.
+    then
+        The schedule after that, which counts its rounds from 0; or a number, for a rate that stays.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If an argument is of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> schedule = Warmup(3, CosineDecay(0.4, rounds=100))
+    >>> [round(schedule(number), 4) for number in (0, 1, 2, 3, 53, 103)]
+    [0.1, 0.2, 0.3, 0.4, 0.2, 0.0]
+    """
+
+    rounds: int
+    then: float | Schedule
+
+    def __post_init__(self) -> None:
+        rounds = _arguments.integer("rounds", self.rounds, least=1, most=10**9)
+        settle(self, rounds=rounds, then=checked_rate(self.then, "then"))
+
+    def __call__(self, round: int) -> float:  # noqa: A002
+        """Give the learning rate of a round, which counts from 0."""
+        if round < self.rounds:
+            return rate_of(self.then, 0) * (round + 1) / (self.rounds + 1)
+        return rate_of(self.then, round - self.rounds)
+
+
 class Optimizer(abc.ABC):
     """What makes a step of a gradient.
 
@@ -104,31 +142,28 @@ class Optimizer(abc.ABC):
 
     Examples
     --------
-    Adam (Kingma, Ba, 2015), whose denominator the noise of private gradients dominates:
+    Steps whose size does not depend on that of the gradient (Bernstein and others, "signSGD",
+    2018):
 
     >>> import numpy as np
-    >>> class Adam(Optimizer):
+    >>> class SignSGD(Optimizer):
     ...     def __init__(self, learning_rate):
     ...         self.learning_rate = learning_rate
     ...
     ...     def initial_state(self, parameters):
-    ...         return [np.zeros(parameters), np.zeros(parameters)]
+    ...         return []
     ...
     ...     def step(self, parameters, gradient, state, round):
-    ...         mean = 0.9 * state[0] + 0.1 * gradient
-    ...         square = 0.999 * state[1] + 0.001 * gradient**2
-    ...         direction = mean / (1 - 0.9 ** (round + 1))
-    ...         size = np.sqrt(square / (1 - 0.999 ** (round + 1))) + 1e-8
-    ...         return parameters - self.learning_rate * direction / size, [mean, square]
+    ...         return parameters - self.learning_rate * np.sign(gradient), []
     ...
     ...     def to_dict(self):
-    ...         return {"optimizer": "Adam", "learning_rate": self.learning_rate}
-    >>> adam = Adam(0.1)
-    >>> model, state = np.array([1.0, -1.0]), adam.initial_state(2)
+    ...         return {"optimizer": "SignSGD", "learning_rate": self.learning_rate}
+    >>> optimizer = SignSGD(0.1)
+    >>> model, state = np.array([1.0, -1.0]), optimizer.initial_state(2)
     >>> for number in range(3):
-    ...     model, state = adam.step(model, 2 * model, state, number)
+    ...     model, state = optimizer.step(model, 2 * model, state, number)
     >>> model.round(3)
-    array([ 0.702, -0.702])
+    array([ 0.7, -0.7])
     """
 
     @abc.abstractmethod
@@ -224,11 +259,7 @@ class SGD(Optimizer):
     nesterov: bool = False
 
     def __post_init__(self) -> None:
-        expected = "a number or a schedule such as CosineDecay(0.1, 1000)"
-        rate = self.learning_rate
-        _arguments.instance("learning_rate", rate, (SupportsFloat, Schedule), expected)
-        if not isinstance(rate, Schedule):
-            rate = positive("learning_rate", rate)
+        rate = checked_rate(self.learning_rate)
         stays = _arguments.number("momentum", self.momentum)
         if not 0.0 <= stays < 1.0:
             raise InvalidValueError(f"momentum must be at least 0 and below 1, got {self.momentum}")
@@ -286,22 +317,8 @@ class SGD(Optimizer):
         InvalidTypeError, InvalidValueError
             If the arrays do not fit each other, or the schedule gives no rate of at least 0.
         """
-        expected = [parameters.shape] * (self.momentum > 0.0)
-        if gradient.shape != parameters.shape or [part.shape for part in state] != expected:
-            raise InvalidValueError(
-                f"gradient and state must have the shape of parameters, {parameters.shape}, and "
-                f"state {len(expected)} array(s), got {gradient.shape} and "
-                f"{[part.shape for part in state]}"
-            )
-        number = _arguments.integer("round", round, least=0)
-        rate = self.learning_rate
-        if isinstance(rate, Schedule):
-            rate = _arguments.number("learning_rate", rate(number))
-        if not 0.0 <= rate < math.inf:
-            raise InvalidValueError(
-                f"learning_rate must give finite numbers of at least 0, got {rate} in round "
-                f"{number}"
-            )
+        refuse_misfits(parameters, gradient, state, [parameters.shape] * (self.momentum > 0.0))
+        rate = rate_of(self.learning_rate, round)
         if self.momentum == 0.0:
             return parameters - rate * gradient, []
         velocity = self.momentum * state[0] + gradient
@@ -310,10 +327,59 @@ class SGD(Optimizer):
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the optimizer in terms of JSON."""
-        return _described("optimizer", self)
+        return described("optimizer", self)
 
 
-def _described(word: str, made: Any) -> dict[str, Any]:
+def checked_rate(rate: Any, argument: str = "learning_rate") -> float | Schedule:
+    """Check a learning rate: a number above 0, or a schedule.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If it is neither.
+    """
+    expected = "a number or a schedule such as CosineDecay(0.1, 1000)"
+    _arguments.instance(argument, rate, (SupportsFloat, Schedule), expected)
+    return rate if isinstance(rate, Schedule) else positive(argument, rate)
+
+
+def rate_of(rate: float | Schedule, round: int) -> float:  # noqa: A002
+    """Give the learning rate of a round.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If a schedule gives no finite number of at least 0, or the round is no number of a round.
+    """
+    number = _arguments.integer("round", round, least=0)
+    if isinstance(rate, Schedule):
+        rate = _arguments.number("learning_rate", rate(number))
+    if not 0.0 <= rate < math.inf:
+        raise InvalidValueError(
+            f"learning_rate must give finite numbers of at least 0, got {rate} in round {number}"
+        )
+    return rate
+
+
+def refuse_misfits(
+    parameters: Floats, gradient: Floats, state: Sequence[Array], expected: list[tuple[int, ...]]
+) -> None:
+    """Refuse a gradient that has another shape than the model, and state of other shapes.
+
+    Raises
+    ------
+    InvalidValueError
+        If a shape is another one; the message names all.
+    """
+    shapes = [part.shape for part in state]
+    if gradient.shape != parameters.shape or shapes != expected:
+        raise InvalidValueError(
+            f"gradient must have the shape of parameters, {parameters.shape}, and state arrays of "
+            f"the shapes {expected}, got {gradient.shape} and {shapes}"
+        )
+
+
+def described(word: str, made: Any) -> dict[str, Any]:
     """Describe a frozen dataclass in terms of JSON: its type under a word, and its fields."""
     members: dict[str, Any] = {word: type(made).__name__}
     for field in dataclasses.fields(made):

@@ -229,8 +229,8 @@ class Server:
         ProtocolError
             If no round is open.
         InvalidValueError
-            If the step leads to a model that is not finite. The round is given up;
-            model and checkpoint are as before.
+            If the step leads to a model, or a state of the optimizer, that is not finite. The
+            round is given up; model and checkpoint are as before.
         OSError
             If the checkpoint cannot be written. The step was made.
         """
@@ -239,10 +239,12 @@ class Server:
             gradient = opened.gradient()
             moved, state = self._optimizer.step(self._vector, gradient, self._state, self.round)
         model = self._finite(moved)
-        if model is None:
+        # A state that is not finite would stay so, and the model would stand still.
+        if model is None or not all(np.isfinite(part).all() for part in state):
             self._abandon()
+            what = "a model" if model is None else "a state of the optimizer"
             raise InvalidValueError(
-                f"the step of round {self.round - 1} leads to a model that is not finite: it is "
+                f"the step of round {self.round - 1} leads to {what} that is not finite: it is "
                 "not made, and the round stays paid (is the learning rate too large?)"
             )
         self._vector, self._state = moved, state
