@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from turnout._extras import require
-from turnout._label_texts import label_words
+from turnout._label_texts import label_words, number_of
 from turnout._types import Axes, Figure, Floats, Integers
 from turnout.errors import InvalidTypeError, InvalidValueError
 
@@ -304,8 +304,11 @@ def answered(received: int, nodes: int) -> str:
     --------
     >>> answered(500, 1000), answered(1000, 1000)
     ('500 of 1,000 people answered', '1,000 people answered')
+    >>> answered(1, 1), answered(0, 1)
+    ('1 person answered', '0 of 1 person answered')
     """
-    return f"{received:,}{'' if received == nodes else f' of {nodes:,}'} people answered"
+    some = "" if received == nodes else f"{received:,} of "
+    return f"{some}{number_of(nodes, 'person', 'people')} answered"
 
 
 def interval_words(level: float, simultaneous: str | None) -> str:

@@ -198,3 +198,14 @@ def label_from_json(label: Any, deeper: int = DEEPEST_LABEL) -> Hashable:
         case float() if math.isfinite(label):
             return label
     raise CorruptDataError(f"not a label: {shown(label)}")
+
+
+def number_of(count: int, one: str, many: str | None = None) -> str:
+    """Write how many there are of something, in the singular of one.
+
+    Examples
+    --------
+    >>> number_of(1, "person", "people"), number_of(0, "bit"), number_of(1200, "bit")
+    ('1 person', '0 bits', '1,200 bits')
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"

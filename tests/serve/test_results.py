@@ -238,3 +238,19 @@ def test_numbers_without_answers_are_said_in_plain_words(opened: Open) -> None:
     assert results.described()["reason"] == "some of what is asked has no answers yet"
     assert results.described()["received"] == 1
     assert results.page("Title") is None
+
+
+@pytest.mark.parametrize("groups", [None, {"region": ["north"]}])
+def test_one_is_said_in_the_singular(opened: Open, groups: dict[str, list[str]] | None) -> None:
+    plan = tn.Plan(tn.DirectEncoding(1.0, 2), tn.Everyone(), groups=groups)
+    collection, store = opened(plan)
+    nothing = Results.of(store, collection.families[0], least=1).described()
+    assert nothing["reason"] == f"there are no reports{' of any group' if groups else ''} yet"
+    take(collection, store, [message_of(plan, 1, "north" if groups else None)])
+    page = Results.of(store, collection.families[0], least=1).page("Title")
+    assert page is not None
+    # A value does not go on in the next name.
+    words = " ".join(unescape(re.sub("<[^>]*>", " | ", page)).split())
+    assert "about 1 person, who reported." in words
+    assert "1 bit" in words
+    assert re.findall(r"\b1 (?:people|reports|bits|bytes)\b", words) == []

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from turnout._label_texts import number_of
 from turnout.collecting.keys import Key
 from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.distributed.results import CostLedger, Costs
@@ -119,7 +120,10 @@ class OfRounds(Collected):
         """Say how many people were counted, by whom, and which epsilon."""
         domain = self._first.domain
         return [
-            (f"{self._users:,}", "people, all of whom are counted"),
+            (
+                f"{self._users:,}",
+                f"{'person, who is' if self._users == 1 else 'people, all of whom are'} counted",
+            ),
             asked_card(telling_shares(domain), domain),
             (self._parties(), self._adding()),
             (self._privacy(), "privacy of what is published of a person"),
@@ -216,8 +220,10 @@ class OfRounds(Collected):
 
     def basis(self) -> str:
         """Say how many people were counted, by whom, and the epsilon."""
+        people = number_of(self._users, "person", "people")
+        counted = "who was counted" if self._users == 1 else "all of whom were counted"
         return (
-            f"The estimates are about {self._users:,} people, all of whom were counted"
-            f"{without(self.left_out)}. {self._parties().capitalize()} {self._adding()}, and what "
+            f"The estimates are about {people}, {counted}{without(self.left_out)}. "
+            f"{self._parties().capitalize()} {self._adding()}, and what "
             f"is published has differential privacy ({self._privacy()})."
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from turnout._label_texts import number_of
 from turnout._version import __version__
 from turnout.collecting.groups.series import Series
 from turnout.collecting.groups.tally import GroupedTally
@@ -174,11 +175,12 @@ class OfReports(Collected):
         tally, plan = self.tally, self.plan
         ratio = tally.received / tally.nodes if tally.nodes else 0.0
         epsilon = f"ε = {rounded_up(epsilon_of_one(plan), 4)}"
+        reports = "report" if tally.received == 1 else "reports"
         asked, times = asked_card(self.kind, self.domain), len(self.asked)
         if times == 1:
             return [
-                (f"{tally.nodes:,}", "people (nodes)"),
-                (f"{tally.received:,}", f"reports, {percent(ratio, 1)} of the people"),
+                (f"{tally.nodes:,}", f"{'person' if tally.nodes == 1 else 'people'} (nodes)"),
+                (f"{tally.received:,}", f"{reports}, {percent(ratio, 1)} of the people"),
                 asked,
                 (epsilon, "privacy of one report"),
             ]
@@ -192,7 +194,7 @@ class OfReports(Collected):
         return [
             (f"{max(self.asked):,}", f"people at most at one of the {times:,} times"),
             (f"{tally.nodes:,}", "questions to people, at all times together"),
-            (f"{tally.received:,}", f"reports, for {percent(ratio, 1)} of the questions"),
+            (f"{tally.received:,}", f"{reports}, for {percent(ratio, 1)} of the questions"),
             asked,
             card,
         ]
@@ -244,7 +246,7 @@ class OfReports(Collected):
         bits, received = self.plan.oracle.report_bits, self.tally.received
         return [
             ("reports paid for", f"{received:,}"),
-            ("size of a report", f"{bits:,} bits"),
+            ("size of a report", number_of(bits, "bit")),
             ("size of all reports", file_size(received * bits / 8)),
         ]
 
@@ -270,14 +272,16 @@ class OfReports(Collected):
         """Say how many were asked and reported, and the epsilon."""
         nodes, received, times = self.tally.nodes, self.tally.received, len(self.asked)
         epsilon = f"ε = {rounded_up(epsilon_of_one(self.plan), 4)} for each report"
-        who = f"{nodes:,} people"
+        who = number_of(nodes, "person", "people")
         if times > 1:
             who = f"{nodes:,} questions to people at {times:,} times"
             together = rounded_up(epsilon_together(self.plan, times), 4)
             epsilon = f"{epsilon}, ε = {together} for who reports at all times"
         epsilon = kept_answers(self.plan, times) or epsilon
         reported = "all of which were answered" if times > 1 else "all of whom reported"
-        if received != nodes:
+        if nodes == 1 and times == 1:
+            reported = "who reported" if received else "who did not report"
+        elif received != nodes:
             reported = (
                 f"of which {received:,} were answered"
                 if times > 1

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
+from turnout._label_texts import number_of
 from turnout.bounds import Bounds
 from turnout.collecting.left_out import LeftOut
 from turnout.collecting.plan import Plan
@@ -68,9 +69,11 @@ def file_size(amount: float) -> str:
     --------
     >>> file_size(12), file_size(12_345), file_size(10**15)
     ('12 bytes', '12.3 kB', '1.0 PB')
+    >>> file_size(1 / 8)
+    '1 byte'
     """
     if amount < 1000:
-        return f"{math.ceil(amount)} bytes"
+        return number_of(math.ceil(amount), "byte")
     units = ["kB", "MB", "GB", "TB", "PB", "EB"]
     amount /= 1000
     while amount >= 999.95 and len(units) > 1:

@@ -10,6 +10,7 @@ from typing import Any
 
 from turnout import GroupedTally, Plan
 from turnout._documents import canonical, parsed
+from turnout._label_texts import number_of
 from turnout.collecting.keys import Key, key_from_json, key_to_json, shown_key, times_in
 from turnout.collecting.left_out import LeftOut
 from turnout.collecting.origin import PIECE, Origin
@@ -260,7 +261,8 @@ class _Cell:
         where = f" of the group {shown_key(key)}" if key else ""
         if asked is not None and asked < tally.received:
             raise InvalidValueError(
-                f"{tally.received} people{where} reported, and {asked} are said to be asked: "
+                f"{number_of(tally.received, 'person', 'people')}{where} reported, and {asked:,} "
+                f"{'is' if asked == 1 else 'are'} said to be asked: "
                 "correct that with turnout store asked"
             )
         if plan._everyone_reports:

@@ -122,8 +122,10 @@ class Results:
     @property
     def _reason(self) -> str:
         """Why nothing is shown."""
+        if self.least == 1:
+            return f"there are no reports{' of any group' if self.plan.groups else ''} yet"
         words = "no group has" if self.plan.groups else "there are not"
-        return f"{words} {self.least} reports yet"
+        return f"{words} {self.least:,} reports yet"
 
     def _record(self, tally: Any) -> dict[str, Any]:
         kind, method = telling(tally.plan), tally.plan.oracle.tally_type._default_method
