@@ -360,8 +360,19 @@ def test_an_invited_person_answers_once(
         answered(elsewhere)
         elsewhere.get_by_role("button", name="Send this message").click()
     elsewhere.get_by_role("heading", name="The server did not take your answer").wait_for()
-    said = "is in use in another browser" if blind else "with this invitation"
+    used = "Somebody has answered with this invitation already."
+    said = "is in use in another browser" if blind else used
     assert said in elsewhere.locator("main").inner_text()
+    assert "may have ended" not in elsewhere.locator("main").inner_text()
+    if not blind:
+        elsewhere.reload()
+        elsewhere.get_by_text(used).wait_for()
+        stranger = browser.new_context().new_page()
+        stranger.goto(f"{server.address}/#invitation={'A' * 22}")
+        answered(stranger)
+        stranger.get_by_role("button", name="Send this message").click()
+        stranger.get_by_text("Nobody was invited by this link.").wait_for()
+        stranger.context.close()
     elsewhere.context.close()
     assert received(server) == 1
     # Those who are invited were asked.

@@ -124,11 +124,14 @@ function fragment() {
 }
 
 class Invitation {
-  static of(plan, storage) {
+  static async of(plan, storage) {
     const kind = main.dataset.invitations;
     if (!kind) return new Invitation(null, null, plan, storage);
     const token = fragment().get("invitation");
-    return token === null ? null : new Invitation(kind, token, plan, storage);
+    if (token === null) return null;
+    const invitation = new Invitation(kind, token, plan, storage);
+    invitation.refusal = await storage.get(invitation.refusalKey);
+    return invitation;
   }
 
   constructor(kind, token, plan, storage) {
@@ -138,6 +141,9 @@ class Invitation {
     this.plan = plan;
     this.storage = storage;
     this.ticket = null;
+    this.refusalKey = `refusal/${plan.fingerprint}`;
+    /** Why the server did not let the message in, if it said so. */
+    this.refusal = null;
   }
 
   /** Says what leaves beside the message, if anything does. */
@@ -158,7 +164,10 @@ class Invitation {
     const headers = { ...request.headers };
     if (this.kind === "blind") headers["turnout-ticket"] = this.ticket;
     else headers["turnout-invitation"] = this.token;
-    return fetch(url, { ...request, headers });
+    const response = await fetch(url, { ...request, headers });
+    this.refusal = await refusalOf(response.clone());
+    if (this.refusal !== null) await this.storage.set(this.refusalKey, this.refusal);
+    return response;
   }
 
   /**
@@ -223,6 +232,13 @@ class Invitation {
   }
 }
 
+/** What is wrong with the invitation that a message came with, or null. */
+async function refusalOf(response) {
+  if (response.status === 403) return "nobody was invited by this link";
+  const answer = await response.json().catch(() => null);
+  return answer?.refused?.invitation >= 1 ? "somebody has answered with this invitation already" : null;
+}
+
 // The steps.
 
 class Page {
@@ -245,7 +261,7 @@ class Page {
     const lastSerial = await outbox.lastSerial(COLLECTION);
     const plan = await Plan.read(text, { publicKey, lastSerial });
     await outbox.sawSerial(COLLECTION, plan);
-    invitation = Invitation.of(plan, storage);
+    invitation = await Invitation.of(plan, storage);
     const page = new Page(plan, outbox, invitation);
     const status = await outbox.status(plan, { collection: COLLECTION });
     if (invitation === null && status.state === "none") return page.uninvited();
@@ -426,11 +442,11 @@ class Page {
   }
 
   refused(error = null) {
-    const reason = error instanceof TicketError ? sentence(error.message) : null;
+    const reason = error instanceof TicketError ? error.message : (this.invitation?.refusal ?? null);
     show(
       card(
         heading("The server did not take your answer"),
-        paragraph(reason ?? "The collection may have ended, or somebody has answered with this invitation."),
+        paragraph(sentence(reason ?? "the collection may have ended")),
       ),
     );
   }
