@@ -40,7 +40,7 @@ from turnout.distributed.messages import MessageKind
 from turnout.distributed.transport import Undelivered
 from turnout.federated.checkpoint import TrainingState
 from turnout.federated.client import Draw
-from turnout.federated.plan import Grid
+from turnout.federated.grid import Grid
 from turnout.federated.trees import Structure, flatten
 from turnout.frequency import adaptive, attributes, heavy_hitters, joint, ordered
 from turnout.frequency.estimation import answer, covariance, models

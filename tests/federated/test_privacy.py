@@ -28,7 +28,7 @@ from turnout.accounting import (
 )
 from turnout.errors import BudgetExceededError, InvalidValueError
 from turnout.federated import SGD, Client, InProcessEngine, RandomParticipationSGD, Server, draws
-from turnout.federated.plan import Grid
+from turnout.federated.grid import Grid
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -24,7 +24,7 @@ from turnout.errors import (
 )
 from turnout.federated import Client, RandomParticipationSGD
 from turnout.federated import plan as plan_module
-from turnout.federated.plan import Grid
+from turnout.federated.grid import Grid
 
 
 def plan_of(**changes: Any) -> RandomParticipationSGD:

@@ -7,6 +7,7 @@ from turnout.accounting.calibration import calibrate_noise as calibrate_noise
 from turnout.accounting.composition import Composition as Composition
 from turnout.accounting.counts import CountSampling as CountSampling
 from turnout.accounting.counts import TwoStageCountSampling as TwoStageCountSampling
+from turnout.accounting.guarantee import Guarantee as Guarantee
 from turnout.accounting.histories import from_flower as from_flower
 from turnout.accounting.histories import from_opacus as from_opacus
 from turnout.accounting.integer_noise import DiscreteGaussianNoise as DiscreteGaussianNoise

@@ -11,7 +11,6 @@ from turnout.distributed.recommendation import RecommendationRecord as Recommend
 from turnout.distributed.recommendation import recommend as recommend
 from turnout.distributed.results import CostLedger as CostLedger
 from turnout.distributed.results import Costs as Costs
-from turnout.distributed.results import Guarantee as Guarantee
 from turnout.distributed.results import RoundResult as RoundResult
 from turnout.distributed.roles import AggregatingServer as AggregatingServer
 from turnout.distributed.roles import Aggregator as Aggregator

@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from turnout import _arguments
 from turnout._types import Array, Integers
+from turnout.accounting.guarantee import Guarantee
 from turnout.accounting.mechanism import Mechanism
 from turnout.distributed.field import PrimeField
 from turnout.distributed.messages import Role, in_words
 from turnout.distributed.published import Published
-from turnout.distributed.results import CostLedger, Costs, Guarantee, RoundResult
+from turnout.distributed.results import CostLedger, Costs, RoundResult
 from turnout.errors import InvalidValueError
 
 Codes: TypeAlias = npt.NDArray[np.uint32]
@@ -133,9 +134,12 @@ class AggregationMechanism(Published):
         if missing and self._users_protect:
             are = "user is" if missing == 1 else "users are"
             sentences.append(f"at most {missing} {are} missing from a round")
-        return Guarantee(
+        found = Guarantee(
             self.accounting, self.adjacency, self.epsilon, self.delta, tuple(sentences)
         )
+        if self.adjacency == "replace":
+            return found
+        return dataclasses.replace(found, change="one user that takes part holds an item or none")
 
     @abc.abstractmethod
     def _trust(self) -> list[str]:

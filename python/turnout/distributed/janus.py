@@ -12,11 +12,11 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._types import Integers
 from turnout._values import settle
+from turnout.accounting.guarantee import Guarantee
 from turnout.accounting.noisy_sums import NoisySums
 from turnout.bounds import Bounds
 from turnout.distributed.noise import LaplaceLaw
 from turnout.distributed.noised import noised_estimation, noised_means
-from turnout.distributed.results import Guarantee
 from turnout.domain import Domain, domain_of
 from turnout.errors import ImplausibleSumsError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate

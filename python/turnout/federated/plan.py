@@ -1,11 +1,11 @@
-"""The plan of a training: its public parameters, the grid of its noise, and what a round costs."""
+"""The plan of a training: its public parameters, what a round costs, and what is protected."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,110 +21,37 @@ from turnout.accounting import (
     WeakClientSampling,
     calibrate_noise,
 )
+from turnout.accounting.guarantee import Guarantee
 from turnout.errors import CorruptDataError, InvalidValueError, TurnoutError
+from turnout.federated.grid import Grid
 
 MODES = ("trusted_server", "always_send", "participants_only")
 NOISES = ("exact", "float", "none")
 
 _FORMAT, _VERSION = "turnout-federated-plan", 1
-#: The largest norm of one example in steps: sums of millions of examples stay below 2^62.
-_LARGEST_RADIUS = 2.0**40
-
 _LARGEST_LOCAL_SIZE = 10**10
+
+#: Who must keep what to themselves, by mode.
+_TRUST = {
+    "trusted_server": (
+        "the server keeps to itself what clients send and who takes part, and adds the noise "
+        "(anybody else may see every model)",
+        "each client draws by itself whether it takes part and with what, and nobody learns it",
+    ),
+    "always_send": (
+        "every client that is available sends in every round, at a time that does not tell whether "
+        "it takes part (the server may see all that is sent)",
+        "each client draws by itself whether it takes part and with what, and nobody learns it, "
+        "and it adds its own noise",
+    ),
+    "participants_only": (
+        "each client draws by itself whether it takes part and with what, and adds its own noise "
+        "(the server may see who takes part, and all that is sent)",
+    ),
+}
 
 #: More than that is no rounding.
 _MOST_SLACK = 1e3
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Multiples of a step that gradients are truncated to, and the noise in steps.
-
-    Every example's clipped gradient is truncated toward zero to multiples of ``step``, which never
-    makes its norm larger, so a sum of examples is a vector S of integers and one example changes it
-    by a norm of at most ``clip / step``. The noise is ``round(2^bits Z)`` with Z standard normal,
-    drawn exactly. Since S holds integers, ``S + round(2^bits Z) = round(S + 2^bits Z)``: the result
-    is the *rounded result of the ideal Gaussian mechanism*, and what is proven of that one (under
-    sampling, over many rounds) is true of this one, with no term for floating point.
-
-    That supposes that the gradient of an example is the same, bit for bit, whichever other examples
-    are computed with it. In a batch it often is not: matrices are multiplied in other blocks where
-    there is one row more or less. :func:`~turnout.federated.one_at_a_time` makes it true, and
-    ``batch_slack`` of the plan covers what is not.
-
-    Attributes
-    ----------
-    clip
-        The norm that gradients are clipped to.
-    step
-        The distance of neighbouring points; at least ``noise_multiplier * clip / 2^bits``.
-    bits
-        The noise has a standard deviation of 2^bits steps.
-
-    Examples
-    --------
-    >>> grid = Grid.of(clip=1.0, noise_multiplier=2.0, bits=24)
-    >>> grid.step == 2.0 / 2**24, grid.radius
-    (True, 8388608.0)
-    """
-
-    clip: float
-    step: float
-    bits: int
-
-    @classmethod
-    def of(cls, clip: float, noise_multiplier: float, bits: int) -> Grid:
-        """Choose the step for a noise multiplier, rounded so that the noise is not too small.
-
-        Raises
-        ------
-        InvalidValueError
-            If the grid would be too fine for sums of 64 bits, or beyond floating-point range.
-        """
-        exact = Fraction(clip) * Fraction(noise_multiplier) / 2**bits
-        try:
-            step = float(exact)
-        except OverflowError:
-            step = math.inf
-        if Fraction(step if math.isfinite(step) else 0) < exact:
-            step = math.nextafter(step, math.inf)
-        if not 2.0**-1000 <= step <= 2.0**1000:
-            raise InvalidValueError(
-                f"clip = {clip} and noise_multiplier = {noise_multiplier} give noise beyond "
-                "floating-point range"
-            )
-        if clip / step > _LARGEST_RADIUS:
-            raise InvalidValueError(
-                f"noise_multiplier must be at least 2^(grid_bits - 40) = {2.0 ** (bits - 40):.3g}, "
-                f"so that sums fit 64 bits, got {noise_multiplier}"
-            )
-        return cls(clip, step, bits)
-
-    def check_examples(self, argument: str, examples: int) -> None:
-        """Refuse so many examples of one client that their sum might not fit 62 bits.
-
-        Known before anything is drawn: a sum that fails would tell how many were sampled.
-
-        Raises
-        ------
-        InvalidValueError
-            If it might not fit; the message names the argument.
-        """
-        if Fraction(self.radius) * max(examples, 1) >= 2**61:
-            raise InvalidValueError(
-                f"{argument} must be at most {math.floor(2**61 / self.radius):,} with this grid, "
-                f"so that sums fit 64 bits (take fewer grid_bits or more noise), got {examples}"
-            )
-
-    @property
-    def radius(self) -> float:
-        """The norm that gradients are clipped to, in steps."""
-        return self.clip / self.step
-
-    @property
-    def noise_multiplier(self) -> Fraction:
-        """What the noise is of the clipping norm, exactly; not below what was asked for."""
-        return Fraction(self.step) / Fraction(self.clip) * (1 << self.bits)
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,7 +96,7 @@ class RandomParticipationSGD:
         ``"participants_only"``: the server is not trusted and only those who take part send, with
         noise of their own; it sees who does, so that the accounting is weak client sampling.
     noise
-        ``"exact"``: see :class:`~turnout.federated.plan.Grid`. ``"float"``: NumPy's generator in
+        ``"exact"``: see :class:`~turnout.federated.grid.Grid`. ``"float"``: NumPy's generator in
         floating point, whose low bits may tell what the noise should hide (Mironov 2012).
         ``"none"``: no noise and no privacy, for comparisons.
     grid_bits
@@ -332,6 +259,55 @@ class RandomParticipationSGD:
         # Noise against what one element can change: its own gradient, and those of others.
         covered = Fraction(self.noise_multiplier or 0) / (1 + Fraction(self.batch_slack))
         return self._accounted(rounded_down(covered))
+
+    @functools.cached_property
+    def guarantee(self) -> Guarantee | None:
+        """What the training protects, against whom, and what that rests on; None without noise.
+
+        Its epsilon is that of the target, or what the noise of the plan really gives if that is
+        more: a plan that was read from a description may promise anything.
+        """
+        mechanism = self.mechanism
+        if mechanism is None:
+            return None
+        found = Guarantee(
+            mechanism,
+            "add_or_remove",
+            None,
+            None,
+            tuple(self._assumptions()),
+            change="one element of one client is there or not",
+        )
+        if self.target is None:
+            return found
+        epsilon, delta, rounds = self.target
+        spent = mechanism.compose(rounds)
+        if spent.delta(epsilon) > delta:
+            epsilon = max(epsilon, spent.epsilon(delta))
+        return replace(found, epsilon=epsilon, delta=delta, rounds=rounds)
+
+    def _assumptions(self) -> Iterator[str]:
+        """Say what the guarantee rests on, a sentence each."""
+        yield from _TRUST[self.mode]
+        if isinstance(self.mechanism, RandomParticipation):
+            yield f"no client has more than {self.local_size} elements"
+        yield "whether a client is available does not depend on its data"
+        if self.batch_slack:
+            yield (
+                "one element changes the gradients of all others together by at most "
+                f"{self.batch_slack:g} times the clip"
+            )
+        else:
+            yield "the gradient of an element depends, to the last bit, on it and the model alone"
+        yield "nothing else that depends on the data is shown: no loss, no count, no error"
+        if self.target is None:
+            yield "every round that is opened is paid, also one that is given up"
+        else:
+            yield f"at most {self.target[2]} rounds are opened, those that are given up included"
+        if self.noise == "float":
+            yield "nobody uses the low bits of the noise, which is drawn in floating point"
+        if self.seed is not None:
+            yield "nobody knows the seed, from which all noise follows"
 
     def _scale(self, available: int) -> float:
         """Give what the noisy sum is multiplied by: 1 / (p N q d), of public numbers only.

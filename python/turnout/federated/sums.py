@@ -136,7 +136,7 @@ def one_at_a_time(gradients: Callable[..., Any]) -> Callable[..., Any]:
 
     In a larger batch the gradient of an element may come out in other bits where another one is
     added or left out: matrices are multiplied in other blocks. Then one element changes the sum by
-    more than its own gradient, which :class:`~turnout.federated.plan.Grid` and the accounting
+    more than its own gradient, which :class:`~turnout.federated.grid.Grid` and the accounting
     suppose it does not. Alone it cannot. This costs the speed of batches;
     ``RandomParticipationSGD(batch_slack=...)`` covers what a batch changes by noise instead.
 
