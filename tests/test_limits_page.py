@@ -155,19 +155,6 @@ def test_two_parquet_files_in_one_are_refused_if_the_first_is_not_smaller(tmp_pa
         tn.survey(both, "answer", epsilon=1.0)
 
 
-def test_the_unit_of_a_training_is_one_element() -> None:
-    assert "The unit that is protected is one element of one client" in LIMITS
-    plan = tn.federated.RandomParticipationSGD(
-        0.1, 0.1, clip=1.0, noise_multiplier=1.0, local_size=30
-    )
-    assert plan.mechanism is not None
-    assert set(plan.mechanism.adjacencies) == {"add_or_remove", "add", "remove"}
-    federated = words("docs/topics/federated.rst")
-    assert (
-        "The protected unit is one element of one client, not all of a client's data" in federated
-    )
-
-
 def test_a_few_bytes_of_a_report_file_stand_for_very_many_reports(tmp_path: Path) -> None:
     assert "a few bytes can stand for very many equal reports" in LIMITS
     oracle, many = tn.DirectEncoding(1.0, 2), 3_000_000

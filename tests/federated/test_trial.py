@@ -152,7 +152,7 @@ def test_what_all_gradients_of_a_client_are_shows_in_nothing_that_it_sends(plan_
 
 def test_a_trial_gives_at_least_one_gradient_and_is_a_function(plan_of: Any) -> None:
     server = Server(plan_of(), np.zeros(3), SGD(0.1), trial=lambda model: np.ones((0, 3)))
-    with pytest.raises(InvalidValueError, match="at least one trial element"):
+    with pytest.raises(InvalidValueError, match="at least one element"):
         server.open(available=1)
     with pytest.raises(InvalidTypeError, match="trial must be a function"):
         Server(plan_of(), np.zeros(3), SGD(0.1), trial=np.ones((1, 3)))  # type: ignore[arg-type]

@@ -3,6 +3,7 @@ from turnout.federated.adam import AdamW as AdamW
 from turnout.federated.client import Client as Client
 from turnout.federated.client import Update as Update
 from turnout.federated.engine import InProcessEngine as InProcessEngine
+from turnout.federated.local import local_steps as local_steps
 from turnout.federated.optimizers import SGD as SGD
 from turnout.federated.optimizers import CosineDecay as CosineDecay
 from turnout.federated.optimizers import Optimizer as Optimizer

@@ -23,7 +23,7 @@ LABEL = "federated training"
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """The clipped sum of a client's sampled gradients; in untrusted modes with its own noise.
+    """The clipped sum or mean of a client's gradients; in untrusted modes with its own noise.
 
     It does not say how many elements were sampled, which is private.
 
@@ -165,7 +165,7 @@ class Client:
                 f"size must be at most local_size = {bound}, on which the accounting rests, "
                 f"got {self.size} elements"
             )
-        if plan.grid is not None:
+        if plan.grid is not None and plan.unit == "element":
             plan.grid.check_examples("size", self.size)
         self._structure = structure_of(parameters)
         self._index = _arguments.integer("index", index, least=0, most=2**40)
@@ -225,7 +225,8 @@ class Client:
             parameters), or a nest of lists, tuples and dicts of arrays (examples, ...). float32 or
             float64, of anything that NumPy or DLPack can read. Ignored if no element was sampled.
             With noise a gradient that is not finite counts as zero: an error would tell that its
-            element is there.
+            element is there. Where a client is the unit any number of gradients is taken, one at
+            least: their mean is clipped, and counts as zero if it is not finite.
 
         Returns
         -------
@@ -243,7 +244,7 @@ class Client:
         self._check(draw)
         if not draw.takes_part:
             raise ProtocolError(f"the client does not take part in round {draw.round}: use silence")
-        values, _ = add_gradients(self.plan, gradients, draw.elements.size, self._structure)
+        values, _ = add_gradients(self.plan, gradients, [draw.elements.size], self._structure)
         return self._closed(draw, values)
 
     def silence(self, draw: Draw) -> Update | None:

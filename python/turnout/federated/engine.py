@@ -43,7 +43,8 @@ class InProcessEngine:
     gradients
         ``gradients(parameters, client, elements)`` gives one gradient for each of these elements
         (int64 indices, at least one) of a client, as for
-        :meth:`turnout.federated.Client.update`.
+        :meth:`turnout.federated.Client.update`. Where a client is the unit of the plan, it may give
+        another number of them, such as the one of :func:`~turnout.federated.local_steps`.
     sizes
         How many elements each client has: integers, or one integer for each.
     optimizer
@@ -53,7 +54,8 @@ class InProcessEngine:
     ledger, checkpoint, checkpoint_every
         As for :class:`~turnout.federated.Server`.
     batched
-        Call ``gradients`` once a round, with an array of clients as long as the one of elements.
+        Call ``gradients`` once a round, with an array of clients as long as the one of elements. It
+        gives one gradient for each.
         The sum is the same (the gradients may be other bits, if they depend on the batch: then one
         element changes those of all clients, see :func:`~turnout.federated.one_at_a_time`).
 
@@ -265,7 +267,8 @@ class InProcessEngine:
             who = np.array([client]) if self._batched else int(client)
             found = self._gradients(parameters, who, first)
             with contextlib.suppress(InvalidValueError):
-                check_trial(found, 1, self._structure)
+                given = 1 if self._plan.unit == "element" or self._batched else None
+                check_trial(found, given, self._structure)
                 break
         return found
 
@@ -287,14 +290,15 @@ class InProcessEngine:
             clients = np.repeat(taking_part, [part.size for part in sampled.values()])
             elements = np.concatenate(list(sampled.values()))
             first = int(taking_part[0])
-            work: dict[int, tuple[Any, Integers]] = {first: (clients, elements)}
+            counts = [part.size for part in sampled.values()]
+            work: dict[int, tuple[Any, Integers, list[int]]] = {first: (clients, elements, counts)}
         else:
-            work = {client: (client, elements) for client, elements in sampled.items()}
+            work = {client: (client, each, [each.size]) for client, each in sampled.items()}
         asked = usable = 0
         for client in self._senders(taking_part, present):
-            who, elements = work.get(int(client), (client, np.empty(0, np.int64)))
+            who, elements, counts = work.get(int(client), (client, np.empty(0, np.int64), []))
             gradients = self._gradients(parameters, who, elements) if elements.size else None
-            values, finite = add_gradients(self._plan, gradients, elements.size, self._structure)
+            values, finite = add_gradients(self._plan, gradients, counts, self._structure)
             asked, usable = asked + elements.size, usable + finite
             yield draws.made_safe(self._plan, values, int(client), number)
         if asked > 0 and usable == 0:

@@ -27,9 +27,16 @@ from turnout.federated.grid import Grid
 
 MODES = ("trusted_server", "always_send", "participants_only")
 NOISES = ("exact", "float", "none")
+UNITS = ("element", "client")
 
 _FORMAT, _VERSION = "turnout-federated-plan", 1
 _LARGEST_LOCAL_SIZE = 10**10
+
+#: What differs between neighbouring data sets, by unit.
+_CHANGES = {
+    "element": "one element of one client is there or not",
+    "client": "one client has all of its elements or none",
+}
 
 #: Who must keep what to themselves, by mode.
 _TRUST = {
@@ -65,8 +72,9 @@ class RandomParticipationSGD:
     :class:`~turnout.federated.Client` and :class:`~turnout.federated.Server` are the two halves,
     and :class:`~turnout.federated.InProcessEngine` runs both in one process.
 
-    The guarantee is for one element of one client (add or remove), against everybody who sees the
-    models; see ``mode`` for what the server may see.
+    The guarantee is for one element of one client (add or remove), or for all that a client has, as
+    ``unit`` says. It is against everybody who sees the models; see ``mode`` for what the server may
+    see.
 
     Parameters
     ----------
@@ -89,6 +97,13 @@ class RandomParticipationSGD:
     nominal_local_size
         The public number that the sum is scaled by in place of the clients' true sizes;
         ``local_size`` if None. It has no influence on privacy.
+    unit
+        What is protected. ``"element"``: one element of one client; the gradient of each is
+        clipped. ``"client"``: all elements of one client together. The mean of a client's
+        gradients is clipped as a whole, whatever it comes from (several local steps too, see
+        :func:`~turnout.federated.local_steps`), and each client has the same weight. A client may
+        then have any number of elements: ``local_size`` and ``nominal_local_size`` are None, and
+        ``sample_rate`` has no influence on privacy.
     mode
         Who is trusted. ``"trusted_server"``: the server sees the sums of those who take part and
         adds the noise once. ``"always_send"``: the server is not trusted, and every available
@@ -153,6 +168,8 @@ class RandomParticipationSGD:
     local_size: int | None = None
     #: The public number of elements that the sum is scaled by, if it is not ``local_size``.
     nominal_local_size: int | None = None
+    #: What is protected: an element, or all that a client has.
+    unit: str = "element"
     #: Who is trusted.
     mode: str = "trusted_server"
     #: How noise is drawn.
@@ -168,11 +185,8 @@ class RandomParticipationSGD:
 
     def __post_init__(self) -> None:
         _arguments.choice("noise", self.noise, NOISES)
-        if self.local_size is None and self.nominal_local_size is None:
-            raise InvalidValueError(
-                "nominal_local_size must be given where local_size is None: the sum is "
-                "scaled by a public number of elements for each client"
-            )
+        _arguments.choice("unit", self.unit, UNITS)
+        self._check_sizes()
         _arguments.choice("mode", self.mode, MODES)
         slack = _arguments.number("batch_slack", self.batch_slack)
         if not 0.0 <= slack <= _MOST_SLACK:
@@ -191,9 +205,29 @@ class RandomParticipationSGD:
         self._settle_target(self.epsilon, self.delta, self.rounds)
         multiplier = self._chosen(self.noise_multiplier)
         exact = Grid.of(self.clip, multiplier, self.grid_bits) if self.noise == "exact" else None
-        if exact is not None and self.local_size is not None:
-            exact.check_examples("local_size", self.local_size)
+        if exact is not None:
+            exact.check_examples("local_size", self._most_examples or 1)
         settle(self, noise_multiplier=multiplier, grid=exact)
+
+    def _check_sizes(self) -> None:
+        sizes = {name: getattr(self, name) for name in ("local_size", "nominal_local_size")}
+        given = [name for name, size in sizes.items() if size is not None]
+        if self.unit == "element" and not given:
+            raise InvalidValueError(
+                "nominal_local_size must be given where local_size is None: the sum is "
+                "scaled by a public number of elements for each client"
+            )
+        if self.unit == "client" and given:
+            raise _arguments.invalid(
+                f"{given[0]} must be left out with unit = 'client', which protects and weighs a "
+                "client as a whole, however many elements it has",
+                sizes[given[0]],
+            )
+
+    @property
+    def _most_examples(self) -> int | None:
+        """How many clipped gradients a client adds up at most; None if nothing bounds them."""
+        return 1 if self.unit == "client" else self.local_size
 
     def _settle_target(self, epsilon: Any, delta: Any, rounds: Any) -> None:
         """Check what the noise is calibrated for: all of it is given, or nothing."""
@@ -240,11 +274,12 @@ class RandomParticipationSGD:
         return value
 
     def _accounted(self, noise_multiplier: float) -> Mechanism:
-        if self.local_size is None or self.mode == "participants_only":
-            return WeakClientSampling(self.client_rate, self.sample_rate, noise_multiplier)
-        return RandomParticipation(
-            self.client_rate, self.sample_rate, self.local_size, noise_multiplier
-        )
+        # A client as a whole is one element that is always sampled and has no others beside it.
+        rate = 1.0 if self.unit == "client" else self.sample_rate
+        beside = 0 if self.unit == "client" else self.local_size
+        if beside is None or self.mode == "participants_only":
+            return WeakClientSampling(self.client_rate, rate, noise_multiplier)
+        return RandomParticipation(self.client_rate, rate, beside, noise_multiplier)
 
     @property
     def _deviation(self) -> float:
@@ -276,7 +311,7 @@ class RandomParticipationSGD:
             None,
             None,
             tuple(self._assumptions()),
-            change="one element of one client is there or not",
+            change=_CHANGES[self.unit],
         )
         if self.target is None:
             return found
@@ -289,16 +324,18 @@ class RandomParticipationSGD:
     def _assumptions(self) -> Iterator[str]:
         """Say what the guarantee rests on, a sentence each."""
         yield from _TRUST[self.mode]
-        if isinstance(self.mechanism, RandomParticipation):
+        if isinstance(self.mechanism, RandomParticipation) and self.unit == "element":
             yield f"no client has more than {self.local_size} elements"
         yield "whether a client is available does not depend on its data"
         if self.batch_slack:
             yield (
-                "one element changes the gradients of all others together by at most "
+                f"one {self.unit} changes the gradients of all others together by at most "
                 f"{self.batch_slack:g} times the clip"
             )
-        else:
+        elif self.unit == "element":
             yield "the gradient of an element depends, to the last bit, on it and the model alone"
+        else:
+            yield "what a client computes depends, to the last bit, on its data and the model alone"
         yield "nothing else that depends on the data is shown: no loss, no count, no error"
         if self.target is None:
             yield "every round that is opened is paid, also one that is given up"
@@ -311,6 +348,8 @@ class RandomParticipationSGD:
 
     def _scale(self, available: int) -> float:
         """Give what the noisy sum is multiplied by: 1 / (p N q d), of public numbers only.
+
+        Where a client is the unit it is 1 / (p N).
 
         Parameters
         ----------
@@ -328,6 +367,8 @@ class RandomParticipationSGD:
             If ``available`` is no integer of at least 1.
         """
         clients = _arguments.integer("available", available, least=1)
+        if self.unit == "client":
+            return 1.0 / (self.client_rate * clients)
         size = self.nominal_local_size or self.local_size or 1
         # In this order the divisor can neither overflow nor vanish.
         return 1.0 / (self.client_rate * clients) / (self.sample_rate * size)
@@ -399,7 +440,7 @@ class RandomParticipationSGD:
 
     def __repr__(self) -> str:
         """Show the parameters that differ from plan to plan."""
-        names = ("noise_multiplier", "local_size", "mode", "noise", "seed")
+        names = ("noise_multiplier", "local_size", "unit", "mode", "noise", "seed")
         rest = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         rates = f"{self.client_rate!r}, {self.sample_rate!r}, {self.clip!r}"
         return f"{type(self).__name__}({rates}, {rest})"

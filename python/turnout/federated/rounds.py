@@ -45,7 +45,8 @@ def largest_update(plan: RandomParticipationSGD, parameters: int) -> float:
     Returns
     -------
     float
-        ``clip`` for each of ``local_size`` elements, and the norm of a client's own noise.
+        ``clip`` for each of ``local_size`` elements, or once where a client is the unit; and the
+        norm of a client's own noise.
         Where no size is stated a client may have any number of elements: as many as its grid
         allows, or, without a grid, infinity.
 
@@ -58,7 +59,7 @@ def largest_update(plan: RandomParticipationSGD, parameters: int) -> float:
     >>> round(largest_update(plan, 1000) * plan.grid.step, 6)
     30.0
     """
-    size, grid = plan.local_size, plan.grid
+    size, grid = plan._most_examples, plan.grid
     radius = plan.clip if grid is None else grid.radius
     # Without a stated size: what Grid.check_examples lets a client have.
     unstated = math.inf if grid is None else 2.0**61

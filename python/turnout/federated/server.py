@@ -161,10 +161,11 @@ class Server:
         """Add what a client sent.
 
         Taken is what an honest client can have sent, once: an update of a norm of at most ``clip``
-        for each of ``local_size`` elements, beside the noise of its own that the mode has (an
-        honest client's exceeds that with probability 2^-64 at most). Whatever is sent leaves room
-        for the updates of all others. So one client moves the sum by no more than that norm; where
-        the plan states no ``local_size``, that can be far.
+        for each of ``local_size`` elements (once where a client is the unit), beside the noise of
+        its own that the mode has (an honest client's exceeds that with probability 2^-64 at most).
+        Whatever is sent leaves room for the updates of all others. So one client moves the sum by
+        no more than that norm; where an element is the unit and the plan states no ``local_size``,
+        that can be far.
 
         Parameters
         ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,11 @@ def zeros(plan: RandomParticipationSGD, parameters: int) -> Array:
 
 
 def add_gradients(
-    plan: RandomParticipationSGD, gradients: Any, examples: int, structure: Structure
+    plan: RandomParticipationSGD, gradients: Any, examples: Sequence[int], structure: Structure
 ) -> tuple[Array, int]:
     """Clip each example's gradient, add all up: in steps of the grid if there is one.
+
+    Where a client is the unit, the mean of a client's gradients is what is clipped.
 
     Under a plan with noise an example whose gradient is not finite counts as zero. Were it refused,
     the error or the missing update would show that the example is there, which no noise hides.
@@ -39,7 +41,8 @@ def add_gradients(
     gradients
         One gradient for each example, see :meth:`turnout.federated.Client.update`.
     examples
-        How many there must be.
+        How many elements of each client were sampled. Of one client as the unit any number of
+        gradients above 0 is taken.
     structure
         The form of the model's parameters.
 
@@ -47,18 +50,22 @@ def add_gradients(
     -------
     tuple of numpy.ndarray and int
         The sum, int64 in steps of the grid, or float64, one number for each parameter; and how many
-        of the gradients are finite, which is as private as they are.
+        of the gradients, or means, are finite, which is as private as they are.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
         If gradients have another shape or dtype; without noise also if they are not finite.
     """
-    if examples == 0:
+    counts = [count for count in examples if count > 0]
+    if not counts:
         return zeros(plan, structure.total), 0
-    parts = _parts_of(gradients, examples, structure)
+    any_number = plan.unit == "client" and len(counts) == 1
+    parts = _parts_of(gradients, None if any_number else sum(counts), structure)
+    if plan.unit == "client":
+        parts = _means(parts, [parts[0].shape[0]] if any_number else counts)
     try:
-        return _clipped_sum(plan, parts), examples
+        return _clipped_sum(plan, parts), parts[0].shape[0]
     except InvalidValueError:
         finite = _finite(parts)
         if plan.mechanism is None or finite.all():
@@ -85,8 +92,6 @@ def check_trial(gradients: Any, examples: int | None, structure: Structure) -> N
         If they have another shape or dtype, or none of them is finite.
     """
     parts = _parts_of(gradients, examples, structure)
-    if parts[0].shape[0] == 0:
-        raise InvalidValueError("gradients must hold one of at least one trial element, got none")
     if not _finite(parts).any():
         raise InvalidValueError(
             "gradients must be finite numbers, got NaN or infinity in the gradient of every trial "
@@ -102,7 +107,17 @@ def _parts_of(gradients: Any, examples: int | None, structure: Structure) -> lis
             f"gradients must hold one gradient for each of the {examples} sampled elements, got "
             f"{parts[0].shape[0]}"
         )
+    if parts[0].shape[0] == 0:
+        raise InvalidValueError("gradients must hold that of at least one element, got none")
     return parts
+
+
+def _means(parts: list[Array], counts: Sequence[int]) -> list[Array]:
+    """Give the mean of each client's rows. It is computed from its own rows alone."""
+    ends = np.cumsum(counts).tolist()
+    rows = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return [np.stack([part[row].mean(axis=0, dtype=float) for row in rows]) for part in parts]
 
 
 def _finite(parts: list[Array]) -> Truths:

@@ -70,6 +70,21 @@ def test_an_update_is_the_clipped_truncated_sum(context: Any) -> None:
     assert (update.round, update.plan) == (0, plan.fingerprint)
 
 
+def test_a_node_that_is_the_unit_is_clipped_as_a_whole(context: Any) -> None:
+    """It needs no bound on its number of elements, and may send one row for all of them."""
+    plan = plan_of(**ALWAYS, mode="trusted_server", unit="client", local_size=None)
+    for rows in (1, 3, SIZE):
+
+        def moves(model: Any, elements: Any, rows: int = rows) -> Any:
+            return ones(model, elements[:rows])
+
+        app = client_app(local(moves), budget=BUDGET, trusts_server=True)
+        update = update_of(app(asked(plan), context()))
+        assert update is not None
+        each = np.floor(1.0 / np.sqrt(5.0) / plan.grid.step)  # type: ignore[union-attr]
+        np.testing.assert_array_equal(update.values, np.full(5, each))
+
+
 def test_numbers_that_fit_travel_in_32_bits_and_others_in_64(context: Any) -> None:
     for bits, dtype in ((24, np.int32), (36, np.int64)):
         plan = plan_of(**ALWAYS, mode="trusted_server", grid_bits=bits)
