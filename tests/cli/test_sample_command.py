@@ -288,7 +288,9 @@ def test_pictures(visits: Path, tmp_path: Path, turnout: Run, columns: str, suff
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("-c", "x,kind"), "column 'kind' holds text such as 'a', but column 'x' holds numbers"),
+        (("-c", "x,kind"), "'x' holds numbers and needs --bounds x=LOW:HIGH or --labels x=A,B,C;"),
+        (("-c", "x,kind"), "'kind' holds text and needs --labels kind=A,B,C (of days"),
+        (("-c", "x,kind", "--labels", "kind=a,b"), "say what each column holds: 'x' holds numbers"),
         (("-c", "kind", "--bounds", "kind=0:1"), "--bounds are for numbers"),
         (("-c", "kind", "--method", "density"), "--method density is for numbers"),
         (("-c", "x", "--bounds", "x=0.3:1"), "values are not within the bounds (0.3, 1.0) (rows "),

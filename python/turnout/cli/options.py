@@ -243,7 +243,7 @@ TableFile = Annotated[
         "-o",
         metavar="FILE",
         callback=ending_in(*TABLE_SUFFIXES),
-        help="Save the table, all of it: .csv or .parquet.",
+        help="Save the table, all of it: .csv, .parquet or .arrow.",
     ),
 ]
 

@@ -61,7 +61,7 @@ def report(
         Tallies of one plan, grouped or not, or stores of turnout serve (files, or
         postgresql://user@host/name); they add up.
     target
-        The page, a file ending in .html; or the table alone, .csv or .parquet.
+        The page, a file ending in .html; or the table alone, .csv, .parquet or .arrow.
     pictures
         Also save each picture as PDF/SVG/PNG.
     title

@@ -28,7 +28,7 @@ from turnout.reporting.records import json_text
 from turnout.reporting.words import digits_for, percent
 
 #: What names of files of tables, and of pictures, end in.
-TABLE_SUFFIXES: Final = (".csv", ".parquet")
+TABLE_SUFFIXES: Final = (".csv", ".parquet", ".arrow")
 PICTURE_SUFFIXES: Final = (".png", ".svg", ".pdf")
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -258,10 +258,14 @@ def csv_of(table: Any) -> bytes:
 
 
 def write_table(path: Path, table: Any) -> None:
-    """Write an Arrow table as CSV or Parquet, by the file's name, whole or not at all."""
+    """Write an Arrow table as CSV, Parquet or Arrow IPC, by its name, whole or not at all."""
+    suffix = path.suffix.lower()
     with atomic_write(path) as temporary:
-        if path.suffix.lower() == ".parquet":
+        if suffix == ".parquet":
             require("pyarrow.parquet", "cli").write_table(table, temporary)
+        elif suffix == ".arrow":
+            with require("pyarrow.ipc", "cli").new_file(temporary, table.schema) as writer:
+                writer.write_table(table)
         else:
             temporary.write_bytes(csv_of(table))
 

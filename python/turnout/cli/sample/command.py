@@ -17,9 +17,10 @@ from turnout.cli import options
 from turnout.cli.commands import command
 from turnout.cli.running import messages, note, output
 from turnout.cli.sample.integers import MOST_INTEGER, Integers
+from turnout.cli.sample.mixed import TableRecords, read_table
 from turnout.cli.sample.records import Records, read_records
 from turnout.cli.sample.results import Drawn, quality, show_quality
-from turnout.cli.sample.wanted import NUMBER_METHODS, Method, Rows, Wanted, Way
+from turnout.cli.sample.wanted import NUMBER_METHODS, TABLE, Method, Rows, Wanted, Way
 from turnout.cli.tables import csv_of, print_estimates, print_json, tell, write_picture, write_table
 from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.answer import ordered
@@ -39,6 +40,7 @@ _SAMPLERS: Final[dict[Method, Callable[..., samplers.PrivateSampler]]] = {
     "minimax": samplers.MinimaxSampler,
     "randomized-response": samplers.RandomizedResponseSampler,
     "mollifier": samplers.FiniteMollifier,
+    TABLE: samplers.TableSampler,
 }
 
 _check_epsilon = options.accepting(
@@ -56,7 +58,7 @@ class _Output:
     Attributes
     ----------
     target
-        File of records: .csv or .parquet.
+        File of records: .csv, .parquet or .arrow.
     overwrite
         Replace a file of records that is there already.
     ids
@@ -85,6 +87,19 @@ class _Output:
                 options.refuse_overwriting_inputs(path, [source])
         if self.target is not None and not self.overwrite:
             options.refuse_drawing_again(self.target, "records")
+
+    def refuse_for_tables(self, *, rounded: bool) -> None:
+        """Refuse what is not for records of several types."""
+        options.refuse_if(
+            (
+                rounded,
+                "--round",
+                "write bounds without a point, as in age=17:91: they ask for "
+                "whole numbers where numbers and labels are together",
+            ),
+            (self.plot is not None, "--plot", "is for numbers alone, or labels alone"),
+            (self.with_quality, "--quality", "is for numbers alone, or labels alone"),
+        )
 
     def show(self, title: str, drawn: Drawn, estimate: Any, compared: Any) -> None:
         """Print the records, or the summary of those that are written."""
@@ -135,6 +150,11 @@ def sample(
     column are taken and treated as public. A column whose values all read as numbers is one of
     numbers, unless a method for labels is named.
 
+    With both --bounds and --labels (or --method table) columns of several types make one record,
+    and each must have one of the two. Bounds that are written as whole numbers ask for whole
+    numbers, 2020-01-01:2024-12-31 for days. Records are drawn around the uniform distribution, or
+    around that of the public rows of --reference.
+
     Without --output the records go to standard output as CSV, the summary to standard error.
     --plot shows what the records of all users tell together.
 
@@ -142,6 +162,8 @@ def sample(
 
         turnout sample visits.csv --columns age,hours --epsilon 1 --rows-are user \
             --bounds age=17:90,hours=0:99 -o records.csv
+        turnout sample visits.csv --columns age,sex,hours --epsilon 2 --rows-are user \
+            --bounds age=17:90,hours=0.0:99.0 --labels sex=f,m -o records.csv
 
     Parameters
     ----------
@@ -156,15 +178,26 @@ def sample(
     """
     wanted = way.of(rows)
     written.check(source)
-    records = read_records(source, wanted)
-    integers = _integers(wanted, records) if rows.rounded else None
-    if written.plot is not None:
-        _check_picture_of(records)
-    _check_one_value(wanted, records)
-    chosen, because = _settled_method(epsilon, wanted, records)
+    records: Records | TableRecords
+    sampler: samplers.PrivateSampler
+    chosen: Method = TABLE
+    because, integers = "", None
+    if wanted.method == TABLE:
+        written.refuse_for_tables(rounded=rows.rounded)
+        records = read_table(source, wanted)
+        data, sampler = records.data, _table_sampler(epsilon, wanted, records)
+    else:
+        records = read_records(source, wanted)
+        integers = _integers(wanted, records) if rows.rounded else None
+        if written.plot is not None:
+            _check_picture_of(records)
+        _check_one_value(wanted, records)
+        chosen, because = _settled_method(epsilon, wanted, records)
+        sampler = _make_sampler(chosen, epsilon, wanted, records, integers)
+        data = records.data if integers is None else integers.nearest(records.values)
     draws = samplers.sample_population(
-        _make_sampler(chosen, epsilon, wanted, records, integers),
-        records.data if integers is None else integers.nearest(records.values),
+        sampler,
+        data,
         records.users,
         n_jobs=jobs,
         progress=True,
@@ -176,7 +209,9 @@ def sample(
     if written.target is not None:
         write_table(written.target, drawn.table)
     write_picture(written.plot, lambda: _picture(draws, wanted, integers))
-    compared = quality(records, drawn.values) if written.with_quality else None
+    compared = None
+    if written.with_quality and isinstance(records, Records):
+        compared = quality(records, drawn.values)
     estimate = _estimated(draws, wanted) if wanted.one_value else None
     written.show(f"Records of the users of {source}", drawn, estimate, compared)
 
@@ -237,6 +272,18 @@ def _make_sampler(
     if wanted.rounds is not None:
         arguments["n_rounds"] = wanted.rounds
     return _SAMPLERS[method](epsilon, **arguments)
+
+
+def _table_sampler(epsilon: float, wanted: Wanted, records: TableRecords) -> samplers.TableSampler:
+    """Make the sampler of a table."""
+    reference = None
+    if wanted.reference is not None:
+        try:
+            reference = records.public(wanted.reference)
+        except TurnoutError as error:
+            raise InvalidValueError(f"--reference: {error}") from error
+    known = 1 if wanted.user_column is None else wanted.known_records
+    return samplers.TableSampler(epsilon, records.given, reference=reference, records=known)
 
 
 def _pairs(wanted: Wanted, integers: Integers | None) -> list[tuple[float, float]]:

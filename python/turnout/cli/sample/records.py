@@ -17,7 +17,7 @@ from turnout._progress import doing
 from turnout._types import Array
 from turnout.cli.answers import settled
 from turnout.cli.running import note
-from turnout.cli.sample.wanted import LABEL_METHODS, NUMBER_METHODS, Wanted
+from turnout.cli.sample.wanted import LABEL_METHODS, NUMBER_METHODS, Wanted, remedies
 from turnout.collecting.left_out import LeftOut
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, scan
@@ -30,10 +30,10 @@ from turnout.pipeline.sources import open_source
 _LARGEST_DOMAIN = 2**24
 
 #: As many users as rows can have.
-_MOST_USERS = 2**31
+MOST_USERS = 2**31
 
 #: Numbers without bounds are within these.
-_WIDEST = Bounds(-5e99, 5e99)
+WIDEST = Bounds(-5e99, 5e99)
 
 _PADDED = re.compile(r"[+-]?0[0-9]")
 
@@ -79,6 +79,18 @@ class Records:
     def data(self) -> Array:
         """What samplers are fitted on: the numbers, or the labels."""
         return self.values if self.domain is None else _array_of(self.domain.labels)[self.values]
+
+    @property
+    def described(self) -> str:
+        """What the columns hold."""
+        names = ", ".join(self.columns)
+        if self.labels is None:
+            return f"{names}: numbers"
+        sizes = [len(labels) for labels in self.labels]
+        if len(sizes) == 1:
+            return f"{names}: {sizes[0]:,} labels"
+        combined = " x ".join(map(str, sizes))
+        return f"{names}: {combined} labels, {math.prod(sizes):,} combinations"
 
     def columns_of(self, draws: Array) -> list[Array]:
         """Give draws as columns: of float64 numbers, or of labels."""
@@ -129,13 +141,13 @@ def read_records(source: Path, wanted: Wanted) -> Records:
         encoding=wanted.encoding,
         trim=wanted.trim,
         group_by=() if wanted.user_column is None else wanted.user_column,
-        max_groups=_MOST_USERS,
+        max_groups=MOST_USERS,
     )
     given: Mapping[str, Any] = wanted.labels
     with doing(f"reading {source.name}"):
         numbers = _are_numbers(answers, wanted)
         if numbers:
-            given = wanted.bounds or dict.fromkeys(wanted.columns, _WIDEST)
+            given = wanted.bounds or dict.fromkeys(wanted.columns, WIDEST)
         answers, parts, _ = settled(answers, given)
         read = read_columns(answers, parts)
     if read.left_out and wanted.missing != "drop":
@@ -171,8 +183,14 @@ def _users(answers: Answers, read: Columns) -> Array:
     """Say whose each row is: by the column of users, or a user of its own."""
     if not answers.group_by:
         return read.rows + 1
-    names = [name if isinstance(name, Value) else label_text(name) for (name,) in read.keys]
-    return _array_of(typed_values(names, texts=answers.source.texts))[read.groups]
+    names = [name for (name,) in read.keys]
+    return ids_of(names, texts=answers.source.texts)[read.groups]
+
+
+def ids_of(names: Sequence[Any], *, texts: bool) -> Array:
+    """Give different users as an array of one type; ``texts`` says that the file knows no other."""
+    plain = [name if isinstance(name, Value) else label_text(name) for name in names]
+    return _array_of(typed_values(plain, texts=texts))
 
 
 def _joined(columns: Sequence[Array], parts: Mapping[str, Any]) -> Array:
@@ -188,37 +206,38 @@ def _joined(columns: Sequence[Array], parts: Mapping[str, Any]) -> Array:
 
 def _are_numbers(answers: Answers, wanted: Wanted) -> bool:
     """Whether the columns are sampled as numbers; labels otherwise."""
-    if wanted.method in LABEL_METHODS or wanted.labels:
+    if wanted.method in LABEL_METHODS:
         return False
-    values = {name: _text_in(answers, name) for name in answers.asked}
-    texts = {name: value for name, value in values.items() if value is not None}
-    if not texts:
+    unstated = [name for name in answers.asked if name not in wanted.labels]
+    texts = [name for name in unstated if _holds_text(answers, name)]
+    if not texts and not wanted.labels:
         return True
-    because = wanted.bounds is not None or wanted.method in NUMBER_METHODS
-    if because or len(texts) < len(values):
+    if wanted.bounds is not None or wanted.method in NUMBER_METHODS:
         said = "--bounds are" if wanted.bounds is not None else f"--method {wanted.method} is"
-        other = next((name for name in values if name not in texts), "")
-        reason = (
-            f"{said} for numbers"
-            if because
-            else f"column {other!r} holds numbers, and numbers and labels cannot be mixed in one "
-            "record yet: name columns of one kind, or take all values as labels with a method for "
-            f"labels ({', '.join(LABEL_METHODS)})"
+        held = "; ".join(f"column {name!r} holds text" for name in texts)
+        raise InvalidValueError(f"{held}, but {said} for numbers")
+    if len(texts) < len(unstated):
+        needed = "; ".join(
+            f"{name!r} holds {'text' if name in texts else 'numbers'} and needs "
+            + remedies(name, text=name in texts)
+            for name in unstated
         )
-        name, value = next(iter(texts.items()))
-        raise InvalidValueError(f"column {name!r} holds text such as {value!r}, but {reason}")
+        raise InvalidValueError(
+            f"--columns: say what each column holds: {needed}; or take all values as labels with a "
+            f"method for labels ({', '.join(LABEL_METHODS)})"
+        )
     return False
 
 
-def _text_in(answers: Answers, column: str) -> Value | None:
-    """Find a value that is no number."""
+def _holds_text(answers: Answers, column: str) -> bool:
+    """Whether a column has a value that is no number."""
     known = missing_texts(more=answers.missing_values)
     for block in answers.source.blocks([column], categories=frozenset([column])):
         for values, index in factors(block.read().column(column), answers._name_of(column)):
             for value in (values[place] for place in np.unique(index).tolist()):
                 if not is_missing(value, known) and not _reads_as_number(value):
-                    return value  # type: ignore[no-any-return]
-    return None
+                    return True
+    return False
 
 
 def _reads_as_number(value: Value) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,11 +18,12 @@ from turnout._extras import require
 from turnout._tables import records_of
 from turnout._types import Array, Floats
 from turnout.cli.sample.integers import Integers
+from turnout.cli.sample.mixed import TableRecords
 from turnout.cli.sample.records import Records
 from turnout.cli.sample.wanted import Method, Wanted
 from turnout.cli.tables import Whole, printable, table
 from turnout.reporting.words import file_size, number, percent, rounded_up
-from turnout.samplers import MollifiedBoosting, PopulationDraws
+from turnout.samplers import MollifiedBoosting, PopulationDraws, TableSampler
 
 #: So many records are shown, and so many labels.
 _SHOWN, _SHOWN_LABELS = 5, 20
@@ -35,6 +37,14 @@ _NAMES: Final[dict[Method, str]] = {
     "minimax": "minimax sampler",
     "randomized-response": "randomized response of one of the user's values",
     "mollifier": "projection onto the mollifier of the uniform distribution",
+    "table": "sampler of tables",
+}
+
+#: How a record of a table is drawn.
+_LAWS: Final = {
+    "minimax": "minimax sampler of",
+    "mollifier": "projection onto the mollifier of",
+    "resampling": "choice among many proposals from",
 }
 
 
@@ -59,7 +69,7 @@ class Drawn:
     """
 
     wanted: Wanted
-    records: Records
+    records: Records | TableRecords
     method: Method
     because: str
     draws: PopulationDraws
@@ -67,8 +77,8 @@ class Drawn:
     integers: Integers | None
 
     @cached_property
-    def values(self) -> Array:
-        """The records in the order of the users: numbers of shape (n, d), or labels."""
+    def values(self) -> Any:
+        """The records in the order of the users: numbers of shape (n, d), labels, or a table."""
         drawn = self.draws.draws
         return drawn if self.integers is None else self.integers.nearest(drawn)
 
@@ -83,14 +93,13 @@ class Drawn:
             while name in names:
                 name += "_"
             names, columns = [name, *names], [self.draws.users, *columns]
-        else:
-            # The order of the file would tell whose record it is.
-            order = np.lexsort(columns[::-1])
-            columns = [column[order] for column in columns]
         pa = require("pyarrow", "cli")
         # Integers keep their width: Arrow takes those of a list for 64 bits with a sign.
-        plain = [column if column.dtype.kind in "iu" else column.tolist() for column in columns]
-        return pa.table([pa.array(column) for column in plain], names)
+        drawn = pa.table([_arrow(pa, column) for column in columns], names)
+        if self.ids:
+            return drawn
+        # The order of the file would tell whose record it is.
+        return drawn.sort_by([(name, "ascending") for name in names])
 
     def guarantee(self) -> str:
         """Say what a record protects, and what is not protected."""
@@ -127,7 +136,7 @@ class Drawn:
             without = self.records.left_out.total
             result.append(("left out", f"{without:,} rows with something missing"))
         result += [
-            ("columns", self._columns()),
+            ("columns", self.records.described),
             ("sampler", self._sampler()),
             ("epsilon", f"{number(self.draws.epsilon)} for a user, all rows together"),
         ]
@@ -136,29 +145,32 @@ class Drawn:
             result.append(("file", Whole(f"{printable(str(target))}, {size}")))
         return [*result, ("guarantee", self.guarantee())]
 
-    def _columns(self) -> str:
-        names = ", ".join(self.records.columns)
-        if self.records.labels is None:
-            return f"{names}: numbers"
-        sizes = [len(labels) for labels in self.records.labels]
-        if len(sizes) == 1:
-            return f"{names}: {sizes[0]:,} labels"
-        combined = " x ".join(map(str, sizes))
-        return f"{names}: {combined} labels, {math.prod(sizes):,} combinations"
-
     def _sampler(self) -> str:
         if self.records.labels is not None:
             return _NAMES[self.method] + self.because
         base = "standard normal distribution"
-        if self.wanted.bounds is not None:
+        if self.wanted.ranges:
             base = "uniform distribution on the bounds"
         if self.wanted.reference is not None:
             base = f"distribution of the public rows of {self.wanted.reference}"
         name = _NAMES[self.method]
         sampler = self.draws.sampler
+        if isinstance(sampler, TableSampler):
+            public = sampler._public()
+            if self.wanted.reference is None:
+                base = "uniform distribution"
+            cells = f"{math.prod(public.shape):,} combinations of cells"
+            return f"{_LAWS[public.method]} the {base}, over {cells}"
         if isinstance(sampler, MollifiedBoosting):
             name += f" in {sampler.n_rounds:,} round{'s' if sampler.n_rounds > 1 else ''}"
         return f"{name} around the {base}"
+
+    def _reference(self) -> str | None:
+        """Name the reference of numbers or of a table."""
+        if isinstance(self.records, TableRecords):
+            return "uniform" if self.wanted.reference is None else str(self.wanted.reference)
+        sampler: Any = self.draws.sampler
+        return repr(sampler.reference) if self.records.labels is None else None
 
     def preview(self) -> Table:
         """Draw the first records."""
@@ -180,14 +192,27 @@ class Drawn:
             "columns": list(self.records.columns),
             "method": self.method,
             "epsilon": sampler.epsilon,
-            "reference": repr(sampler.reference) if labels is None else None,
+            "reference": self._reference(),
             "labels": None if labels is None else [list(entries) for entries in labels],
             "guarantee": self.guarantee(),
             "output": None if target is None else str(target),
         }
         if target is None:
-            result["records"] = self.table.to_pylist()
+            rows = self.table.to_pylist()
+            result["records"] = [{name: _in_json(row[name]) for name in row} for row in rows]
         return result
+
+
+def _in_json(value: Any) -> Any:
+    """Give a value in terms of JSON: days are text."""
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def _arrow(pa: Any, column: Any) -> Any:
+    """Give a column to Arrow, if it is not one of it already."""
+    if not isinstance(column, np.ndarray):
+        return column
+    return pa.array(column if column.dtype.kind in "iu" else column.tolist())
 
 
 def _whole(column: Floats) -> Array:
@@ -196,6 +221,8 @@ def _whole(column: Floats) -> Array:
 
 
 def _cell(value: object) -> str:
+    if value is None:
+        return ""
     return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
 
 

@@ -112,17 +112,24 @@ class Column(abc.ABC):
                     )
                 codes[row] = self.values
                 continue
-            try:
-                code = self._code(value)
-            except (TypeError, ValueError, OverflowError):
-                code = None
+            code = self._coded(value)
             if code is None:
                 raise InvalidValueError(
-                    f"{argument} must have {self._expected} in column {self.name!r}; the value of "
+                    f"{argument} must have {self.expected} in column {self.name!r}; the value of "
                     f"row {row} is none"
                 )
             codes[row] = code
         return codes
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value that is not missing can be in the column."""
+        return self._coded(value) is not None
+
+    def _coded(self, value: Any) -> int | None:
+        try:
+            return self._code(value)
+        except (TypeError, ValueError, OverflowError):
+            return None
 
     def decode(self, codes: Integers, seed: int | None) -> list[Any]:
         """Draw a value of each cell, evenly; None for what is missing."""
@@ -135,8 +142,8 @@ class Column(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def _expected(self) -> str:
-        """Say what a value must be."""
+    def expected(self) -> str:
+        """What a value must be."""
 
     @abc.abstractmethod
     def _code(self, value: Any) -> int | None:
@@ -170,7 +177,8 @@ class LabelColumn(Column):
         return {bool: "bool", int: "int64"}.get(type(self.labels[0]), "string")
 
     @property
-    def _expected(self) -> str:
+    def expected(self) -> str:
+        """What a value must be."""
         return "one of the labels"
 
     @cached_property
@@ -221,7 +229,8 @@ class WholeColumn(Column):
         return self.unit
 
     @property
-    def _expected(self) -> str:
+    def expected(self) -> str:
+        """What a value must be."""
         low, high = (self._value(number) for number in (self.low, self.high))
         kind = {"int64": "a whole number", "date32": "a date"}.get(self.unit, "a time")
         return f"{kind} from {low} to {high}"
@@ -274,7 +283,8 @@ class NumberColumn(Column):
         return "float64"
 
     @property
-    def _expected(self) -> str:
+    def expected(self) -> str:
+        """What a value must be."""
         return f"a number from {self.low} to {self.high}"
 
     def _code(self, value: Any) -> int | None:

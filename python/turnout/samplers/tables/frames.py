@@ -71,11 +71,16 @@ def read_frame(
 
 def frame_of(library: Any, columns: Sequence[Column], values: Mapping[str, list[Any]]) -> Any:
     """Make a frame; the types of its columns are those of the sampler, whatever the data."""
-    pa, nw = require("pyarrow", "cli"), require("narwhals", "cli")
-    arrays = {
-        column.name: pa.array(values[column.name], _arrow_type(pa, column)) for column in columns
-    }
-    return nw.from_arrow(pa.table(arrays), backend=library).to_native()
+    nw = require("narwhals", "cli")
+    return nw.from_arrow(table_of(columns, values), backend=library).to_native()
+
+
+def table_of(columns: Sequence[Column], values: Mapping[str, list[Any]]) -> Any:
+    """Make an Arrow table; the types of its columns are those of the sampler, whatever the data."""
+    pa = require("pyarrow", "cli")
+    return pa.table(
+        {column.name: pa.array(values[column.name], _arrow_type(pa, column)) for column in columns}
+    )
 
 
 def _arrow_type(pa: Any, column: Column) -> Any:

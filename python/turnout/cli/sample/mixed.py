@@ -1,0 +1,298 @@
+"""The records of users as a table with columns of several types."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from turnout._label_texts import label_text, missing_texts, parse_label
+from turnout._progress import doing
+from turnout._types import Array, Integers
+from turnout.cli.answers import settled
+from turnout.cli.sample.records import MOST_USERS, WIDEST, ids_of
+from turnout.cli.sample.wanted import KEPT, Wanted
+from turnout.collecting.left_out import LeftOut
+from turnout.errors import InvalidValueError
+from turnout.pipeline import Answers, scan
+from turnout.pipeline.columns import factors, groups_of, rows_text
+from turnout.pipeline.rows import is_missing, trimmed
+from turnout.pipeline.sources import open_source
+from turnout.samplers.tables.columns import Column, LabelColumn, NumberColumn, columns_of
+from turnout.samplers.tables.frames import table_of
+
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+
+#: A day, which some files write as its midnight.
+_DAY: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]00:00(?::00(?:\.0+)?)?)?", re.ASCII)
+
+#: What a value is: one of its column, missing, something else, or a number that is not whole.
+_GOOD, _GONE, _WRONG, _REAL = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class TableRecords:
+    """The rows of all users, with columns of several types.
+
+    Attributes
+    ----------
+    answers
+        The file, and what is missing in it.
+    parts
+        What each column holds.
+    given
+        The same, as :class:`turnout.samplers.TableSampler` takes it.
+    data
+        The rows: a ``pyarrow.Table``.
+    users
+        Whose they are: n ids, or row numbers from 1 where every row is a user of its own.
+    left_out
+        How many rows were left out because something is missing in them.
+    """
+
+    answers: Answers
+    parts: tuple[Column, ...]
+    given: dict[str, dict[str, Any]]
+    data: Any
+    users: Array
+    left_out: LeftOut
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.given)
+
+    @property
+    def labels(self) -> None:
+        """There are no labels of all columns together."""
+
+    @property
+    def described(self) -> str:
+        """What the columns hold."""
+        held = []
+        for part in self.parts:
+            labels = isinstance(part, LabelColumn)
+            what = f"one of {part.values:,} labels" if labels else part.expected
+            held.append(f"{part.name}: {what}{', or missing' if part.missing else ''}")
+        return "; ".join(held)
+
+    def columns_of(self, draws: Any) -> list[Any]:
+        """Give draws as columns."""
+        return list(draws.columns)
+
+    def public(self, path: Path) -> Any:
+        """Read the same columns of another file.
+
+        Raises
+        ------
+        TurnoutError
+            If they hold something else.
+        """
+        source = open_source(path)
+        answers = replace(self.answers, source=source, group_by=())
+        source.check(answers.columns)
+        return _Rows(answers, self.parts).table(path.name, drop=True)[0]
+
+
+def read_table(source: Path, wanted: Wanted) -> TableRecords:
+    """Read the columns of a file as what the options say they hold.
+
+    Raises
+    ------
+    InvalidValueError
+        If columns hold something else, or values are missing and nothing says what they are: the
+        message names all these columns, and no value.
+    """
+    answers = scan(
+        source,
+        wanted.columns,
+        missing_values=wanted.missing_values,
+        separator=wanted.separator,
+        encoding=wanted.encoding,
+        trim=wanted.trim,
+        group_by=() if wanted.user_column is None else wanted.user_column,
+        max_groups=MOST_USERS,
+    )
+    with doing(f"reading {source.name}"):
+        answers, domains, _ = settled(
+            answers, {**dict.fromkeys(wanted.columns, WIDEST), **wanted.labels}
+        )
+        given: dict[str, dict[str, Any]] = {}
+        for name in wanted.columns:
+            bounds = wanted.ranges.get(name)
+            held = {"labels": list(domains[name].labels)} if bounds is None else {"bounds": bounds}
+            given[name] = {**held, "missing": wanted.missing == KEPT}
+        parts = columns_of(given)
+        rows = _Rows(answers, parts)
+        data, kept = rows.table(source.name, drop=wanted.missing == "drop")
+    left_out = LeftOut(unanswered=len(rows) - kept.size)
+    return TableRecords(answers, parts, given, data, rows.users(kept), left_out)
+
+
+class _Rows:
+    """All rows of a file: for each column the values, and whether they are of the column."""
+
+    def __init__(self, answers: Answers, parts: Sequence[Column]) -> None:
+        self._answers, self._parts = answers, parts
+        self._values: dict[str, list[Array]] = {part.name: [] for part in parts}
+        self._kinds: dict[str, list[Array]] = {part.name: [] for part in parts}
+        self._keys: dict[Any, int] = {}
+        self._groups: list[Array] = []
+        names = list(self._values)
+        readers = [_reader(part, answers) for part in parts]
+        for block in answers.source.blocks(
+            [*names, *answers.group_by], categories=frozenset(names)
+        ):
+            table = block.read()
+            for name, read in zip(names, readers, strict=True):
+                for distinct, index in factors(table.column(name), answers._name_of(name)):
+                    values = np.empty(len(distinct), object)
+                    kinds = np.empty(len(distinct), np.int8)
+                    for place, value in enumerate(distinct):
+                        values[place], kinds[place] = read(value)
+                    self._values[name].append(values[index])
+                    self._kinds[name].append(kinds[index])
+            if answers.group_by:
+                self._add_users(table, block.start)
+
+    def _add_users(self, table: Any, start: int) -> None:
+        answers = self._answers
+        found = groups_of(
+            table,
+            dict.fromkeys(answers.group_by),
+            max_groups=MOST_USERS,
+            name=answers.source.name,
+            missing_values=missing_texts(more=answers.missing_values),
+            rows=partial(_rows_after, start),
+            trim=answers.trim,
+        )
+        numbers = [self._keys.setdefault(key, len(self._keys)) for (key,) in found.keys]
+        self._groups.append(np.array(numbers, np.int64)[found.index])
+
+    def __len__(self) -> int:
+        return sum(map(len, self._kinds[self._parts[0].name]))
+
+    def table(self, name: str, *, drop: bool) -> tuple[Any, Integers]:
+        """Give the rows that count as an Arrow table, and their places.
+
+        Parameters
+        ----------
+        name
+            The name of the file, for errors.
+        drop
+            Whether rows in which something is missing are left out.
+
+        Raises
+        ------
+        InvalidValueError
+            If a value cannot be in its column, or is missing and may not be.
+        """
+        wrong, gone, kept = [], [], np.ones(len(self), bool)
+        for part in self._parts:
+            kinds = _joined(self._kinds[part.name], np.int8)
+            places = np.flatnonzero(kinds >= _WRONG)
+            if places.size:
+                wrong.append(
+                    f"column {part.name!r}: {places.size:,} of {len(self):,} values are not "
+                    f"{part.expected} ({rows_text(places)})"
+                    + (_hint(part.name) if (kinds == _REAL).any() else "")
+                )
+            missing = np.flatnonzero(kinds == _GONE)
+            if missing.size and not part.missing:
+                gone.append(_missing(part.name, "values", missing, len(self)))
+                kept[missing] = False
+        nobody = np.flatnonzero(_joined(self._groups, np.int64) == self._keys.get(None, -1))
+        if nobody.size:
+            gone.append(_missing(self._answers.group_by[0], "users", nobody, len(self)))
+            kept[nobody] = False
+        problems = wrong if drop else wrong + gone
+        if problems:
+            remedy = (
+                f"; --missing drop leaves rows out, {KEPT} makes a missing value one of its own"
+            )
+            raise InvalidValueError(
+                f"{name}: {'; '.join(problems)}{remedy if gone and not drop else ''}"
+            )
+        places = np.flatnonzero(kept)
+        if not places.size:
+            raise InvalidValueError(f"{name}: there is no row to draw a record for")
+        values = {name: _joined(pieces, object) for name, pieces in self._values.items()}
+        return table_of(
+            self._parts, {n: column[places].tolist() for n, column in values.items()}
+        ), (places)
+
+    def users(self, kept: Integers) -> Array:
+        """Say whose rows those at some places are; without a column of users each is its own."""
+        if not self._answers.group_by:
+            return kept + 1
+        numbers = _joined(self._groups, np.int64)[kept]
+        # Whose row is nobody's is not kept.
+        nobody = self._keys.get(None, len(self._keys))
+        names = [key for key in self._keys if key is not None]
+        users: Array = ids_of(names, texts=self._answers.source.texts)[numbers - (numbers > nobody)]
+        return users
+
+
+def _joined(pieces: Sequence[Array], kind: Any) -> Array:
+    return np.concatenate([np.empty(0, kind), *pieces])
+
+
+def _rows_after(start: int, places: Array) -> str:
+    return rows_text(places + start)
+
+
+def _missing(column: str, what: str, places: Integers, rows: int) -> str:
+    return (
+        f"column {column!r}: {places.size:,} of {rows:,} {what} are missing ({rows_text(places)})"
+    )
+
+
+def _hint(column: str) -> str:
+    """Say how real numbers are asked for."""
+    return f"; bounds with a point ask for real numbers, as in --bounds {column}=0.0:99.0"
+
+
+def _reader(part: Column, answers: Answers) -> Callable[[Any], tuple[Any, int]]:
+    """Make what reads a value of a column, and tells what it is."""
+    labels = part.labels if isinstance(part, LabelColumn) else ()
+    texts = {label_text(label): label for label in labels}
+    known = missing_texts(labels, answers.missing_values)
+
+    def read(value: Any) -> tuple[Any, int]:
+        value = trimmed(value) if answers.trim else value
+        if is_missing(value, known):
+            return None, _GONE
+        if isinstance(part, LabelColumn):
+            whole = isinstance(value, float) and value.is_integer()
+            found = texts.get(label_text(int(value) if whole else value))
+        else:
+            found = _read(value, part)
+            if isinstance(found, float) and part.arrow_type == "int64":
+                return None, _REAL
+        return (found, _GOOD) if found is not None and part.fits(found) else (None, _WRONG)
+
+    return read
+
+
+def _read(value: Any, part: Column) -> Any:
+    """Read a number or a day; None if it is neither. What is whole is an integer."""
+    if isinstance(value, bool):
+        return None
+    if part.arrow_type == "date32":
+        day = _DAY.fullmatch(value) if isinstance(value, str) else None
+        try:
+            return None if day is None else datetime.date.fromisoformat(day[1])
+        except ValueError:
+            return None
+    if isinstance(value, str):
+        if _WHOLE.fullmatch(value) and not isinstance(part, NumberColumn):
+            return int(value)
+        value = parse_label(value, "number")
+    whole = isinstance(value, float) and value.is_integer()
+    return int(value) if whole and not isinstance(part, NumberColumn) else value
