@@ -206,7 +206,7 @@ REASONS: dict[str, tuple[type, ...]] = {
         TextValues, IntegerValues, tn.TwoRoundCollection,
         tn.HeavyHitters, tn.Plan, tf.RandomParticipationSGD, Grid, tf.Optimizer, tf.Schedule,
         Structure, ts.Reference, ts.RelativeMollifier, tn.weighting.WeightedPlan,
-        joint.JointMarginal, models.ScoreMoments, covariance.PairSupport, SecondMoment,
+        joint.JointMarginal, models.ScoreMoments, models.PairSupport, SecondMoment,
     ),
     "a participation: who collects knows the probabilities": (tn.Participation,),
     "noisy sums, or what is estimated of them: made to be published": (

@@ -343,7 +343,10 @@ def test_reports_of_gigabytes_are_announced(
     options = ("-c", "answer", "-e", 1, "--labels", "never,once,often", "-o", target)
     result = turnout("randomize", typed, *options, "--oracle", "summation-histogram-encoding")
     assert result.exit_code == 0
-    assert "600 reports of 96 bits are 7.2 kB" in " ".join(result.stderr.split())
+    assert (
+        "600 reports of 96 bits are 7.2 kB: turnout plan --report-bits 64 says which"
+        in " ".join(result.stderr.split())
+    )
     assert "of 2 bits" not in turnout("randomize", typed, *options).stderr
 
 

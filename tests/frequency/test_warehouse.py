@@ -12,6 +12,7 @@ import pytest
 import turnout as tn
 from turnout.collecting.report_files import write_reports
 from turnout.errors import CodeOutsideDomainError, InvalidTypeError, InvalidValueError
+from turnout.frequency.attributes.padded import PaddedOracle
 from turnout.frequency.choice import registered
 from turnout.frequency.oracles.unary_encoding import BitRowOracle
 
@@ -66,6 +67,17 @@ def test_counts_computed_here_give_the_same_tally(name: str) -> None:
                 call()
         return
     assert made == expected
+
+
+@pytest.mark.parametrize("name", ["direct_encoding", "optimized_unary_encoding"])
+def test_padded_reports_are_counted_as_those_of_the_oracle_that_makes_them(name: str) -> None:
+    inner = registered()[name](1.0, LABELS)
+    padded = PaddedOracle(1.0, LABELS, oracle=inner, own_probability=0.5)
+    reports = padded.randomize(["once"] * 500, seed=1)
+    counts = inner.tally(tn.Reports(inner, tn.Everyone(), reports.codes, 500)).support
+    made = padded.tally_from_counts(counts, nodes=500, received=500)
+    assert made == padded.tally(reports)
+    assert padded.tally_sql("reports") == inner.tally_sql("reports")
 
 
 def test_hash_functions_that_all_reports_share_can_be_counted() -> None:

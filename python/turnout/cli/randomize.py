@@ -429,16 +429,14 @@ def _check_plan(plan: Plan, file: Path | None, answers: Answers) -> None:
 
 
 def _warn_of_size(plan: Plan, answers: Answers) -> None:
-    """Say so if the reports take gigabytes: only some oracles suit many answers."""
+    """Say so if the reports take gigabytes: those of some oracles grow with the answers."""
     oracle = plan.oracle
     reports = (answers.rows or 0) * (plan.participation.uniform_rate or 1.0)
     size = reports * oracle.report_bits / 8
     if size >= _LARGE:
         note(
-            f"{reports:,.0f} reports of {oracle.report_bits:,} bits are {file_size(round(size))}; "
-            "the reports of hadamard-response, projective-geometry-response, "
-            "optimized-local-hashing and hadamard-count-mean-sketch are small for any number of "
-            "answers"
+            f"{reports:,.0f} reports of {oracle.report_bits:,} bits are {file_size(round(size))}: "
+            "turnout plan --report-bits 64 says which oracles have short ones"
         )
 
 

@@ -17,7 +17,7 @@ from turnout.collecting.randomizer import Counts
 from turnout.domain import Domain, domain_of
 from turnout.errors import InvalidValueError
 from turnout.frequency.estimation.estimators import count_variances
-from turnout.frequency.estimation.models import ScoreMoments
+from turnout.frequency.estimation.models import PairSupport, ScoreMoments
 from turnout.frequency.groups.estimate import GroupedEstimate
 from turnout.frequency.tally import Tally, tally_from_counts, tally_sql
 from turnout.participation import Participation, taking_part_in
@@ -80,6 +80,11 @@ class FrequencyOracle(KernelKind[Tally]):
     def _score_moments(self) -> ScoreMoments:
         """What a report says about one answer: the moments that all estimators are made of."""
         return ScoreMoments.pure(*self.support_probabilities)
+
+    @property
+    def _pair_support(self) -> PairSupport | None:
+        """What a report says about two answers at once; None if that is not the same for all."""
+        return None
 
     def _shared_variance(self, total: Any, squares: Any) -> Any:
         """Give what hash functions shared by all reports add to the variance of a count.

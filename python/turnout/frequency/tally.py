@@ -1,11 +1,10 @@
 """Tallies: the sufficient statistics of the estimators, also from counts of a database.
 
 A tally of many oracles is a group-by over the column of reports: of those whose report is one of
-not too many numbers (direct encoding, Hadamard response, projective geometry response, hashing with
-functions that all reports share), how often each occurs; of those whose report is a bit for each
-answer, how many reports have each bit; of summation with histogram encoding, the sum of the scores
-of each answer. Of local hashing it is none: every report brings a hash function of its own, and
-which answers it supports takes the function to say.
+not too many numbers, how often each occurs; of those whose report is a bit for each answer, how
+many reports have each bit; of those whose report is a score for each, the sum of its scores. Where
+every report brings a hash function of its own it is none: only the function tells which answers
+the report supports. Each oracle says which of these it is.
 """
 
 from __future__ import annotations
@@ -311,7 +310,7 @@ def tally_sql(oracle: Any, source: str, column: str) -> str:
     table = _table(source)
     if oracle._counted_by == "scores":
         raise InvalidValueError(
-            "SummationHistogramEncoding has 32-bit scores in binary, which SQL cannot add up: "
+            f"{type(oracle).__name__} has 32-bit scores in binary, which SQL cannot add up: "
             "unnest them elsewhere, or use oracle.tally(reports)"
         )
     if oracle._counted_by != "bits":

@@ -48,6 +48,8 @@ class WrappedOracle(FrequencyOracle):
     report_dtype = _of_inner("report_dtype")
     report_shape = _of_inner("report_shape")
     _support_dtype = _of_inner("_support_dtype")
+    _counted_by = _of_inner("_counted_by")
+    _counts_of_a_report = _of_inner("_counts_of_a_report")
     _kernel = _of_inner("_kernel")
 
     def check_reports(self, reports: Array) -> None:
@@ -63,6 +65,10 @@ class WrappedOracle(FrequencyOracle):
     def improbable(self, reports: Array) -> Truths:
         """Say which reports the inner oracle makes with negligible chance only."""
         return self._inner.improbable(reports)
+
+    def _refuse_counting(self) -> None:
+        """Refuse to be counted by a database, where the inner oracle does."""
+        self._inner._refuse_counting()
 
     def _refuse_range(self, reports: Array) -> NoReturn:
         """Refuse reports with a number that :attr:`report_dtype` does not hold."""
@@ -115,19 +121,14 @@ class CodesOracle(WrappedOracle):
 
     by_blocks = _of_inner("by_blocks")
     _two_valued = _of_inner("_two_valued")
-    _counted_by = _of_inner("_counted_by")
     _score_moments = _of_inner("_score_moments")
-    _counts_of_a_report = _of_inner("_counts_of_a_report")
+    _pair_support = _of_inner("_pair_support")
     variation_ratio = _of_inner("variation_ratio")
     _told_apart = _of_inner("_told_apart")
 
     def _shared_variance(self, total: Any, squares: Any) -> Any:
         """Give what hash functions shared by all reports add to the variance of a count."""
         return self._inner._shared_variance(total, squares)
-
-    def _refuse_counting(self) -> None:
-        """Refuse to be counted by a database, where the inner oracle does."""
-        self._inner._refuse_counting()
 
     def _count_by_group(self, reports: Array, groups: Integers, number: int) -> Any:
         """Add up the reports of each group, as the inner oracle does."""

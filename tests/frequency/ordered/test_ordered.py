@@ -229,3 +229,14 @@ def test_errors_of_cumulative_shares_are_computed_once() -> None:
     found = ordered(tn.DirectEncoding(2.0, 6).randomize(list(range(6)) * 50, seed=1))
     assert found.cumulative_standard_errors is found.cumulative_standard_errors
     assert not found.cumulative_standard_errors.flags.writeable
+
+
+@pytest.mark.parametrize("name", ["direct_encoding", "summation_histogram_encoding"])
+def test_combinations_are_known_as_well_as_by_the_oracle_that_reports_them(name: str) -> None:
+    table = tn.JointTable(2.0, {"a": 2, "b": 2}, oracle=name)
+    reports = table.randomize({"a": [0, 1] * 500, "b": [0, 0, 0, 1] * 250}, seed=1)
+    inner = tn.Reports(table.oracle, tn.Everyone(), reports.codes, reports.nodes)
+    found, expected = ordered(reports), ordered(inner)
+    np.testing.assert_array_equal(
+        found.cumulative_standard_errors, expected.cumulative_standard_errors
+    )

@@ -164,7 +164,7 @@ def likelihood_of(reports: Reports) -> Likelihood:
         )
     codes, weights, squares = _distinct(reports)
     ratio = float(oracle.realized_ratio)
-    if oracle.name == "summation_histogram_encoding":
+    if oracle._counted_by == "scores":
         return DenseLikelihood.of_scores(codes, ratio, weights=weights, squares=squares)
     support = support_of(oracle, codes)
     return SupportLikelihood(support, ratio, oracle.domain.size, weights=weights, squares=squares)

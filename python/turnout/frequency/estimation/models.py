@@ -73,6 +73,44 @@ class ScoreMoments:
         return self.own_second - 2 * self.other * self.own + self.other * self.other
 
 
+@dataclass(frozen=True)
+class PairSupport:
+    """What a report says about two answers at once.
+
+    Of oracles whose reports hold scores, means of products stand for probabilities.
+
+    Attributes
+    ----------
+    own
+        How likely a report supports the own answer and another fixed one.
+    other
+        How likely it supports two fixed answers, neither of them the own one.
+    aligned
+        The latter where the own code, plus one, is the exclusive or of the other two, each plus
+        one. It differs from ``other`` where a report that agrees with two of three such answers
+        agrees with the third: in Hadamard response.
+
+    Examples
+    --------
+    >>> PairSupport.independent(ScoreMoments.pure(0.75, 0.25))
+    PairSupport(own=0.1875, other=0.0625, aligned=0.0625)
+    """
+
+    own: float
+    other: float
+    aligned: float
+
+    @classmethod
+    def alike(cls, own: float, other: float) -> PairSupport:
+        """Give that of reports to which no three answers are special."""
+        return cls(own, other, other)
+
+    @classmethod
+    def independent(cls, scores: ScoreMoments) -> PairSupport:
+        """Give that of reports that say independent things of different answers."""
+        return cls.alike(scores.own * scores.other, scores.other * scores.other)
+
+
 def support_model(nodes: int, rate: float, scores: ScoreMoments) -> StatisticModel:
     """``X = C`` with a common rate: the estimators c, g and T.
 

@@ -12,6 +12,7 @@ from turnout._types import Array, Integers
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.collecting.randomizer import Counts
 from turnout.errors import InvalidValueError
+from turnout.frequency.estimation.models import PairSupport
 from turnout.frequency.oracle import FrequencyOracle
 
 #: A joint table of groups and codes is counted in one go up to so many cells, or so many times
@@ -78,6 +79,11 @@ class DirectEncoding(FrequencyOracle):
             Fraction(own, other),
             blanket=Fraction(self._domain.size * other, accepted),
         )
+
+    @property
+    def _pair_support(self) -> PairSupport:
+        """What a report says about two answers at once: it supports one answer alone."""
+        return PairSupport.alike(0.0, 0.0)
 
     @property
     def _told_apart(self) -> ToldApart:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from turnout import _core
+from turnout.frequency.estimation.models import PairSupport
 from turnout.frequency.oracle import FrequencyOracle
 
 
@@ -69,6 +70,15 @@ class HadamardResponse(FrequencyOracle):
     def _report_count(self) -> int:
         """The number of different reports: ``K``."""
         return int(self._core.report_count)
+
+    @property
+    def _pair_support(self) -> PairSupport:
+        """What a report says about two answers at once.
+
+        A report that agrees with two of three aligned answers agrees with the third.
+        """
+        p = self.support_probabilities[0]
+        return PairSupport(own=p / 2, other=0.25, aligned=p / 2)
 
     @property
     def report_bits(self) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from turnout import _arguments, _core
 from turnout.domain import Domain
+from turnout.frequency.estimation.models import PairSupport
 from turnout.frequency.oracles.hashing import FUNCTIONS, HashedOracle
 
 #: The largest numbers of buckets, and of functions of a pool.
@@ -16,7 +17,12 @@ _MOST = 2**20
 
 
 class _LocalHashing(HashedOracle):
-    """Local hashing with any number of buckets."""
+    """Local hashing with any number of buckets.
+
+    A linear function that takes two codes to one of more than two buckets is likelier to take a
+    code between them there too, and functions that all reports share take some codes together in
+    all reports: then pair probabilities are not the same for all answers.
+    """
 
     #: How many buckets are asked for: as many as are best, if None.
     _buckets: int | None = 2
@@ -110,6 +116,11 @@ class BinaryLocalHashing(_LocalHashing):
     """
 
     name = "binary_local_hashing"
+
+    @property
+    def _pair_support(self) -> PairSupport | None:
+        """What a report says about two answers at once, if it has a function of its own."""
+        return PairSupport.independent(self._score_moments) if self._shared is None else None
 
 
 class OptimizedLocalHashing(_LocalHashing):

@@ -45,7 +45,9 @@ class ProjectiveGeometryResponse(FrequencyOracle):
     Notes
     -----
     Feldman, Nelson, Nguyen, Talwar, "Private frequency estimation via projective geometry" (2022).
-    Two coordinates give direct encoding, whatever the field.
+    Two coordinates give direct encoding, whatever the field. In more, a point that lies in the
+    hyperplanes of two answers lies in that of a third, for some three: pairs of answers are not
+    alike, and :func:`turnout.ordered` needs the reports.
 
     Which domains it pays for, from the exact variances of a rare answer's frequency times the
     number of reports, and the size of a report in bits:

@@ -10,6 +10,7 @@ from typing import Any
 from turnout import _arguments, _core
 from turnout.accounting.variation import ToldApart, VariationRatio
 from turnout.domain import Domain
+from turnout.frequency.estimation.models import PairSupport
 from turnout.frequency.oracles.unary_encoding import BitRowOracle
 
 #: In larger domains the number of sets has so many digits that its logarithm is taken instead.
@@ -100,6 +101,17 @@ class SubsetSelection(BitRowOracle):
         """
         own, size = self._core.own_words, self.subset_size
         return Fraction(own * (self._domain.size - size), (2**64 - own) * size)
+
+    @property
+    def _pair_support(self) -> PairSupport:
+        """What a report says about two answers at once.
+
+        A set has the own answer with probability ``p``, and ``d - 1`` or ``d`` of the others.
+        """
+        p, k, d = self.support_probabilities[0], self._domain.size, self.subset_size
+        own = p * (d - 1) / (k - 1)
+        other = (d - 1) * (d - 2 * p) / ((k - 1) * (k - 2)) if k > 2 else 0.0
+        return PairSupport.alike(own, other)
 
     @property
     def _told_apart(self) -> ToldApart:

@@ -11,7 +11,7 @@ import numpy as np
 from turnout import _arguments, _core
 from turnout._types import Array, Truths
 from turnout.accounting.variation import ToldApart, VariationRatio
-from turnout.frequency.estimation.models import ScoreMoments
+from turnout.frequency.estimation.models import PairSupport, ScoreMoments
 from turnout.frequency.improbable import rows_of_noise
 from turnout.frequency.oracle import FrequencyOracle
 
@@ -100,6 +100,11 @@ class SummationHistogramEncoding(FrequencyOracle):
         """The moments of the scores: means 1 and 0, and the variance of the noise for both."""
         variance = 0.5 / math.sinh(0.5 * float(self.rate)) ** 2
         return ScoreMoments(1.0, 0.0, 1.0 + variance, variance)
+
+    @property
+    def _pair_support(self) -> PairSupport:
+        """What a report says about two answers at once: the noise of entries is independent."""
+        return PairSupport.independent(self._score_moments)
 
     @property
     def variation_ratio(self) -> VariationRatio:

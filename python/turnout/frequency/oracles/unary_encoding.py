@@ -9,6 +9,7 @@ import numpy as np
 from turnout import _core
 from turnout._types import Array, Truths
 from turnout.accounting.variation import ToldApart
+from turnout.frequency.estimation.models import PairSupport
 from turnout.frequency.improbable import rows_of_bits
 from turnout.frequency.oracle import FrequencyOracle
 
@@ -33,6 +34,11 @@ class BitRowOracle(FrequencyOracle):
 
 class _UnaryEncoding(BitRowOracle):
     """The bit of the own answer is one with probability p*, every other with q*, independently."""
+
+    @property
+    def _pair_support(self) -> PairSupport:
+        """What a report says about two answers at once: bits are independent."""
+        return PairSupport.independent(self._score_moments)
 
     @property
     def _told_apart(self) -> ToldApart:

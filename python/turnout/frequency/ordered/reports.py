@@ -88,7 +88,7 @@ class _OrderedReports(OrderedStatistics):
         )
         self._weights = self._weights / self._weights.sum()
         self._scores: Floats | None = None
-        if oracle.name == "summation_histogram_encoding":
+        if getattr(oracle, "_counted_by", "") == "scores":
             self._scores = reports.codes.astype(np.float64)
         else:
             self._support = support_of(oracle, reports.codes)
@@ -165,8 +165,7 @@ def ordered(source: FrequencyEstimate | Tally | Reports) -> OrderedStatistics:
     EstimatorError
         If there are no reports, or the covariances are not known: the estimator is biased, nodes
         have personal probabilities, the estimate is not of one tally, or the oracle's pairs of
-        answers are not alike (local hashing with more than two buckets, projective geometry,
-        sketches): take the reports.
+        answers are not alike, as those of sketches: take the reports.
     InvalidTypeError
         If ``source`` is none of these.
 
