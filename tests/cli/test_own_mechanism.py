@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import html
 import json
@@ -21,9 +22,15 @@ from turnout.collecting.intervals import StatisticModel
 from turnout.distributed.mechanisms import known
 from turnout.distributed.messages import MessageKind
 from turnout.distributed.noise import NOISES
-from turnout.distributed.roles.base import Collector, State, absent
+from turnout.distributed.roles.base import Participant, State, absent
 from turnout.distributed.rounds import exchange
-from turnout.errors import InvalidValueError, MalformedMessageError, MissingPartyError
+from turnout.distributed.transport import Courier, Station
+from turnout.errors import (
+    InvalidValueError,
+    MalformedMessageError,
+    MissingPartyError,
+    ProtocolError,
+)
 from turnout.frequency.estimation.estimators import Estimation
 
 #: Numbers of its own: who mixes, and what is sent to it and by it.
@@ -47,10 +54,11 @@ class MixedUser(td.User):
         return [self._send(SLIP, td.Party(MIXER), vector.astype("<i8").tobytes())]
 
 
-class Mixer(Collector):
+class Mixer(Participant):
     """It waits for all users, and sends their sum, which says nothing of who sent what."""
 
     _role = MIXER
+    _users_report = True
 
     def __init__(self, mechanism: Any, round_id: bytes, index: int = 0) -> None:
         super().__init__(mechanism, round_id, index)
@@ -213,6 +221,29 @@ def test_its_round_runs_with_roles_and_messages_of_its_own() -> None:
     assert same.estimate.plan == mechanism
 
 
+def test_stations_close_its_collection_when_all_users_reported() -> None:
+    round_ = td.Round.start(MixedNoise(LABELS, 3, epsilon=4.0))
+
+    async def main() -> Any:
+        addresses: dict[td.Party, Any] = {}
+        server = round_.server()
+        async with (
+            Station([server], addresses) as last,
+            Station([round_.role(td.Party(MIXER))], addresses) as mixing,
+        ):
+            addresses[server.party] = last.address
+            addresses[td.Party(MIXER)] = mixing.address
+            async with Courier(addresses) as courier:
+                sent = (each for user in range(3) for each in round_.user(user).report("often"))
+                assert not await courier.send_all(sent)
+            # Were it not told that all reported, it would wait for hours.
+            await asyncio.wait_for(mixing.collect(10_000), 60)
+            await last.finish(60)
+        return server.sums
+
+    assert asyncio.run(main()).shape == (2,)
+
+
 def test_its_messages_are_written_read_and_refused() -> None:
     round_ = td.Round.start(MixedNoise(LABELS, 3, epsilon=1.0))
     (message,) = round_.user(1).report("often")
@@ -226,6 +257,8 @@ def test_its_messages_are_written_read_and_refused() -> None:
         server.receive(wrong)
     with pytest.raises(MissingPartyError, match="user 0, user 2"):
         mixer.close()
+    with pytest.raises(ProtocolError, match="the server has nothing to close"):
+        server.close()
     with pytest.raises(MissingPartyError, match="the server still waits for role 128 0"):
         server.estimate()
 

@@ -68,7 +68,7 @@ class Network:
     @property
     def collectors(self) -> list[Any]:
         """The roles that have to be closed."""
-        return [role for role in self.roles.values() if hasattr(role, "close")]
+        return [role for role in self.roles.values() if role._users_report]
 
     def report(self, values: Sequence[Any]) -> None:
         """Let the first users report; their messages wait."""

@@ -17,7 +17,7 @@ from turnout.distributed.mechanisms import mechanism_from_dict
 from turnout.distributed.messages import Message, Party, Role, in_words
 from turnout.distributed.results import CostLedger, Costs, RoundResult
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
-from turnout.distributed.roles.base import Collector, Participant
+from turnout.distributed.roles.base import Participant
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError
 
 _FORMAT = "turnout-round"
@@ -292,7 +292,7 @@ def exchange(round_: Round, values: Any) -> RoundResult:
     for index, value in enumerate(items):
         deliver(roles[Party(Role.USER, index)].report(value))
     for role in roles.values():
-        if isinstance(role, Collector):
+        if role._users_report:
             deliver(role.close())
     server = roles[Party(Role.SERVER)]
     return RoundResult(server.estimate(), server.sums, ledger(roles.values(), mechanism))

@@ -43,6 +43,8 @@ class Participant(abc.ABC):
 
     #: What such a party does.
     _role: ClassVar[Role]
+    #: Whether users report to it, until :meth:`close`.
+    _users_report: ClassVar[bool] = False
 
     #: The 16 bytes that every message of the round carries.
     round_id: Final[bytes]
@@ -122,6 +124,23 @@ class Participant(abc.ABC):
             )
         return self._accept(message)
 
+    def close(self) -> list[Message]:
+        """Take nothing more from users.
+
+        Returns
+        -------
+        list of Message
+            What is to be sent now.
+
+        Raises
+        ------
+        ProtocolError
+            If users do not report to this party, or the collection is closed already.
+        MissingPartyError
+            If more users are missing than ``max_missing_users``; nothing is kept then.
+        """
+        raise ProtocolError(f"{self.party} has nothing to close: users do not report to it")
+
     def give_up(self) -> NoReturn:
         """End a round that lost a party: forget everything, and say who is missing.
 
@@ -186,27 +205,6 @@ class Participant(abc.ABC):
                 f"({listed(missing)}), and max_missing_users is {mechanism.max_missing_users}",
                 missing,
             )
-
-
-class Collector(Participant):
-    """Base class of the roles to whom users report, until the collection is closed."""
-
-    @abc.abstractmethod
-    def close(self) -> list[Message]:
-        """Take nothing more from users.
-
-        Returns
-        -------
-        list of Message
-            What is to be sent now.
-
-        Raises
-        ------
-        ProtocolError
-            If the collection is closed already.
-        MissingPartyError
-            If more users are missing than ``max_missing_users``; nothing is kept then.
-        """
 
 
 def absent(role: Role, count: int, seen: Collection[int]) -> tuple[Party, ...]:

@@ -12,7 +12,7 @@ from turnout._types import Array, Integers, Truths
 from turnout.distributed import payloads
 from turnout.distributed.elected import Elected
 from turnout.distributed.messages import Message, MessageKind, Party, Role
-from turnout.distributed.roles.base import Collector, Participant, State, absent
+from turnout.distributed.roles.base import Participant, State, absent
 from turnout.distributed.roles.elections import Election, largest_election
 from turnout.distributed.roles.server import AggregatingServer
 from turnout.distributed.roles.user import User
@@ -208,7 +208,7 @@ class SetUser(Adding, User):
         return [self._send(MessageKind.SUM, Party(Role.SERVER), payload)]
 
 
-class ReportingServer(Collector):
+class ReportingServer(Participant):
     """Collects a set of items from every user, then elects users for each item (the paper's S1).
 
     It sees who reports which items, and no share. Its view alone is locally private with
@@ -230,6 +230,7 @@ class ReportingServer(Collector):
 
     _mechanism: Elected
     _role: ClassVar[Role] = Role.REPORTING_SERVER
+    _users_report = True
 
     def __init__(self, mechanism: Elected, round_id: bytes, index: int = 0) -> None:
         super().__init__(mechanism, round_id, index)

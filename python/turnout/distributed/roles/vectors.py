@@ -13,7 +13,7 @@ from turnout._types import Array, Unsigned
 from turnout.distributed import payloads
 from turnout.distributed.deployment import Deployed
 from turnout.distributed.messages import Message, MessageKind, Party, Role
-from turnout.distributed.roles.base import Collector, State, absent, listed
+from turnout.distributed.roles.base import Participant, State, absent, listed
 from turnout.distributed.roles.server import AggregatingServer
 from turnout.distributed.roles.user import User
 from turnout.errors import MalformedMessageError, ProtocolError
@@ -60,7 +60,7 @@ class VectorUser(User):
         ]
 
 
-class Aggregator(Collector):
+class Aggregator(Participant):
     """Collects one share of every user, agrees on the users with the others, and sends their sum.
 
     1. ``receive`` shares until the deadline, then ``close``: a roster of the users whose share
@@ -92,6 +92,7 @@ class Aggregator(Collector):
 
     _mechanism: Deployed
     _role: ClassVar[Role] = Role.AGGREGATOR
+    _users_report = True
 
     def __init__(self, mechanism: Deployed, round_id: bytes, index: int) -> None:
         super().__init__(mechanism, round_id, index)

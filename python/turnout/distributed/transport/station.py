@@ -13,12 +13,12 @@ from turnout import _arguments
 from turnout.distributed.messages import (
     MESSAGE_OVERHEAD,
     Message,
-    MessageKind,
     Party,
+    Role,
     in_words,
     read_head,
 )
-from turnout.distributed.roles.base import Collector, Participant, State, listed
+from turnout.distributed.roles.base import Participant, State, listed
 from turnout.distributed.transport.courier import Address, Courier, Undelivered
 from turnout.distributed.transport.frames import ACCEPTED, refused, wait_for
 from turnout.distributed.transport.listener import Admission, Admits, Line, Listener
@@ -154,11 +154,11 @@ class Station:
             addresses, tls=client_tls, connect_within=connect_within, answer_within=answer_within
         )
         self._deliveries: dict[asyncio.Task[None], Message] = {}
-        #: The users that each collector still waits for, as a number.
+        #: The users that each party to whom they report still waits for, as a number.
         self._awaited = {
             party: len(role.missing)
             for party, role in self._roles.items()
-            if isinstance(role, Collector) and role.state is State.COLLECTING
+            if role._users_report and role.state is State.COLLECTING
         }
         self._unfinished = self._not_done()
         self._stopped = False
@@ -280,7 +280,7 @@ class Station:
         except MissingPartyError as error:
             self._fail(error)
             raise
-        if message.kind in (MessageKind.SHARE, MessageKind.SET) and role.party in self._awaited:
+        if message.sender.role is Role.USER and role.party in self._awaited:
             self._awaited[role.party] -= 1
         self._note(role)
         return given
@@ -391,7 +391,6 @@ class Station:
         try:
             for party in list(self._awaited):
                 role = self._roles[party]
-                assert isinstance(role, Collector)
                 given = role.close()
                 del self._awaited[party]
                 self._note(role)
