@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from turnout import _core
 from turnout.errors import CorruptDataError
 from turnout.serve.tasks.files import LeaderFile
-from turnout.serve.tasks.helper import check_batch, check_collection
+from turnout.serve.tasks.helper import check_batch, check_collection, identity
 from turnout.serve.tasks.jobs import in_jobs
 from turnout.serve.tasks.peers import Peer, PeerRefusedError
 from turnout.serve.tasks.problems import ProblemError
@@ -237,9 +237,10 @@ class Collections:
             return
         share, asked, reports, first, last = row
         try:
+            # Named after the request: a collection of this name may come again, for another batch.
             place, answer = self._helper.create(
                 f"tasks/{self._task.name}/aggregate_shares",
-                *(name, lambda _: bytes(asked), "aggregate-share-req"),
+                *(identity(bytes(asked)), lambda _: bytes(asked), "aggregate-share-req"),
             )
             end = time.monotonic() + self._helper.seconds
             other = self._helper.wait_for(place, answer, end)
