@@ -31,7 +31,7 @@ from turnout.reporting.frequencies import SHARES
 from turnout.serve.tasks.client import Client
 from turnout.serve.tasks.collector import Collected, Collector
 from turnout.serve.tasks.files import ClientFile, CollectorFile
-from turnout.serve.tasks.making import NAMES, Batches, new_task, write_task
+from turnout.serve.tasks.making import Batches, new_task, write_task
 
 CA = Annotated[
     Path | None,
@@ -67,8 +67,8 @@ class _Voting(OneList):
         float, typer.Option("--participation", "-p", callback=options.check_rate)
     ] = 1.0
 
-    def mechanism(self) -> VerifiedAggregation:
-        """Find the noise."""
+    def mechanism(self, noise: str | None = None) -> VerifiedAggregation:
+        """Find the noise: of a law, or of the best one."""
         labels = self.stated
         options.refuse_if(
             (labels is None, "--labels", "say the possible answers: --labels or --labels-file")
@@ -80,6 +80,7 @@ class _Voting(OneList):
             epsilon=self.epsilon,
             delta=self.delta,
             participation=self.participation,
+            noise=noise,
         )
 
 
@@ -122,8 +123,10 @@ class _Batching:
             time_precision=self.time_precision,
         )
 
-    def said(self, users: int, least: int) -> str:
+    def said(self, users: int, least: int, *, janus: bool) -> str:
         """Say when a batch is complete."""
+        if janus and self.batches == "leader-selected":
+            return f"{self.batches}, of {least:,} reports, as Janus makes them"
         number = f"{self.batches}, of {self.batch_reports or users:,} reports"
         if self.batch_seconds is not None:
             return f"{number}, or of {least:,} or more after {self.batch_seconds:,} s"
@@ -139,6 +142,7 @@ def new(
     leader: Annotated[str, typer.Option(metavar="URL")],
     helper: Annotated[str, typer.Option(metavar="URL")],
     batching: _Batching,
+    janus: Literal["leader", "helper", "both"] | None = None,
     target: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")],
 ) -> None:
     """Make a task: the files of its leader, helper, clients and collector, keys included.
@@ -151,6 +155,9 @@ def new(
     and collector.json to whoever may see results. All but client.json hold secrets: send them on
     ways that only their owner reads, and delete the copies.
 
+    With --janus the operator of that server runs Janus, another implementation of the protocol,
+    and gets helper.yaml or leader.yaml for janus_cli provision-tasks.
+
     [bold]Example:[/]
 
         turnout task new --labels yes,no --users 100 --epsilon 1 --leader
@@ -162,19 +169,23 @@ def new(
         The address of the server that takes reports in.
     helper
         The address of the other server, which another operator runs.
+    janus
+        Which servers are Janus.
     target
         The new folder of the files.
     """
     with doing("calibrating"):
-        mechanism = voting.mechanism()
+        mechanism = voting.mechanism("discrete_laplace" if janus else None)
+    theirs = ("leader", "helper") if janus == "both" else (janus,) if janus else ()
     files = new_task(
         mechanism,
         leader=leader,
         helper=helper,
         batches=batching.made(),
         expires=batching.expires,
+        janus=theirs,
     )
-    write_task(files, target)
+    paths = write_task(files, target, theirs)
     task = files[0].task
     for url in (task.leader, task.helper):
         parts = urlsplit(url)
@@ -187,9 +198,12 @@ def new(
             ("labels", f"{mechanism.domain.size:,}"),
             *_protection(mechanism),
             ("proofs", task.vdaf.kind),
-            ("batches", batching.said(mechanism.users, task.min_batch_size)),
+            (
+                "batches",
+                batching.said(mechanism.users, task.min_batch_size, janus="leader" in theirs),
+            ),
         ],
-        *(f"The file of the {role}: {target / name}" for role, name in NAMES.items()),
+        *(f"The file of the {role}: {path}" for role, path in paths.items()),
     )
 
 

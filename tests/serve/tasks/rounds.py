@@ -48,6 +48,8 @@ class Round:
         Whether the aggregators add noise.
     stores
         The addresses of their stores.
+    janus
+        The roles that Janus would have: reports are what Janus takes, whoever is asked.
     more
         What :class:`Batches` takes.
     """
@@ -61,6 +63,7 @@ class Round:
         users: int = 6,
         stores: tuple[str, str] | None = None,
         expires: Any = None,
+        janus: tuple[str, ...] = (),
         **more: Any,
     ) -> None:
         mechanism = tn.distributed.VerifiedAggregation(
@@ -68,7 +71,12 @@ class Round:
         )
         batches = Batches(**{"reports": users, **more})
         files: Any = new_task(
-            mechanism, leader=LEADER, helper=HELPER, batches=batches, expires=expires
+            mechanism,
+            leader=LEADER,
+            helper=HELPER,
+            batches=batches,
+            expires=expires,
+            janus=janus,
         )
         if not noise:
             files[:2] = [dataclasses.replace(file, noise=None) for file in files[:2]]

@@ -70,6 +70,32 @@ def test_a_second_batch_needs_no_new_task(begin: Callable[..., Round]) -> None:
     assert round_.collect(another=True).sums == (0, 0, 6)
 
 
+def test_reports_for_janus_have_a_bucket_of_no_vote(begin: Callable[..., Round]) -> None:
+    round_ = begin(janus=("helper",))
+    assert round_.task.vdaf.parameters[0] == ("length", 4)
+    round_.upload([0, 0, 1, -1, 2, 2])
+    found = round_.collect()
+    assert (found.reports, found.sums) == (6, (2, 1, 2))
+
+
+def test_a_batch_after_another_has_a_share_of_another_name(begin: Callable[..., Round]) -> None:
+    """Servers refuse a name that comes again for something else, and Janus is asked by name."""
+    round_ = begin(users=2)
+    names = []
+
+    def refuse(role: str, method: str, path: str) -> int | None:
+        if role == "helper" and method == "PUT" and "aggregate_shares" in path:
+            names.append(path)
+        return 405 if role == "helper" and method == "POST" else None
+
+    round_.before = refuse
+    for vote in (0, 1):
+        round_.upload([vote, vote])
+        found = round_.collect(another=True)
+        assert found.sums[vote] == 2
+    assert len(set(names)) == 2
+
+
 def test_a_batch_waits_for_all_and_goes_on_without_the_others(begin: Callable[..., Round]) -> None:
     round_ = begin(seconds=3600, least=3)
     round_.upload(VOTES[:4])

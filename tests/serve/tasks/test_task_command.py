@@ -70,6 +70,8 @@ def test_new_says_where_the_files_are(tmp_path: Path) -> None:
         ([*NEW[:2], *NEW[4:], *URLS], "say the possible answers"),
         ([*NEW, *URLS, "--min-batch", 10], "from 1 to 9"),
         ([*NEW, *URLS, "--expires", "2001-01-01T00:00:00Z"], "from now"),
+        ([*NEW, *URLS, "--janus", "both", "-p", 0.5], "--participation must be 1 in a task with"),
+        ([*NEW, *URLS, "--janus", "leader", "--batch-seconds", 9], "seconds must be left out"),
     ],
 )
 def test_a_task_that_cannot_be_is_refused(tmp_path: Path, words: list[str], said: str) -> None:
@@ -85,6 +87,22 @@ def test_addresses_without_tls_are_noted(tmp_path: Path) -> None:
     assert code == 0
     assert "http://b.example/ is without TLS" in said
     assert "localhost" not in said
+
+
+@pytest.mark.parametrize("theirs", ["leader", "helper", "both"])
+def test_a_task_for_janus_has_the_files_that_its_operator_takes(
+    tmp_path: Path, theirs: str
+) -> None:
+    code, shown, _ = run(*NEW, *URLS, "--janus", theirs, "-o", tmp_path / "task")
+    assert code == 0
+    for role in ("leader", "helper"):
+        name = f"{role}.{'yaml' if theirs in (role, 'both') else 'json'}"
+        assert str(tmp_path / "task" / name) in shown
+    leads = theirs in ("leader", "both")
+    said = "of 9 reports, as Janus makes them" if leads else "of 9 reports; without"
+    assert said in shown
+    least = CollectorFile.read(tmp_path / "task" / "collector.json").task.min_batch_size
+    assert least == (9 if leads else 5)
 
 
 def test_a_task_is_not_written_twice(task: Path) -> None:

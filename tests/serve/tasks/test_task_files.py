@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import hashlib
 import json
 import os
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import turnout as tn
 from turnout import _core
@@ -22,6 +27,7 @@ from turnout.serve.tasks.files import (
     read_aggregator,
 )
 from turnout.serve.tasks.making import NAMES, Batches, new_task, write_task
+from turnout.serve.tasks.reading import bytes_of
 from turnout.serve.tasks.records import Records
 from turnout.serve.tasks.votes import Vdaf
 
@@ -215,6 +221,79 @@ def test_every_instance_of_prio3_can_be_a_task() -> None:
 
 def _values(vdaf: Vdaf) -> int:
     return vdaf.prio3.length if "Vec" in vdaf.kind else 1
+
+
+def read_by_janus(path: Path) -> Any:
+    """Read YAML, whose tags become a member ``!``."""
+
+    class Tagged(yaml.SafeLoader):
+        """Reads any tag."""
+
+    def tagged(loader: Any, suffix: str, node: Any) -> Any:
+        return {"!": suffix, **loader.construct_mapping(node, deep=True)}
+
+    Tagged.add_multi_constructor("!", tagged)
+    # The loader is a safe one with objects for tags.
+    (found,) = yaml.load(path.read_text(), Tagged)
+    return found
+
+
+@pytest.mark.parametrize("mode", ["leader_selected", "time_interval"])
+def test_what_janus_is_told_is_what_the_others_are_told(tmp_path: Path, mode: str) -> None:
+    expires = datetime.datetime(2100, 1, 1, tzinfo=datetime.timezone.utc)
+    files = made(janus=("leader", "helper"), batches=Batches(mode=mode), expires=expires)
+    paths = write_task(files, tmp_path / "task", ("leader", "helper"))
+    assert {path.stat().st_mode & 0o777 for role, path in paths.items() if role != "client"} == {
+        0o600
+    }
+    leader, helper, _, collector = files
+    found = {role: read_by_janus(paths[role]) for role in ("leader", "helper")}
+    for role, told in found.items():
+        assert told["task_id"] == leader.task.name
+        assert told["role"] == role.capitalize()
+        assert told["own_aggregator_endpoint"] == getattr(leader.task, role)
+        assert bytes_of(told["vdaf_verify_key"]) == leader.verify_key
+        assert bytes_of(told["task_info"]) == leader.task.info
+        assert (told["task_start"], told["task_duration"]) == leader.task.interval
+        assert told["min_batch_size"] == leader.task.min_batch_size
+        assert told["vdaf"]["!"] == "Prio3Histogram"
+        assert told["vdaf"]["length"] == MECHANISM.domain.size + 1
+        strategy = told["vdaf"]["dp_strategy"]
+        assert strategy["dp_strategy"] == "PureDpDiscreteLaplace"
+        digits = strategy["budget"]["epsilon"]
+        over, under = (sum(each << 32 * at for at, each in enumerate(one)) for one in digits)
+        assert Fraction(over, under) * Fraction(MECHANISM.parameter) == 2
+        config = told["collector_hpke_config"]
+        assert config["id"] == collector.key.config_id
+        assert collector.key.config.endswith(bytes_of(config["public_key"]))
+        assert isinstance(told["batch_mode"], str) == (mode == "time_interval")
+    token = found["leader"]["aggregator_auth_token"]
+    assert token == {"type": "Bearer", "token": leader.helper_token}
+    for told, secret in (
+        (found["helper"]["aggregator_auth_token_hash"], leader.helper_token),
+        (found["leader"]["collector_auth_token_hash"], collector.token),
+    ):
+        assert bytes_of(told["hash"]) == hashlib.sha256(secret.encode()).digest()
+    assert helper.leader_token_hash != leader.helper_token
+
+
+def test_only_noise_that_janus_draws_is_asked_of_it() -> None:
+    wrong = tn.distributed.VerifiedAggregation(
+        2, 100, epsilon=1.0, noise="discrete_gaussian", delta=1e-6
+    )
+    urls = {"leader": "https://a.example", "helper": "https://b.example"}
+    with pytest.raises(InvalidValueError, match="noise must be 'discrete_laplace' in a task with"):
+        new_task(wrong, **urls, janus=("helper",))
+
+
+def test_a_histogram_protects_no_unseen_participation(tmp_path: Path) -> None:
+    """Whoever reads the sums sees how many did not vote, which the accounting does not know."""
+    files = made(janus=("helper",))
+    partly = dataclasses.replace(MECHANISM, participation=0.5)
+    path = tmp_path / "client.json"
+    dataclasses.replace(files[2], question=partly).write(path)
+    with pytest.raises(CorruptDataError, match="participation of 1"):
+        ClientFile.read(path)
 
 
 def test_a_verify_key_is_as_long_as_the_draft_says() -> None:

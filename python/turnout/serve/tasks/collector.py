@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,10 +15,19 @@ from turnout import _core
 from turnout.errors import CorruptDataError, ProtocolError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.serve.tasks.files import CollectorFile
-from turnout.serve.tasks.peers import Peer
+from turnout.serve.tasks.peers import Answer, Peer, PeerRefusedError, PeerUnavailableError
 from turnout.serve.tasks.reading import text_of
 
 _ID_BYTES: Final = 16
+
+#: How Janus answers about a job that was given up.
+_GIVEN_UP: Final = 204
+
+#: How Janus refuses jobs as long as it has too few reports for a batch.
+_UNREADY: Final = {
+    "leader_selected": ("batchInvalid", "invalidBatchSize"),
+    "time_interval": ("invalidBatchSize",),
+}
 
 
 @dataclass(frozen=True)
@@ -92,12 +102,11 @@ class Collector:
             units = start, -(-interval[1] // precision) - start
         request = _core.CollectionJobReq.of(units)
         body = request.to_bytes()
-        # A name made of the request finds the job again, whoever gives it.
-        name = hashlib.sha256(body).digest()[:_ID_BYTES]
-        jobs = f"tasks/{self._task.name}/collection_jobs"
+        name = self._name(body)
         if another:
-            self._leader.checked(self._leader.request("DELETE", f"{jobs}/{text_of(name)}"))
-        place, answer = self._leader.create(jobs, name, lambda _: body, "collection-job-req")
+            self._leader.checked(self._leader.request("DELETE", self._place(name)))
+            name = self._name(body)
+        place, answer = self._created(name, body, end)
         data = self._leader.wait_for(place, answer, end)
         try:
             return self._opened(request, data)
@@ -106,15 +115,50 @@ class Collector:
                 f"what the leader gives is not the result of this task: {error}"
             ) from None
 
+    def _place(self, name: bytes = b"") -> str:
+        jobs = f"tasks/{self._task.name}/collection_jobs"
+        return f"{jobs}/{text_of(name)}" if name else jobs
+
+    def _name(self, body: bytes) -> bytes:
+        """Name the job of a request: the name is made of it, so that the job is found again.
+
+        Janus makes none again that was given up: after it comes that of another number.
+        """
+        for number in itertools.count():
+            text = body + number.to_bytes(4, "big") if number else body
+            name = hashlib.sha256(text).digest()[:_ID_BYTES]
+            if self._leader.request("GET", self._place(name)).status != _GIVEN_UP:
+                return name
+        raise AssertionError
+
+    def _created(self, name: bytes, body: bytes, end: float) -> tuple[str, Answer]:
+        """Create a job; again, as long as the leader refuses it for want of reports."""
+        pause = 0.1
+        while True:
+            try:
+                return self._leader.create(
+                    self._place(), name, lambda _: body, "collection-job-req"
+                )
+            except PeerRefusedError as error:
+                if error.kind not in _UNREADY[self._task.batch_mode]:
+                    raise
+                if time.monotonic() + pause > end:
+                    raise PeerUnavailableError(
+                        f"{error}; ask again when there are more reports, or wait longer"
+                    ) from None
+            time.sleep(pause)
+            pause = min(2 * pause, 5.0)
+
     def _opened(self, request: _core.CollectionJobReq, data: bytes) -> Collected:
         reports, (start, duration), *sealed = _core.read_collection_job_resp(data)
         shares = [
             _core.open_aggregate_share(self._task.dap, role, self._file.key, request, each)
             for role, each in zip(("leader", "helper"), sealed, strict=True)
         ]
-        sums = self._task.prio3.unshard(shares)
         precision = self._task.time_precision
         question = self._file.question
+        # A histogram has a bucket of no vote behind those of the labels.
+        sums = self._task.prio3.unshard(shares)[: question.domain.size]
         # A batch may have more reports than there are users: the noise is the same.
         if reports > question.users:
             question = replace(question, users=reports)

@@ -350,9 +350,12 @@ def _question(task: Task, given: Members) -> VerifiedAggregation:
     found = given.take("question", mechanism_from_dict)
     if not isinstance(found, VerifiedAggregation) or found.aggregators != 2:
         raise CorruptDataError("question must be a verified aggregation of two aggregators")
-    if task.vdaf != Vdaf.of_votes(found.domain.size):
+    size = found.domain.size
+    if task.vdaf not in (Vdaf.of_votes(size), Vdaf.of_votes(size, histogram=True)):
         raise CorruptDataError(
-            f"question has {found.domain.size} labels, and the vdaf of the task measures "
-            "something else"
+            f"question has {size} labels, and the vdaf of the task measures something else"
         )
+    if task.vdaf.kind == "Prio3Histogram" and found.participation < 1.0:
+        # The bucket of no vote is published too, which the accounting does not know.
+        raise CorruptDataError("question must have a participation of 1 with Prio3Histogram")
     return found

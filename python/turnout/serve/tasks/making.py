@@ -7,13 +7,14 @@ import secrets
 import shutil
 import tempfile
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from turnout import _arguments, _core
-from turnout._secrets import HiddenBytes
+from turnout._secrets import HiddenBytes, write_secret_file
 from turnout.distributed import VerifiedAggregation
 from turnout.errors import InvalidValueError
 from turnout.serve.tasks.files import (
@@ -23,11 +24,12 @@ from turnout.serve.tasks.files import (
     LeaderFile,
     TaskFile,
 )
+from turnout.serve.tasks.janus import provisioning
 from turnout.serve.tasks.reading import address
 from turnout.serve.tasks.task import MODES, Noise, Task
 from turnout.serve.tasks.votes import Vdaf
 
-#: The names of the files, by role.
+#: The names of the files, by role; what Janus takes has the name of the role and ``.yaml``.
 NAMES: Final = {role: f"{role}.json" for role in ("leader", "helper", "client", "collector")}
 
 
@@ -64,6 +66,7 @@ def new_task(
     helper: str,
     batches: Batches | None = None,
     expires: datetime | None = None,
+    janus: Collection[str] = (),
 ) -> list[TaskFile]:
     """Make a task with fresh keys.
 
@@ -77,6 +80,9 @@ def new_task(
         How reports become batches.
     expires
         Until when reports are taken; None for always.
+    janus
+        The roles, of leader and helper, that are servers of Janus: if there are any, reports are
+        of Prio3Histogram.
 
     Returns
     -------
@@ -91,10 +97,16 @@ def new_task(
     said = batches or Batches()
     _arguments.choice("mode", said.mode, MODES)
     wanted = mechanism.users if said.reports is None else said.reports
-    least = (wanted + 1) // 2 if said.least is None else said.least
+    # A leader of Janus takes the least for a batch, and no more.
+    exact = "leader" in janus and said.mode == "leader_selected"
+    least = said.least
+    if least is None:
+        least = wanted if exact else (wanted + 1) // 2
     _arguments.integer("reports", wanted, least=1, most=2**31 - 1)
     _arguments.integer("least", least, least=1, most=wanted)
     _arguments.integer("time_precision", said.time_precision, least=1, most=2**31)
+    if janus:
+        _check_janus(mechanism, janus, said)
     leader, helper = _address("leader", leader), _address("helper", helper)
     if leader == helper:
         raise InvalidValueError(
@@ -107,7 +119,7 @@ def new_task(
         time_precision=said.time_precision,
         min_batch_size=least,
         batch_mode=said.mode,
-        vdaf=Vdaf.of_votes(mechanism.domain.size),
+        vdaf=Vdaf.of_votes(mechanism.domain.size, histogram=bool(janus)),
         interval=None if expires is None else _until(expires, said.time_precision),
     )
     assert mechanism.noise is not None
@@ -135,8 +147,43 @@ def new_task(
     ]
 
 
-def write_task(files: list[TaskFile], folder: Path) -> None:
+def _check_janus(mechanism: VerifiedAggregation, janus: Collection[str], batches: Batches) -> None:
+    """Refuse what Janus cannot do, or what would not protect there."""
+    if mechanism.participation < 1.0:
+        raise InvalidValueError(
+            "participation must be 1 in a task with Janus, got "
+            f"{mechanism.participation}: the number of those without a vote is published there, "
+            "and would tell more than the smaller noise protects"
+        )
+    if mechanism.noise != "discrete_laplace":
+        raise InvalidValueError(
+            "noise must be 'discrete_laplace' in a task with Janus, which draws no other, got "
+            f"{mechanism.noise!r}"
+        )
+    if "leader" in janus and batches.seconds is not None:
+        raise InvalidValueError(
+            "seconds must be left out where Janus is the leader: its batches wait for the least "
+            f"number of reports, however long, got {batches.seconds}"
+        )
+
+
+def write_task(files: list[TaskFile], folder: Path, janus: Collection[str] = ()) -> dict[str, Path]:
     """Write the files of a task into a new folder: all of them, or none.
+
+    Parameters
+    ----------
+    files
+        The files.
+    folder
+        Where they are written.
+    janus
+        The roles, of leader and helper, that are servers of Janus: what their operators get is
+        written as Janus reads it.
+
+    Returns
+    -------
+    dict
+        The file of each role.
 
     Raises
     ------
@@ -146,13 +193,20 @@ def write_task(files: list[TaskFile], folder: Path) -> None:
     if folder.exists():
         raise FileExistsError(17, "exists already; a task has keys, take a new folder", str(folder))
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
+    names = {file.role: NAMES[file.role] for file in files}
     try:
         for file in files:
-            file.write(beside / NAMES[file.role])
+            if file.role in janus:
+                assert isinstance(file, (LeaderFile, HelperFile))
+                names[file.role] = f"{file.role}.yaml"
+                write_secret_file(beside / names[file.role], provisioning(file))
+            else:
+                file.write(beside / NAMES[file.role])
         beside.rename(folder)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
+    return {role: folder / name for role, name in names.items()}
 
 
 def _key() -> _core.HpkeKey:

@@ -212,7 +212,7 @@ class Peer:
             Where it is, and the answer; its body is empty if it is not ready.
         """
         named = f"{place}/{text_of(name)}"
-        for dialect in (self.dialect, *DIALECTS):
+        for dialect in dict.fromkeys((self.dialect, *DIALECTS)):
             drafts = dialect == "dap-18"
             method, at = ("POST", place) if drafts else ("PUT", named)
             answer = self.request(method, at, make(dialect), message)

@@ -43,8 +43,21 @@ class Vdaf:
     parameters: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of_votes(cls, length: int) -> Vdaf:
-        """Choose the instance of votes: a report is one item of so many, or none."""
+    def of_votes(cls, length: int, *, histogram: bool = False) -> Vdaf:
+        """Choose the instance of votes: a report is one item of so many, or none.
+
+        Parameters
+        ----------
+        length
+            The number of items.
+        histogram
+            Whether to take Prio3Histogram, whose last bucket is that of no vote: Janus knows it,
+            and no Prio3MultihotCountVec.
+        """
+        if histogram:
+            chunk = _core.Prio3.histogram(length + 1).chunk_length
+            assert chunk is not None
+            return cls("Prio3Histogram", (("length", length + 1), ("chunk_length", chunk)))
         chunk = _core.Prio3.multihot(length, 1).chunk_length
         assert chunk is not None
         named = (("length", length), ("chunk_length", chunk), ("max_weight", 1))
