@@ -22,4 +22,6 @@ from turnout.samplers.reference import Normal as Normal
 from turnout.samplers.reference import Reference as Reference
 from turnout.samplers.reference import StandardNormal as StandardNormal
 from turnout.samplers.reference import Uniform as Uniform
+from turnout.samplers.tables.quality import TableQuality as TableQuality
+from turnout.samplers.tables.quality import quality as quality
 from turnout.samplers.tables.sampler import TableSampler as TableSampler
