@@ -29,6 +29,7 @@ OPTIONAL = [
     "sklearn",
     "starlette",
     "statsmodels",
+    "torch",
     "typer",
     "uvicorn",
 ]

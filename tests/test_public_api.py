@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[1] / "docs/reference/stability.rst"
 FLOWER = importlib.util.find_spec("flwr") is not None
 
 #: How many lines the list may have: what is new is worth a line, or takes the place of another.
-MOST = 911
+MOST = 915
 
 
 @pytest.fixture(scope="module")

@@ -1,3 +1,5 @@
+from turnout.federated import jax as jax
+from turnout.federated import torch as torch
 from turnout.federated.adam import Adam as Adam
 from turnout.federated.adam import AdamW as AdamW
 from turnout.federated.client import Client as Client
