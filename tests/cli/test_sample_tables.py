@@ -203,6 +203,25 @@ def test_missing_values_are_refused_left_out_or_kept(tmp_path: Path, turnout: Ru
         assert "is drop or keep" in said
 
 
+@pytest.mark.parametrize("nobody", [0, 1, 59])
+@pytest.mark.parametrize("names", [["zoe", "bob", "ann"], [30, 20, 10]])
+def test_rows_of_nobody_leave_the_others_theirs(
+    tmp_path: Path, turnout: Run, nobody: int, names: list[Any]
+) -> None:
+    who: list[Any] = names * 20
+    who[nobody] = None
+    source = written(tmp_path, ".parquet", who=who)
+    # All 32 combinations of cells are weighed: others have a chance of about e^-20.
+    result = turnout(
+        "sample", source, "-c", "age,sex", "--bounds", "age=17:91", "--labels", "sex=f,m",
+        "--rows-are", "who", "-e", 40, "--missing", "drop", "--json",
+    )  # fmt: skip
+    rows = {row["who"]: row["age"] for row in json.loads(result.stdout)["records"]}
+    assert list(rows) == sorted(names)
+    for name, age in zip(names, (20, 50, 80), strict=True):
+        assert abs(rows[name] - age) < 75 / 8
+
+
 def test_without_ids_records_are_sorted(tmp_path: Path, turnout: Run) -> None:
     source = written(tmp_path, ".parquet", sex=["f", None, "f"] * 20)
     result = turnout("sample", source, *STATED, "-e", 40, "--missing", "keep", "--no-ids", "--json")

@@ -98,7 +98,12 @@ class _Output:
                 "whole numbers where numbers and labels are together",
             ),
             (self.plot is not None, "--plot", "is for numbers alone, or labels alone"),
-            (self.with_quality, "--quality", "is for numbers alone, or labels alone"),
+            (
+                self.with_quality,
+                "--quality",
+                "is for numbers alone, or labels alone; in Python tn.samplers.quality compares "
+                "tables",
+            ),
         )
 
     def show(self, title: str, drawn: Drawn, estimate: Any, compared: Any) -> None:
