@@ -211,10 +211,10 @@ def test_rows_of_nobody_leave_the_others_theirs(
     who: list[Any] = names * 20
     who[nobody] = None
     source = written(tmp_path, ".parquet", who=who)
-    # All 32 combinations of cells are weighed: others have a chance of about e^-20.
+    # Of one record and 32 combinations of cells any other one has a chance of about e^-40.
     result = turnout(
         "sample", source, "-c", "age,sex", "--bounds", "age=17:91", "--labels", "sex=f,m",
-        "--rows-are", "who", "-e", 40, "--missing", "drop", "--json",
+        "--rows-are", "who", "--records", 1, "-e", 40, "--missing", "drop", "--json",
     )  # fmt: skip
     rows = {row["who"]: row["age"] for row in json.loads(result.stdout)["records"]}
     assert list(rows) == sorted(names)
