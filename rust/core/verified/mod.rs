@@ -15,7 +15,7 @@
 //!
 //! ```
 //! use turnout_core::random::AesStreams;
-//! use turnout_core::verified::{Measure, Noise, Prio3};
+//! use turnout_core::verified::{Incoming, Measure, Noise, Prio3};
 //!
 //! # fn main() -> turnout_core::verified::Result<()> {
 //! let items = Measure::MultihotCountVec { length: 3, max_weight: 1, chunk_length: None };
@@ -24,10 +24,9 @@
 //! let report = votes.shard(context, &[0, 1, 0], &nonce)?;
 //!
 //! let [leader, helper] = &report.input_shares[..] else { panic!("there are two") };
-//! let public = &report.public_share;
-//! let begun = votes.leader_initialized(&verify_key, context, &nonce, public, leader)?;
-//! let answer =
-//!     votes.helper_initialized(&verify_key, context, &nonce, public, helper, &begun.message)?;
+//! let to = |input_share| Incoming { nonce: &nonce, public_share: &report.public_share, input_share };
+//! let begun = votes.leader_initialized(&verify_key, context, to(leader))?;
+//! let answer = votes.helper_initialized(&verify_key, context, to(helper), &begun.message)?;
 //! let output = votes.leader_continued(context, &begun.state, &answer.message)?;
 //!
 //! let shares = [&output, &answer.output_share].map(|share| {
