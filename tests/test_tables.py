@@ -125,7 +125,7 @@ def results() -> dict[str, Any]:
         "proposal": (planned, 1),
         "trade-off": (planned.tradeoff([0.5, 1.0]), 2),
         "participation": (optimal_participation([1.0, 3.0], [1.0, 2.0], 2.0, domain_size=3), 2),
-        "recommendation": (recommended, 3),
+        "recommendation": (recommended, 4),
         "guarantee": (recommended.best.guarantee, 4),
         "ledger": (ledger, 1),
         "heavy hitters": (searched, 2),
