@@ -46,6 +46,8 @@ FOREIGN = {
         ),
         "mathematics",
     ),
+    **dict.fromkeys(("D", "G", "W", "b"), "mathematics"),
+    "browserStorage": "a function of turnout.js",
     **dict.fromkeys(("delta_backward", "f", "r", "r_a", "sin", "sqrt"), "mathematics"),
     **dict.fromkeys(
         (
@@ -56,6 +58,7 @@ FOREIGN = {
             "substr",
             "ANY",
             "CAST",
+            "coalesce",
             "pg_advisory_xact_lock",
             "pg_try_advisory_lock",
             "to_regclass",
