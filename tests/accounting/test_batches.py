@@ -309,7 +309,7 @@ def test_the_least_of_several_bounds_composes_to_no_more_than_each(
     mechanism: RandomCheckIns, rounds: int, delta: float
 ) -> None:
     """Where another bound becomes the least a profile is not convex: such dots are left out."""
-    known = LocalSampling(mechanism._rate, mechanism.noise_multiplier).compose(rounds)
+    known = LocalSampling(mechanism.rate, mechanism.noise_multiplier).compose(rounds)
     bounds = mechanism.compose(rounds).epsilon_bounds(delta)
     assert bounds.low <= bounds.high <= known.epsilon(delta)
     assert not bounds.exact

@@ -296,11 +296,11 @@ def spoil(monkeypatch: pytest.MonkeyPatch) -> None:
         return original_of[type(self)](self, self.field._add(sums, more))
 
     original_of = {
-        kind: kind.decode
+        kind: kind._decode
         for kind in (td.SamplingAggregation, td.TwoStageSampling, td.NoisyAggregation)
     }
     for kind in original_of:
-        monkeypatch.setattr(kind, "decode", decode)
+        monkeypatch.setattr(kind, "_decode", decode)
 
 
 def test_the_command_line_and_surveys_refuse_too(

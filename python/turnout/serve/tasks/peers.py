@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from turnout import _core
+from turnout._documents import parsed
 from turnout.errors import InvalidValueError, ProtocolError
 from turnout.serve.tasks.reading import text_of
 
@@ -261,7 +261,7 @@ def _problem(answer: Answer) -> tuple[str, str]:
         lines = answer.body[:200].decode("utf-8", "replace").splitlines()
         return "", lines[0] if lines else ""
     try:
-        found = json.loads(answer.body[:_PIECE])
+        found = parsed(answer.body[:_PIECE])
         kind, detail = str(found.get("type", "")), str(found.get("detail", ""))
     except (ValueError, AttributeError):
         return "", ""
