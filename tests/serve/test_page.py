@@ -43,7 +43,7 @@ def person(browser: Any) -> Iterator[Any]:
     """A page of a person's own browser; nothing may go wrong in it unsaid."""
     context = browser.new_context()
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(30_000)
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on(
@@ -401,6 +401,9 @@ def test_a_ticket_is_asked_for_when_a_person_comes_and_not_when_they_send(
     with person.expect_response("**/tickets") as signed:
         person.keyboard.press("Tab")
     assert signed.value.status == 200
+    signed.value.finished()
+    # The page finishes the ticket and keeps it.
+    person.wait_for_timeout(1_000)
     person.reload()
     answered(person)
     person.get_by_role("button", name="Send this message").wait_for()
@@ -429,6 +432,8 @@ def test_a_ticket_whose_answer_was_lost_is_asked_for_again(
     person.goto(f"{server.address}/#invitation={tokens[0]}")
     with person.expect_event("requestfailed"):
         answered(person)
+    # The message is kept before it is shown; a page that is left earlier asks again.
+    person.get_by_role("button", name="Send this message").wait_for()
     person.reload()
     person.get_by_role("button", name="Send this message").click()
     person.get_by_role("heading", name="Your answer has arrived").wait_for()
