@@ -199,13 +199,13 @@ def test_python_says_the_same(tmp_path: Path) -> None:
         tn.survey(pa.table({"v": ["a", "b "]}), "v", epsilon=1.0, labels=["a", "b"])
 
 
-def test_sample_speaks_of_rows_and_of_what_cannot_be_mixed(tmp_path: Path, turnout: Run) -> None:
+def test_sample_speaks_of_rows_and_of_what_columns_hold(tmp_path: Path, turnout: Run) -> None:
     path = tmp_path / "a.csv"
     path.write_text("kind,size\n" + "a,1\nb,2\n,3\n" * 20)
     words = refused(turnout("sample", path, "-c", "kind", "-e", 1))
     assert "'drop' to leave these rows out" in words
     words = refused(turnout("sample", path, "-c", "kind,size", "-e", 1, "--missing", "drop"))
-    assert "numbers and labels cannot be mixed in one record yet" in words
+    assert "say what each column holds: 'kind' holds text and needs --labels kind=" in words
     path.write_text("kind,size\n" + "a,1\na ,2\nb,3\n" * 20)
     drawn = turnout("sample", path, "-c", "kind", "-e", 1, "--trim", "--json")
     assert drawn.exit_code == 0, drawn.stderr
