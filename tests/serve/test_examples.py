@@ -162,7 +162,7 @@ def read(store: str) -> int:
     return found
 
 
-def test_the_server_is_measured_beside_a_bare_handler(tmp_path: Path) -> None:
+def test_the_bare_handler_of_the_benches_stores_what_it_is_sent(tmp_path: Path) -> None:
     """The handler stores what it is sent, or it would be no measure."""
     program = Path(__file__).parents[2] / "benches" / "bare_handler.py"
     sent = [message() for _ in range(3)]
