@@ -173,7 +173,7 @@ def test_moved_inserted_and_repeated_bytes_are_refused(tmp_path: Path, suffix: s
 def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "reports.parquet"
     pq.write_table(pa.table({"report": [1, 2]}), path)
-    with pytest.raises(CorruptDataError, match="not a file of turnout's"):
+    with pytest.raises(CorruptDataError, match="not a turnout file, or its end is missing"):
         read_reports(path)
 
 

@@ -6,8 +6,11 @@ import contextlib
 import io
 import itertools
 import os
+import re
 import struct
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc
+from tests.decoding import sealed_again
 
 import turnout as tn
 from turnout import _seal
@@ -112,7 +116,7 @@ def test_the_limit_is_an_option(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     write_reports(tn.DirectEncoding(1.0, 2**16).randomize([5], seed=1), path)
     reports = open_reports(path)
-    with pytest.raises(MemoryLimitError, match=r"a file of .* bytes may take up 1,000,000"):
+    with pytest.raises(MemoryLimitError, match=r"but a file of .* bytes may use 1,000,000"):
         reports.tally(max_memory=10**6)
     assert reports.tally(max_memory=10**7).received == 1
     assert tn.pipeline.tally(path, max_memory=10**7).received == 1
@@ -137,7 +141,7 @@ def test_groups_count_with_the_answers_of_each(tmp_path: Path) -> None:
 def test_reports_in_memory_are_limited_by_their_number(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     write_reports(equal_reports(3000), path)
-    with pytest.raises(MemoryLimitError, match=r"3,000 reports would take up 12,288,000 bytes"):
+    with pytest.raises(MemoryLimitError, match=r"3,000 reports would need 12,288,000 bytes"):
         read_reports(path, max_memory=10**7)
     assert len(read_reports(path, max_memory=2 * 10**7)) == 3000
 
@@ -160,7 +164,7 @@ def test_a_page_that_is_large_when_it_is_no_longer_compressed_is_refused(tmp_pat
         write_batch_size=10_000,
     )
     assert path.stat().st_size < 30_000
-    with pytest.raises(MemoryLimitError, match="a piece of 12,288,000 bytes"):
+    with pytest.raises(MemoryLimitError, match="a block of 12,288,000 bytes"):
         open_reports(path).tally(max_memory=2 * 10**6)
     assert open_reports(path).tally(max_memory=2 * 10**7).received == 3000
 
@@ -182,7 +186,7 @@ def test_pages_of_every_kind_are_read_and_those_with_little_for_much_are_refused
         use_dictionary=False,
         column_encoding={"report": "DELTA_BYTE_ARRAY"},
     )
-    with pytest.raises(CorruptDataError, match=r"another encoding than PLAIN"):
+    with pytest.raises(CorruptDataError, match=r"a page has an encoding other than"):
         open_reports(path).tally()
 
 
@@ -203,7 +207,7 @@ def test_a_record_batch_that_is_large_when_it_is_no_longer_compressed_is_refused
             writer.write_table(table.combine_chunks())
         seal_file(path, placeholder)
         if compression is not None:
-            with pytest.raises(MemoryLimitError, match="a piece of 12,288,000 bytes"):
+            with pytest.raises(MemoryLimitError, match="a block of 12,288,000 bytes"):
                 open_reports(path).tally(max_memory=most)
         # What is not compressed takes up no more than the file.
         enough = most if compression is None else 10 * most
@@ -355,7 +359,7 @@ def test_a_record_batch_of_zeros_is_refused() -> None:
         metadata = struct.pack("<I", 8) + bytes(60)
         body = b""
 
-    with pytest.raises(CorruptDataError, match="how long it is"):
+    with pytest.raises(CorruptDataError, match="a record batch does not state its length"):
         message_bytes(Message)
 
 
@@ -376,3 +380,75 @@ def test_the_limit_holds_where_duplicates_are_looked_for_and_batches_are_read(
     with pytest.raises(MemoryLimitError):
         list(reports.batches(max_memory=1))
     assert sum(len(batch) for batch in reports.batches()) == 3000
+
+
+READ_ALL = """
+import sys
+import turnout as tn
+from turnout.collecting.report_files import read_reports
+from turnout.errors import TurnoutError
+from turnout.pipeline import scan
+
+def peak():
+    # Not ru_maxrss, which a process takes over from the one that started it.
+    return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
+
+def refused(read, path):
+    try:
+        read(path)
+    except TurnoutError as error:
+        return path in str(error)
+    return False
+
+def count(path):
+    tn.DirectEncoding(1.0, 5).collect(scan(path, "a"), seed=1)
+
+answers, reports, *bad = sys.argv[1:]
+assert not refused(count, answers) and not refused(read_reports, reports)
+before = peak()
+for path in bad:
+    assert refused(count, path) and refused(read_reports, path), path
+print(peak() - before)
+"""
+
+
+def added_memory(folder: Path, alter: Callable[[bytes], list[bytes]]) -> int:
+    """Read altered files of answers and of reports; how many KiB that adds to a process."""
+    paths = [folder / "answers.parquet", folder / "reports.parquet"]
+    pq.write_table(pa.table({"a": [1, 2, 3]}), paths[0])
+    write_reports(equal_reports(3), paths[1])
+    bad = [sealed_again(data) for path in paths for data in alter(path.read_bytes())]
+    for number, data in enumerate(bad):
+        paths.append(folder / f"{number}.parquet")
+        paths[-1].write_bytes(data)
+    command = [sys.executable, "-c", READ_ALL, *map(str, paths)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def test_a_list_of_the_footer_is_no_longer_than_the_footer(tmp_path: Path) -> None:
+    def alter(data: bytes) -> list[bytes]:
+        length, bad = int.from_bytes(data[-8:-4], "little"), []
+        million = bytes([0xFC, 0xBF, 0x84, 0x3D])
+        stated = struct.pack("<I", length + len(million) - 1) + b"PAR1"
+        # Wherever a list of structs might begin: its type is 9, that of its elements 12.
+        for place in range(len(data) - 7 - length, len(data) - 8):
+            if data[place - 1] & 15 == 9 and data[place] & 15 == 12:
+                bad.append(data[:place] + million + data[place + 1 : -8] + stated)
+        assert len(bad) > 4
+        return bad
+
+    # Without the limit 700,000.
+    assert added_memory(tmp_path, alter) < 20_000
+
+
+def test_a_page_is_no_longer_than_its_file(tmp_path: Path) -> None:
+    def alter(data: bytes) -> list[bytes]:
+        # Behind the mark, in the compact protocol of Thrift: a type, and the two lengths of a page.
+        head = re.match(rb"PAR1\x15.\x15[\x80-\xff]*[\0-\x7f]\x15", data, re.DOTALL)
+        assert head is not None
+        rest = re.sub(rb"\A[\x80-\xff]*[\0-\x7f]", b"", data[head.end() :])
+        # 2^30 - 1 bytes.
+        return [head[0] + b"\xfe\xff\xff\xff\x07" + rest]
+
+    # Without the limit a million.
+    assert added_memory(tmp_path, alter) < 20_000

@@ -293,7 +293,7 @@ def test_the_number_of_nodes_must_fit() -> None:
             ALL.gather(messages, nodes)
     with pytest.raises(InvalidValueError, match="nodes must be at least the number of messages 3"):
         HALF.gather([message() for _ in range(3)], 2)
-    with pytest.raises(InvalidValueError, match="nodes must say how many people were asked"):
+    with pytest.raises(InvalidValueError, match="nodes must be the number of people asked:"):
         HALF.gather([message() for _ in range(3)])
     with pytest.raises(InvalidTypeError, match="nodes must be an integer"):
         HALF.gather([], 1.5)  # type: ignore[arg-type]

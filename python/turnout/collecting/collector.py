@@ -1,4 +1,4 @@
-"""Taking in messages one at a time or many at once, as a server does."""
+"""A collector that accepts messages one at a time or in batches, as a server does."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ Outcome = Literal["accepted", "repeated", "refused"]
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of one message.
+    """The outcome of one message.
 
     Attributes
     ----------
     outcome
-        ``"accepted"``: it counts. ``"repeated"``: it came in before, and counts once.
+        ``"accepted"``: it counts. ``"repeated"``: it arrived before, and counts once.
         ``"refused"``: it does not count.
     kind
         The kind of refusal, as in :attr:`Receipts.refusals`; None if it was not refused.
     reason
-        Why it was refused, in words that do not show the report.
+        Why it was refused; the text does not show the report.
 
     Examples
     --------
@@ -61,19 +61,19 @@ _ACCEPTED, _REPEATED = Receipt("accepted"), Receipt("repeated")
 
 @dataclass(frozen=True)
 class Receipts:
-    """What became of many messages.
+    """The outcomes of many messages.
 
     Attributes
     ----------
     accepted
-        How many count.
+        The number of messages that count.
     repeated
-        How many came in before, in this call or an earlier one.
+        The number of messages that had arrived before, in this call or an earlier one.
     refusals
-        How many were refused as ``"malformed"``, of ``"other_version"``, of ``"other_plan"``,
-        ``"impossible"``: the randomizer cannot have reported it, ``"contradictory"``: with the
-        bytes of another message and another report, or ``"expired"``: under a plan that had
-        expired.
+        The number of refused messages of each kind. ``"malformed"``, ``"other_version"`` and
+        ``"other_plan"`` say what they are. ``"impossible"``: the randomizer cannot have made the
+        report. ``"contradictory"``: it has the nonce of another message but a different report.
+        ``"expired"``: its plan had expired.
     """
 
     accepted: int = 0
@@ -82,32 +82,32 @@ class Receipts:
 
     @property
     def refused(self) -> int:
-        """How many were refused in all."""
+        """The number of all refused messages."""
         return sum(self.refusals.values())
 
     def __add__(self, other: Receipts) -> Receipts:
-        """Add up what became of the messages of two calls."""
+        """Add the outcomes of two calls."""
         refusals = {kind: self.refusals[kind] + other.refusals[kind] for kind in self.refusals}
         return Receipts(self.accepted + other.accepted, self.repeated + other.repeated, refusals)
 
 
 class Collector:
-    """Takes in the messages of a plan as they come, keeps repeats out, and keeps the tally.
+    """A collector of a plan's messages: it leaves out repeats and keeps the tally.
 
     Parameters
     ----------
     *plans
-        The plan, or several that ask the same and differ in serial, expiry or signature: then
-        messages under any of them are taken, and their reports are added up.
+        The plan, or several plans that ask the same and differ in serial, expiry or signature.
+        Messages under any of them are accepted, and their reports are added up.
     seen
-        Where the messages that came in are remembered: an object with the methods of
-        :class:`turnout.collecting.message_reading.Seen`, which is the default and keeps them in
-        memory. A server keeps them in its database.
+        Where accepted messages are remembered: an object with the methods of
+        :class:`turnout.collecting.message_reading.Seen`. The default keeps them in memory. A server
+        keeps them in its database.
 
     Raises
     ------
     PlanMismatchError
-        If the plans ask different things, or of different groups.
+        If the plans ask different questions, or have different groups.
     InvalidValueError
         If there is no plan, or participation is personal, since messages carry no probability.
     InvalidTypeError
@@ -115,12 +115,12 @@ class Collector:
 
     Notes
     -----
-    Of a plan with permanent answers (:class:`turnout.Memoized`) a collector takes in one round: a
-    message of each person. Take another one for the next round, or :meth:`drain` it between them,
-    so that their tallies know that the people may be the same.
+    Under a plan with permanent answers (:class:`turnout.Memoized`) a collector handles one round:
+    one message of each person. Use a new collector for the next round, or :meth:`drain` it between
+    rounds, so that the tallies know that the people may be the same.
 
-    A collector may be used by several threads. It holds what waits to be counted, the tally, and
-    with the default ``seen`` about 150 bytes for each message.
+    Several threads may use a collector. It holds uncounted messages, the tally, and with the
+    default ``seen`` about 150 bytes for each message.
 
     Examples
     --------
@@ -167,43 +167,43 @@ class Collector:
 
     @property
     def plan(self) -> Plan:
-        """The first of the plans: what is asked."""
+        """The first of the plans."""
         return self._plans[0]
 
     @property
     def receipts(self) -> Receipts:
-        """What became of all messages so far."""
+        """The outcomes of all messages so far."""
         with self._lock:
             return Receipts(self._accepted, self._repeated, dict(self._refusals))
 
     @property
     def asked(self) -> int | None:
-        """How many people were asked, as :meth:`ask` was told; None if it never was."""
+        """The number of people asked, from :meth:`ask`; None if it was never called."""
         return sum(self._asked.values()) if self._asked else None
 
     @property
     def improbable(self) -> int:
-        """How many of the reports honest devices send with negligible chance only; they count."""
+        """The number of reports that an honest device hardly ever sends; they count."""
         with self._lock:
             self._count()
             return self._improbable
 
     def ask(self, people: int, group: Any = ()) -> None:
-        """Say that so many more people were asked, silent ones included.
+        """Record that more people were asked, including silent ones.
 
         Parameters
         ----------
         people
-            How many.
+            The number of additional people.
         group
-            Their group, where the plan has groups: a key of one value for each of its columns.
+            Their group, where the plan has groups: one value for each of its columns.
 
         Raises
         ------
         InvalidValueError
-            If it is negative, or the plan has no such group.
+            If ``people`` is negative, or the plan has no such group.
         InvalidTypeError
-            If it is no integer.
+            If ``people`` is not an integer.
         """
         number = _arguments.integer("people", people, least=0, most=2**64 - 1)
         key = self.plan._group_key("group", group)
@@ -211,14 +211,14 @@ class Collector:
             self._asked[key] = self._asked.get(key, 0) + number
 
     def accept(self, message: bytes | str, *, received: datetime | None = None) -> Receipt:
-        """Take in one message.
+        """Accept or refuse one message.
 
         Parameters
         ----------
         message
-            What a device sent: one line of JSON, its end may be left out.
+            The message from a device: one line of JSON, with or without the line end.
         received
-            When it came in, with a time zone; now by default.
+            When it arrived, with a time zone; now by default.
 
         Returns
         -------
@@ -228,7 +228,7 @@ class Collector:
         Raises
         ------
         InvalidTypeError
-            If it is neither bytes nor text, or ``received`` no moment.
+            If it is neither bytes nor text, or ``received`` is not a moment.
         """
         batch, repeated = self._taken([message], received)
         for refusal in batch.refusals.values():
@@ -238,24 +238,24 @@ class Collector:
     def accept_many(
         self, messages: Iterable[bytes | str], *, received: datetime | None = None
     ) -> Receipts:
-        """Take in many messages, or a file of them that is open: one a line.
+        """Accept or refuse many messages, or an open file with one message a line.
 
         Parameters
         ----------
         messages
-            What devices sent.
+            The messages from devices.
         received
-            When they came in; now by default.
+            When they arrived; now by default.
 
         Returns
         -------
         Receipts
-            How many count, and what became of the others.
+            How many count, and the outcomes of the others.
 
         Raises
         ------
         InvalidTypeError
-            If a message is neither bytes nor text: then none of them was taken.
+            If a message is neither bytes nor text; then none of them was accepted.
         """
         batch, repeated = self._taken(messages, received)
         return Receipts(len(batch), repeated, batch.refusals_by_kind(ERRORS))
@@ -285,19 +285,19 @@ class Collector:
         return batch, repeated
 
     def tally(self) -> Any:
-        """Give the tally of all messages that count.
+        """Return the tally of all messages that count.
 
         Returns
         -------
         BaseTally or GroupedTally
-            By group where the plan has groups. Its nodes are the people who were asked; where
-            everybody who is asked reports, they are those who reported.
+            The tally, by group where the plan has groups. Its nodes are the people who were asked.
+            Where everyone who is asked reports, they are the people who reported.
 
         Raises
         ------
         InvalidValueError
-            If fewer people were asked than reported, or silent people send nothing and
-            :meth:`ask` was never told how many were asked.
+            If fewer people were asked than reported, or silent people send nothing and :meth:`ask`
+            was never called.
         """
         with self._lock:
             self._count()
@@ -308,10 +308,10 @@ class Collector:
         return self._put_together(found, refused)
 
     def drain(self) -> Any:
-        """Give the tally of what came in since this was last called, and forget it.
+        """Return the tally of the messages since the last call, and reset it.
 
-        For who keeps tallies elsewhere and adds them up there. Nodes are those that reported: how
-        many were asked is kept elsewhere too.
+        Use it if you store tallies elsewhere and add them up there. The nodes are those that
+        reported; store the number of people asked elsewhere too.
 
         Returns
         -------
@@ -339,19 +339,20 @@ class Collector:
         return tally
 
     def _with_asked(self, key: Key, tally: BaseTally) -> BaseTally:
-        """Say of how many people a tally is."""
+        """Return a tally with the number of people asked."""
         asked = self._asked.get(key)
         where = f" of the group {key}" if key else ""
         if asked is None:
             if self.plan._everyone_reports:
                 return tally
             raise InvalidValueError(
-                f"say with ask(...) how many people{where} were asked: under "
-                f"{self.plan.participation!r} silent ones send nothing"
+                f"pass to ask(...) how many people{where} were asked: under "
+                f"{self.plan.participation!r} people who stay silent send nothing"
             )
         if asked < tally.received:
             raise InvalidValueError(
-                f"{tally.received} people{where} reported, and ask(...) was told of {asked}"
+                f"{tally.received} people{where} reported, but ask(...) was told that the "
+                f"number asked is {asked}"
             )
         if self.plan._everyone_reports:
             # Whoever is missing has not answered yet.
@@ -359,7 +360,7 @@ class Collector:
         return replace(tally, nodes=asked)
 
     def _count(self) -> None:
-        """Count what waits."""
+        """Count the messages that are not counted yet."""
         together, number = self._waiting, self._number_waiting
         self._waiting, self._number_waiting = [], 0
         if not number:

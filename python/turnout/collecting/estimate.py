@@ -1,4 +1,4 @@
-"""What every estimate says of the collection that it comes from."""
+"""What every estimate says about its collection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNTED: Final = ("nodes", "received", "left_out")
 
 
 def counts_of(counted: Any) -> dict[str, int]:
-    """Say of a tally or an estimate how many nodes and reports there are, and what is left out.
+    """Return the numbers of nodes, reports and left-out rows of a tally or an estimate.
 
     Examples
     --------
@@ -30,18 +30,18 @@ def counts_of(counted: Any) -> dict[str, int]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseEstimate(Tabular, Generic[D]):
-    """What is estimated from one tally.
+    """Base class of estimates from one tally.
 
     Attributes
     ----------
     plan
-        What the data was collected by: anything with a ``domain``.
+        The plan of the collection: anything with a ``domain``.
     method
-        The word for the estimator.
+        The name of the estimator.
     nodes, received
         The numbers of nodes and of reports.
     left_out
-        How many rows or messages do not count, and are in none of these numbers.
+        The rows or messages that do not count, and are in none of these numbers.
     """
 
     plan: Any
@@ -52,6 +52,6 @@ class BaseEstimate(Tabular, Generic[D]):
 
     @property
     def domain(self) -> D:
-        """What can be answered."""
+        """The possible answers."""
         domain: D = self.plan.domain
         return domain

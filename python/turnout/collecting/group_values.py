@@ -1,4 +1,4 @@
-"""Values of Arrow columns as values of groups, and those that no group can have."""
+"""Values of Arrow columns as values of groups, and values that a group cannot have."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 @dataclass(frozen=True)
 class Unfit:
-    """What stands in the place of a value that no group can have; it does not hold the value.
+    """A placeholder for a value that a group cannot have; it does not hold the value.
 
     Attributes
     ----------
     what
-        Which values these are.
+        A description of such values.
     instead
         What to do about them.
     """
@@ -50,13 +50,13 @@ _NO_DAY: Final = Unfit("a date that is not a whole day", "give the column as a t
 
 
 def needs_look(kind: Any) -> bool:
-    """Whether a column of an Arrow type can hold values that no group can have."""
+    """Return whether an Arrow type can hold values that a group cannot have."""
     types, kind = require("pyarrow", "cli").types, stored_type(kind)
     return bool(types.is_date(kind) or types.is_timestamp(kind) or types.is_floating(kind))
 
 
 def stored_type(kind: Any) -> Any:
-    """Give the Arrow type of the values of a dictionary or of an extension type.
+    """Return the Arrow type of the values of a dictionary or of an extension type.
 
     Examples
     --------
@@ -75,10 +75,10 @@ def stored_type(kind: Any) -> Any:
 
 
 def group_values(values: Any) -> list[Any]:
-    """List the values of an Arrow array, which is no dictionary, as values of groups.
+    """List the values of a plain Arrow array as values of groups.
 
-    Moments with a time zone come in UTC. Each value that no group can have comes as an
-    :class:`Unfit`.
+    The array must not be a dictionary. Moments with a time zone are converted to UTC. A value that
+    a group cannot have becomes an :class:`Unfit`.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def _moments(pa: Any, values: Any) -> list[Any]:
 
 
 def _numbers(pa: Any, values: Any) -> Integers:
-    """Give the numbers that dates and moments are; zero for nulls."""
+    """Return the integers that represent dates and moments; zero for nulls."""
     narrow = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
     return to_numpy(narrow.cast(pa.int64()).fill_null(0))
 

@@ -1,8 +1,8 @@
-"""Limits of an estimate, from the model of its statistic: its mean and its variance.
+"""Confidence limits of an estimate, from the mean and the variance of its statistic.
 
 A statistic ``X`` has the mean ``a + b f`` and the variance ``v0 + v1 f + v2 f^2``, where ``f`` is
-the true value on a scale from 0 to 1. The same five numbers give the exact design-based variance,
-the plug-in standard error and the score interval, so these cannot contradict each other.
+the true value on a scale from 0 to 1. These five numbers give the exact design-based variance, the
+plug-in standard error and the score interval. So the three cannot contradict each other.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ FEW = 0.5
 
 @dataclass(frozen=True)
 class StatisticModel:
-    """Mean ``a + b f`` and variance ``v0 + v1 f + v2 f^2`` of a statistic.
+    """A statistic with mean ``a + b f`` and variance ``v0 + v1 f + v2 f^2``.
 
-    If the statistic is a count of successes in independent trials, or less spread than one, their
-    number is ``trials``. If it has ``effect`` times the variance of such a count, because trials
-    share noise, it is known about as well as that many times fewer independent ones.
+    If the statistic is a count of successes in independent trials, or less spread than such a
+    count, ``trials`` is their number. If trials share noise, ``effect`` is the factor by which the
+    variance exceeds that of such a count. The statistic is then about as precise as one of
+    ``effect`` times fewer independent trials.
     """
 
     a: float
@@ -40,23 +41,23 @@ class StatisticModel:
     effect: float = 1.0
 
     def frequency(self, statistic: Floats) -> Floats:
-        """Invert the mean."""
+        """Estimate the frequency from the statistic, by inverting the mean."""
         return (statistic - self.a) / self.b
 
     def variance(self, frequency: Floats) -> Floats:
-        """Variance of the frequency estimate where the true frequency is ``frequency``."""
+        """Return the variance of the frequency estimate at a true frequency."""
         return self.statistic_variance(frequency) / self.b**2
 
     def statistic_variance(self, frequency: Floats) -> Floats:
-        """Variance of the statistic where the true frequency is ``frequency``."""
+        """Return the variance of the statistic at a true frequency."""
         return np.maximum(self.v0 + (self.v1 + self.v2 * frequency) * frequency, 0.0)
 
 
 def mean_inverse(trials: int, rate: float) -> float:
     """Compute E[1/S | S >= 1] for a binomial S.
 
-    Summed over all counts within 40 standard deviations; for a mean above 10^6 by the series in
-    the inverse mean, whose next term is below 10^-17 of it.
+    The sum is over all counts within 40 standard deviations. For a mean above 10^6 a series in the
+    inverse mean is used; its next term is below 10^-17 of the result.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def mean_inverse(trials: int, rate: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class BaseInterval(Tabular):
-    """Lower and upper limits, of whatever was asked for."""
+    """Base class of intervals: lower and upper limits."""
 
     low: Any
     high: Any
@@ -98,7 +99,7 @@ class BaseInterval(Tabular):
         return self.high - self.low
 
     def contains(self, truth: npt.ArrayLike) -> Any:
-        """Whether the limits enclose the truth: one number for each pair of limits.
+        """Return whether the limits contain the truth: one number for each pair of limits.
 
         Raises
         ------
@@ -116,7 +117,7 @@ OVER = ("labels", "groups", "all")
 def each_level(
     level: object, simultaneous: str | None, over: str, labels: int, groups: int
 ) -> float:
-    """Find the level of one interval, of those of the labels of groups that hold together."""
+    """Return the level of one interval, given which labels and groups hold simultaneously."""
     checked = checked_level(level, simultaneous)
     _arguments.choice("over", over, OVER)
     if simultaneous is None:
@@ -126,7 +127,7 @@ def each_level(
 
 
 def checked_level(level: object, simultaneous: str | None) -> float:
-    """Check a confidence level, and what else it is to hold for."""
+    """Check a confidence level, and how many intervals it is for."""
     checked = _arguments.confidence("level", level)
     _arguments.choice("simultaneous", simultaneous, (None, "bonferroni", "sidak"))
     return checked
@@ -135,7 +136,7 @@ def checked_level(level: object, simultaneous: str | None) -> float:
 def critical_value(
     level: float, size: int, simultaneous: str | None, degrees: float | None = None
 ) -> float:
-    """Quantile of the normal law, or of Student's, for two-sided intervals.
+    """Return the quantile of the normal law, or of Student's, for two-sided intervals.
 
     Bonferroni holds for any dependence; Sidak's inequality for normal vectors of any correlation.
     """
@@ -148,7 +149,7 @@ def critical_value(
 
 
 def tail_probability(level: float, size: int, simultaneous: str | None) -> float:
-    """How likely one interval may miss, for a level that holds for each answer or for all."""
+    """Return the allowed error probability of one interval, for one answer or for all."""
     if simultaneous == "bonferroni":
         return (1 - level) / size
     if simultaneous == "sidak":
@@ -157,17 +158,17 @@ def tail_probability(level: float, size: int, simultaneous: str | None) -> float
 
 
 def normal_interval(frequencies: Floats, errors: Floats, z: float) -> tuple[Floats, Floats]:
-    """Estimate plus and minus ``z`` standard errors (Wald)."""
+    """Return the estimate plus and minus ``z`` standard errors (Wald)."""
     return frequencies - z * errors, frequencies + z * errors
 
 
 def score_interval(model: StatisticModel, statistic: Floats, z: float) -> tuple[Floats, Floats]:
-    """All ``f`` with ``(X - a - b f)^2 <= z^2 Var(X; f)``: Wilson's interval, for this variance.
+    """Return all ``f`` with ``(X - a - b f)^2 <= z^2 Var(X; f)``, as Wilson's interval.
 
-    The quadratic inequality is solved for the distance from the estimate, so that nothing cancels
-    however many nodes there are. Where no ``f`` fits (an estimate so far outside [0, 1] that the
-    variance is not defined there), the limits are those of the normal interval with the variance at
-    the nearest frequency.
+    The quadratic inequality is solved for the distance from the estimate, which avoids cancellation
+    for any number of nodes. An estimate can be so far outside [0, 1] that the variance is not
+    defined there and no ``f`` satisfies the inequality. Then the limits are those of the normal
+    interval with the variance at the nearest frequency.
     """
     estimate = model.frequency(statistic)
     quadratic = model.b**2 - z * z * model.v2
@@ -184,13 +185,13 @@ def score_interval(model: StatisticModel, statistic: Floats, z: float) -> tuple[
 
 
 def exact_interval(model: StatisticModel, statistic: Floats, z: float) -> tuple[Floats, Floats]:
-    """Clopper-Pearson limits of the mean of a count, as frequencies.
+    """Return Clopper-Pearson limits of the mean of a count, as frequencies.
 
     The count is a sum of independent Bernoulli variables with different probabilities (given the
-    sample, for the Hajek estimator), whose tails are lighter than those of the binomial law with
-    the same mean: Hoeffding (1956), for tails that begin a whole count beyond the mean; closer to
-    it they can be larger by about a hundredth. The limits are wide where perturbation is small.
-    Trials that share noise are counted as so many fewer (Korn, Graubard, "Confidence intervals for
+    sample, for the Hajek estimator). Its tails are lighter than those of the binomial law with the
+    same mean: Hoeffding (1956), for tails that begin a whole count beyond the mean. Closer to the
+    mean they can be larger by about a hundredth. The limits are wide where perturbation is small.
+    Trials that share noise are counted as fewer trials (Korn, Graubard, "Confidence intervals for
     proportions with small expected number of positive counts estimated from survey data", 1998).
     """
     from scipy import special  # noqa: PLC0415
@@ -212,12 +213,12 @@ def exact_interval(model: StatisticModel, statistic: Floats, z: float) -> tuple[
 def automatic_interval(
     model: StatisticModel, statistic: Floats, z: float
 ) -> tuple[Floats, Floats, str]:
-    """Score limits; exact ones where a count is so small that the normal law is no guide.
+    """Return score limits, or exact ones where a count is too small for the normal law.
 
     Returns
     -------
     tuple
-        The limits, and which method gave them.
+        The limits, and the name of the method.
     """
     low, high = score_interval(model, statistic, z)
     if model.trials is None:

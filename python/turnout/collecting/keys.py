@@ -1,4 +1,4 @@
-"""Keys of groups: the values of the columns by which reports are grouped."""
+"""Keys of groups: the values of the columns that group reports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TIME_NAMES = frozenset({"date", "day", "hour", "month", "quarter", "time", "wav
 
 
 def checked_names(names: Any) -> tuple[str, ...]:
-    """Check the names of the columns: at least one, all different texts."""
+    """Check the names of the columns: at least one, all distinct texts."""
     kept = _arguments.names("names", names, "columns of the groups")
     if not kept:
         raise _arguments.invalid("names must be at least one name", kept)
@@ -51,10 +51,10 @@ def checked_names(names: Any) -> tuple[str, ...]:
 
 
 def plain_part(argument: str, value: Any) -> Part:
-    """Take the plain Python value of an entry of a column.
+    """Return the plain Python value of an entry of a column.
 
-    NumPy scalars become Python's; dates and times of other libraries those of :mod:`datetime`;
-    instants with a time zone are given in UTC, so that equal ones look alike.
+    NumPy scalars become Python values. Dates and times of other libraries become those of
+    :mod:`datetime`. Moments with a time zone are converted to UTC, so that equal ones look alike.
     """
     if isinstance(value, np.datetime64):
         value = _plain_moment(argument, value)
@@ -81,9 +81,9 @@ def plain_part(argument: str, value: Any) -> Part:
 
 
 def _plain_moment(argument: str, value: np.datetime64) -> Any:
-    """Take NumPy's date or moment; of nanoseconds, NumPy itself would make a plain integer."""
+    """Convert a date or moment of NumPy, which itself would make nanoseconds an integer."""
     if np.isnat(value):
-        raise InvalidValueError(f"{argument} is no moment in time; use None for missing ones")
+        raise InvalidValueError(f"{argument} is not a moment in time; use None for a missing one")
     days = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
     made = value.astype("datetime64[D]" if days else "datetime64[us]").item()
     if not isinstance(made, datetime.date):
@@ -96,7 +96,9 @@ def _plain_time(
 ) -> datetime.date | datetime.time | datetime.datetime | None:
     if isinstance(value, datetime.datetime):
         if value != value:  # noqa: PLR0124, a moment that is none equals nothing
-            raise InvalidValueError(f"{argument} is no moment in time; use None for missing ones")
+            raise InvalidValueError(
+                f"{argument} is not a moment in time; use None for a missing one"
+            )
         if value.tzinfo is not None:
             try:
                 value = value.astimezone(datetime.timezone.utc)
@@ -116,7 +118,7 @@ def _plain_time(
 
 
 def plain_key(argument: str, key: Any, size: int) -> Key:
-    """Take a key of ``size`` columns; of one column also its value by itself."""
+    """Convert a key of ``size`` columns to plain values; for one column also a bare value."""
     parts = key if isinstance(key, tuple) else (key,)
     if len(parts) != size:
         raise _arguments.invalid(
@@ -126,10 +128,10 @@ def plain_key(argument: str, key: Any, size: int) -> Key:
 
 
 def check_columns(names: Sequence[str], keys: Iterable[Key]) -> None:
-    """Refuse a column with values of several types, which have no order and may be equal.
+    """Refuse a column with values of several types.
 
-    1, 1.0 and True are one key for Python; a date and a moment, or moments with and without a time
-    zone, cannot be compared.
+    Such values may be equal or have no order. 1, 1.0 and True are one key for Python. A date and a
+    moment, or moments with and without a time zone, cannot be compared.
     """
     found: dict[str, tuple[str, Part]] = {}
     for key in keys:
@@ -159,10 +161,10 @@ def in_order(keys: Iterable[Key]) -> list[Key]:
 
 
 def time_column(names: Sequence[str], keys: Iterable[Key]) -> str | None:
-    """Find the only column that is a time, if there is one.
+    """Return the only column of times, if there is exactly one.
 
-    Times are dates and moments, and texts of these; where there are none, what a column is called
-    says that its numbers or texts are times.
+    Times are dates, moments, and their texts. If there are none, the name of a column tells whether
+    its numbers or texts are times.
 
     Examples
     --------
@@ -181,7 +183,7 @@ def time_column(names: Sequence[str], keys: Iterable[Key]) -> str | None:
 
 
 def times_in(names: Sequence[str], key: Key) -> str:
-    """Write the times of a key, empty if it has none: groups of two times may have the same people.
+    """Write the times of a key as text, empty if it has none.
 
     Examples
     --------
@@ -200,7 +202,7 @@ def times_in(names: Sequence[str], key: Key) -> str:
 
 
 def as_dates(parts: Iterable[Part]) -> list[datetime.date] | None:
-    """Read texts of dates as dates: 2026-01-31, or 2026-01 for a month; None if they are others.
+    """Parse texts of dates, such as 2026-01-31 or 2026-01; return None for other texts.
 
     Examples
     --------
@@ -223,12 +225,12 @@ def as_dates(parts: Iterable[Part]) -> list[datetime.date] | None:
 
 
 def key_to_json(key: Key) -> list[Any]:
-    """Describe a key in terms of JSON."""
+    """Convert a key to JSON values."""
     return [to_json(part) for part in key]
 
 
 def to_json(part: Part) -> Any:
-    """Describe a value in terms of JSON: dates and times as ``{"date": "2026-01-31"}``."""
+    """Convert a value to JSON values: a date becomes ``{"date": "2026-01-31"}``."""
     kind = _TIMES.get(type(part))
     return part if kind is None else {kind: part.isoformat()}  # type: ignore[union-attr]
 
@@ -239,7 +241,7 @@ def key_from_json(described: Any, size: int) -> Key:
     Raises
     ------
     CorruptDataError
-        If it does not describe one.
+        If it does not describe a key.
     """
     if not isinstance(described, list) or len(described) != size:
         raise CorruptDataError(
@@ -272,7 +274,7 @@ def _parsed(kind: Any, text: Any) -> Part:
 
 
 def shown_part(part: Part) -> str:
-    """Write a value for people.
+    """Write a value of a key for people.
 
     Examples
     --------
@@ -300,12 +302,12 @@ def shown_key(key: Key) -> str:
 
 
 def typed(key: Key) -> tuple[Any, ...]:
-    """Tell keys of several types apart: 1, 1.0 and True are equal but not the same."""
+    """Add types to a key: 1, 1.0 and True are equal but not the same key."""
     return tuple((type(part), part) for part in key)
 
 
 def kept_by(name: str, kept: Any) -> Callable[[Any], bool]:
-    """Make what tells whether a part of a key is kept: by a function, a value, or several."""
+    """Return a function that selects parts of keys: by a function, a value or several values."""
     if callable(kept):
         return lambda part: bool(kept(part))
     several = isinstance(kept, (list, tuple, set, frozenset, range, np.ndarray))

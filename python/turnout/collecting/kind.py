@@ -1,4 +1,4 @@
-"""What is the same for every kind of question: the verbs of its reports."""
+"""The verbs that every kind of question shares."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from turnout.participation import Participation, Personalized, taking_part_in
 
 
 class AnswersElsewhere(ABC):
-    """Answers that are read block by block: they know how, and what to do with each block."""
+    """Answers outside memory, which are read block by block."""
 
     __slots__ = ()
 
     @abstractmethod
     def randomized_by(self, oracle: Any, participation: Any, seed: int | None) -> Any:
-        """Give the :class:`turnout.Reports` of all answers."""
+        """Return the :class:`turnout.Reports` of all answers."""
 
     @abstractmethod
     def collected_by(self, oracle: Any, participation: Any, seed: int | None) -> Any:
-        """Give the :class:`turnout.Tally` of all answers, with no reports in memory."""
+        """Return the :class:`turnout.Tally` of all answers, without reports in memory."""
 
 
 class ReportsElsewhere(ABC):
-    """Reports that are read batch by batch."""
+    """Reports outside memory, which are read batch by batch."""
 
     __slots__ = ()
 
     @abstractmethod
     def _tallied_by(self, oracle: Any) -> Any:
-        """Give the :class:`turnout.Tally` of all reports, which the oracle must have made."""
+        """Return the :class:`turnout.Tally` of all reports, which the oracle must have made."""
 
 
 class Kind(Randomizer, Generic[T]):
-    """Base class of the local randomizers: one kind of question each.
+    """Base class of local randomizers, one for each kind of question.
 
-    A kind says how an answer becomes a report, which sums are kept of reports, and what they
-    estimate. What follows is the same for all: plans, messages, files, tallies, jobs.
+    A kind defines how an answer becomes a report, which sums of reports a tally keeps, and what
+    they estimate. Plans, messages, files, tallies and jobs are the same for all kinds.
 
-    An instance is immutable and holds no randomness: it may be shared by threads, and every call
-    draws from streams of its own.
+    An instance is immutable and holds no randomness. Threads may share it; every call draws from
+    separate streams.
     """
 
     def randomize(
@@ -68,18 +68,18 @@ class Kind(Randomizer, Generic[T]):
         Parameters
         ----------
         values
-            One answer for each node: anything that the ``encode`` of the domain takes
-            (:meth:`turnout.Domain.encode`, :meth:`turnout.Bounds.encode`). Or what
-            :func:`turnout.pipeline.scan` made: read block by block.
+            One answer for each node, in any form that the domain's ``encode`` accepts
+            (:meth:`turnout.Domain.encode`, :meth:`turnout.Bounds.encode`). Or a scan from
+            :func:`turnout.pipeline.scan`, which is read block by block.
         column
-            If ``values`` is a table (pandas, polars, Arrow) or the path of a file: the column of
-            the answers, as for :func:`turnout.pipeline.scan`.
+            The column of the answers, if ``values`` is a table (pandas, polars, Arrow) or the path
+            of a file, as for :func:`turnout.pipeline.scan`.
         participation
-            Who takes part; everyone by default. A number is the rate of all.
+            Who takes part; everyone by default. A number is the rate of all nodes.
         seed
             For tests and simulations only: an integer in [0, 2^64) that makes the result
-            reproducible, whatever the number of threads. Noise that must protect somebody takes
-            the default, which is fresh from the operating system.
+            reproducible, whatever the number of threads. To protect people, use the default: fresh
+            randomness from the operating system.
 
         Returns
         -------
@@ -89,8 +89,8 @@ class Kind(Randomizer, Generic[T]):
         Raises
         ------
         UnknownLabelError, CodeOutsideDomainError, InvalidValueError
-            If a node's answer is not in the domain, whether the node takes part or not; if there
-            are not as many personal probabilities as values; if the seed is out of range.
+            If a node's answer is not in the domain, whether the node takes part or not. Also if the
+            numbers of personal probabilities and values differ, or the seed is out of range.
         InvalidTypeError
             If an argument is of the wrong type.
 
@@ -119,7 +119,7 @@ class Kind(Randomizer, Generic[T]):
     def _reports(
         self, participation: Participation, codes: Any, nodes: int, *, origin: Origin
     ) -> Reports:
-        """Take over reports that arrived as messages: plans know no :class:`turnout.Reports`."""
+        """Build :class:`turnout.Reports` from reports that arrived as messages."""
         return Reports(self, participation, codes, nodes, origin=origin)
 
     def tally(self, reports: Reports | Gathered | ReportsElsewhere) -> T:
@@ -128,20 +128,20 @@ class Kind(Randomizer, Generic[T]):
         Parameters
         ----------
         reports
-            Reports that were made by an equal randomizer; what :meth:`turnout.Plan.gather` gives,
-            with ``on_bad="count"`` too; or files of reports: a
-            :class:`turnout.pipeline.ReportSet`, read batch by batch.
+            Reports of an equal randomizer; the result of :meth:`turnout.Plan.gather`, also with
+            ``on_bad="count"``; or files of reports: a :class:`turnout.pipeline.ReportSet`, which is
+            read batch by batch.
 
         Returns
         -------
         BaseTally
-            The sufficient statistics of the estimators: for categories a :class:`turnout.Tally`,
-            for numbers a :class:`turnout.mean.MeanTally`.
+            The sufficient statistics of the estimators: a :class:`turnout.Tally` for categories, a
+            :class:`turnout.mean.MeanTally` for numbers.
 
         Raises
         ------
         PlanMismatchError
-            If the reports were made by another randomizer.
+            If another randomizer made the reports.
         CodeOutsideDomainError
             If a report is not a code of the domain.
         InvalidTypeError
@@ -173,7 +173,7 @@ class Kind(Randomizer, Generic[T]):
         participation: Participation | float | None = None,
         seed: int | None = None,
     ) -> T:
-        """Randomize and tally in one pass, with no reports in memory.
+        """Randomize and tally in one pass, without reports in memory.
 
         For the same seed the result equals ``tally(randomize(...))``.
 
@@ -181,7 +181,7 @@ class Kind(Randomizer, Generic[T]):
         ----------
         values, column, participation, seed
             As for :meth:`randomize`. Groups of a scan are added up;
-            :func:`turnout.pipeline.collect` keeps them apart.
+            :func:`turnout.pipeline.collect` keeps them separate.
 
         Returns
         -------
@@ -215,21 +215,21 @@ class Kind(Randomizer, Generic[T]):
         participation: Participation | float | None = None,
         seed: int | None = None,
     ) -> T:
-        """Draw a tally with the law of :meth:`collect`, from the true counts alone.
+        """Draw a tally with the distribution of :meth:`collect`, from true counts alone.
 
-        The cost is bounded by the size of the domain, for any number of nodes: for planning. It
-        takes microseconds for each answer, with some oracles tens of them. The joint law of all
-        counts is exact, but for local hashing without a pool of functions: there each count has its
-        law, jointly with the number of reports, and counts of different answers are drawn
-        independently given who takes part.
+        Use it for planning: the cost depends on the size of the domain, not on the number of nodes.
+        It takes microseconds for each answer, tens of microseconds with some oracles. The joint law
+        of all counts is exact, except for local hashing without a pool of functions. There each
+        count has its exact law, jointly with the number of reports, and counts of different answers
+        are drawn independently given who takes part.
 
         Parameters
         ----------
         true_counts
-            How many nodes hold each answer, in the order of the domain; of a distribution, how many
-            have a number in each bin.
+            The number of nodes that hold each answer, in the order of the domain; for a
+            distribution, the number of nodes in each bin.
         participation
-            Who takes part: everyone (default) or a common rate, which a number is too.
+            Who takes part: everyone (default) or a common rate, also given as a number.
         seed
             As for :meth:`randomize`.
 
@@ -241,9 +241,9 @@ class Kind(Randomizer, Generic[T]):
         Raises
         ------
         InvalidValueError
-            If a count is negative or no whole number, there is not one for each answer, the
-            participation is personal (then the values matter one by one: use :meth:`collect`), or
-            counts do not say what the tally of this kind is.
+            If a count is negative or not a whole number, or there is not one for each answer. Also
+            if the participation is personal (then single values matter: use :meth:`collect`), or
+            counts do not determine the tally of this kind.
         InvalidTypeError
             If an argument is of the wrong type.
 
@@ -258,16 +258,16 @@ class Kind(Randomizer, Generic[T]):
         """
         if self.no_simulation_because:
             raise InvalidValueError(
-                "such tallies cannot be simulated from counts: "
+                "these tallies cannot be simulated from counts: "
                 f"{self.no_simulation_because}; use collect"
             )
         taking_part = taking_part_in(participation)
         rate = taking_part.uniform_rate
         if rate is None:
             raise InvalidValueError(
-                "participation must be Everyone() or Bernoulli(...) for a simulation from counts, "
-                f"got {taking_part!r}: with personal probabilities the values matter one by one, "
-                "use collect"
+                "participation must be Everyone() or Bernoulli(...) for a simulation "
+                f"from counts, got {taking_part!r}: with personal probabilities, use "
+                "collect, which takes each person's value"
             )
         counts = _arguments.counts("true_counts", true_counts, self.domain.size)
         drawn = self.draw_from_counts(counts, rate, _arguments.seed(seed))
@@ -284,7 +284,7 @@ def randomized(
     noise: Noise,
     left_out: LeftOut = NOTHING,
 ) -> Reports:
-    """Randomize answers that the randomizer's domain gave; ``left_out`` are none of them.
+    """Randomize encoded answers; ``left_out`` counts rows that are not among them.
 
     Raises
     ------
@@ -309,7 +309,7 @@ def collected(
     left_out: LeftOut = NOTHING,
     origin: Origin | None = None,
 ) -> T:
-    """Randomize and add up answers that the randomizer's domain gave, in one pass.
+    """Randomize and add up encoded answers in one pass.
 
     Raises
     ------
@@ -324,12 +324,12 @@ def collected(
 
 
 def tallied(oracle: Kind[T], reports: Reports) -> T:
-    """Add up reports that an equal randomizer made.
+    """Add up reports of an equal randomizer.
 
     Raises
     ------
     PlanMismatchError
-        If another one made them.
+        If another randomizer made them.
     """
     plan = Plan(oracle, reports.participation)
     plan._check_same(reports.plan, "reports")
@@ -340,7 +340,7 @@ def tallied(oracle: Kind[T], reports: Reports) -> T:
 
 
 def _design(participation: Participation) -> DesignSums | None:
-    """Add up the probabilities of all nodes, where each has its own."""
+    """Add up the probabilities of all nodes, if each has its own."""
     if isinstance(participation, Personalized):
         return DesignSums.of(participation.probabilities)
     return None
@@ -352,7 +352,7 @@ Tallied = tuple[Array, int, tuple[Unsigned, Unsigned] | None]
 
 
 class Kernel(Protocol):
-    """What the compiled core offers for one kind."""
+    """The functions of the compiled core for one kind."""
 
     @property
     def realized_epsilon(self) -> float:
@@ -360,15 +360,15 @@ class Kernel(Protocol):
 
     @property
     def support_probabilities(self) -> tuple[float, float]:
-        """How likely a report supports the own answer, and another."""
+        """The probabilities that a report supports the node's own answer, and another answer."""
 
     def randomize(
         self, codes: Array, rate: float | Array, seed: Noise = None
     ) -> tuple[Array, Array | None]:
-        """Draw the reports, and with rates of their own the probabilities of who reports."""
+        """Draw the reports, and with personal rates the probabilities of the reporting nodes."""
 
     def check(self, reports: Array) -> None:
-        """Refuse reports that it cannot have made."""
+        """Refuse reports that the randomizer cannot have made."""
 
     def supports(self, reports: Array) -> Unsigned:
         """List the codes that each report supports."""
@@ -380,18 +380,18 @@ class Kernel(Protocol):
         """Draw reports and count them."""
 
     def simulate(self, true_counts: Unsigned, rate: float, seed: int | None = None) -> Tallied:
-        """Draw the counts of reports from those of answers."""
+        """Draw the counts of reports from the counts of answers."""
 
 
 class KernelKind(Kind[T]):
-    """Base class of the kinds that have a kernel, in ``_core`` by itself."""
+    """Base class of kinds with a kernel in ``_core``."""
 
     #: The type of the support counts: signed where reports hold scores that may be negative.
     _support_dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint64)
 
     @property
     def _kernel(self) -> Kernel:
-        """What the compiled core offers; an oracle of one's own has none and says the rest."""
+        """The kernel in the compiled core; a custom oracle has none."""
         kernel: Kernel | None = getattr(self, "_core", None)
         if kernel is None:
             raise NotImplementedError(f"{type(self).__name__} has no compiled kernel")

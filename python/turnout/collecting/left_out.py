@@ -1,13 +1,12 @@
-"""What is left out of a collection, and why: counted where it happens, and kept from there on.
+"""Counts of what is left out of a collection, by reason.
 
-A row without an answer can be left out, or a second row of a person, or a message that cannot be
-read. Each is counted where it is read. The counts go along with the reports, into the header of
-their file, from there into the tally and its estimates, and stand on pages, in tables of numbers
-and in JSON. Where collections are added up, so are they.
+A row without an answer, a second row of a person, or an unreadable message can be left out. Each is
+counted where it is read. The counts travel with the reports: into the header of their file, the
+tally and its estimates. Pages, tables and JSON show them. Adding collections adds their counts.
 
-They are exact counts, and nothing protects them: whoever sees a report file, a tally or a page sees
-how many people left a question open, and with groups how many in each group. Where that must not
-be known, leaving an answer open must be a label of its own, which is randomized as all others are.
+The counts are exact, and nothing protects them. Anyone who sees a report file, a tally or a page
+sees how many people left a question open, and with groups how many in each group. If that must stay
+secret, make "no answer" a label, which is randomized like all others.
 """
 
 from __future__ import annotations
@@ -31,30 +30,30 @@ _WORDS: Final = {
 
 @dataclass(frozen=True)
 class LeftOut:
-    """How many rows or messages do not count in a collection, by reason.
+    """The numbers of rows or messages that do not count in a collection, by reason.
 
-    They are in no other number: neither among the nodes nor among the reports. Exact, and not
-    protected.
+    They are in no other number: neither among the nodes nor among the reports. They are exact and
+    not protected.
 
     Parameters
     ----------
     unanswered
-        Rows without an answer. Of messages, where everyone takes part, people who were asked and of
-        whom none counts.
+        Rows without an answer. With messages, if everyone takes part: people who were asked but
+        have no message that counts.
     ungrouped
         Rows without a group, whether they have an answer or not.
     duplicates
-        Further rows, or reports, of a person who has one that counts.
+        Duplicate rows or reports of a person who has one that counts.
     refused
-        Messages that were refused. Nobody can tell whose they are: perhaps of somebody who is
-        without an answer, perhaps of nobody.
+        Messages that were refused. Their senders are unknown: a person without an answer, or
+        nobody.
     absent
-        Rows of a job of which the parts are not there, and which is counted all the same.
+        Rows in missing parts of a job that is counted all the same.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If a number is no whole number from 0 to 2^64 - 1.
+        If a number is not a whole number from 0 to 2^64 - 1.
 
     Examples
     --------
@@ -81,51 +80,49 @@ class LeftOut:
 
     @property
     def total(self) -> int:
-        """How many rows and messages are left out."""
+        """The number of all rows and messages that are left out."""
         return sum(astuple(self))
 
     @property
     def people(self) -> int:
-        """How many are left out of whom nothing counts."""
+        """The number of people left out of whom nothing counts."""
         return self.unanswered + self.ungrouped
 
     def __bool__(self) -> bool:
-        """Whether anything is left out."""
+        """Return whether anything is left out."""
         return self.total > 0
 
     def __add__(self, other: LeftOut) -> LeftOut:
-        """Add what is left out of another collection, of other people."""
+        """Add the counts of another collection, of other people."""
         if not isinstance(other, LeftOut):
             return NotImplemented
         return LeftOut(*map(operator.add, astuple(self), astuple(other)))
 
     def __str__(self) -> str:
-        """Say how many, and why."""
+        """Write the numbers and the reasons."""
         numbers = asdict(self).items()
         said = [f"{number:,} {_WORDS[reason][number > 1]}" for reason, number in numbers if number]
         return ", ".join(said) or "none"
 
     def to_dict(self) -> dict[str, int]:
-        """Describe the numbers in terms of JSON."""
+        """Return a JSON description of the numbers."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, description: Any) -> LeftOut:
-        """Rebuild them from :meth:`to_dict`.
+        """Rebuild the numbers from :meth:`to_dict`.
 
         Raises
         ------
         CorruptDataError
-            If they are none.
+            If the description is not one of such numbers.
         """
         if isinstance(description, dict) and description.keys() == NOTHING.to_dict().keys():
             try:
                 return cls(**description)
             except TurnoutError:
                 pass
-        raise CorruptDataError(
-            f"not the numbers of what is left out: {_arguments.shown(description)}"
-        )
+        raise CorruptDataError(f"not the numbers of left-out rows: {_arguments.shown(description)}")
 
 
 #: Nothing is left out.

@@ -1,6 +1,6 @@
-"""Messages as they are read: which a plan allows, which came in before, and why others are refused.
+"""Reading of messages: which a plan accepts, which are repeated, and why others are refused.
 
-The layout of a message is that of :mod:`turnout.collecting.report_messages`; the core reads it.
+:mod:`turnout.collecting.report_messages` describes the layout of a message; the core reads it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REFUSALS: Final = tuple(kind for kind in ERRORS if kind != "expired")
 
 
 class RefusedError(Exception):
-    """One message is refused: of which kind the refusal is, and why."""
+    """The refusal of one message: its kind and its reason."""
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(reason)
@@ -46,9 +46,9 @@ class RefusedError(Exception):
 
 
 class Seen:
-    """Remembers the messages that came in, in memory: by the sixteen bytes that each has.
+    """A memory of the messages that arrived, by their nonces of sixteen bytes.
 
-    Any object with the same two methods will do, such as a table of a database.
+    Any object with the same two methods can replace it, such as a table of a database.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Seen:
         self._contents: dict[bytes, bytes] = {}
 
     def __len__(self) -> int:
-        """Return the number of different messages."""
+        """Return the number of distinct messages."""
         return len(self._contents)
 
     def remember(self, nonces: Sequence[bytes], contents: Sequence[bytes]) -> list[bytes | None]:
@@ -72,15 +72,15 @@ class Seen:
         Parameters
         ----------
         nonces
-            For each message its own bytes.
+            The nonce of each message.
         contents
-            For each what it says, or a digest of that, in at most 16 bytes.
+            The content of each message, or its digest, in at most 16 bytes.
 
         Returns
         -------
         list of bytes or None
-            For each message what the earlier one with the same bytes says, also one of this call;
-            None if there is none.
+            For each message the content of the earlier one with the same nonce, in this call too;
+            None if it is the first.
         """
         known = self._contents
         found: list[bytes | None] = []
@@ -93,17 +93,17 @@ class Seen:
 
 
 class Batch:
-    """Messages that were read: those that a plan allows, and why the others are refused.
+    """Messages that were read: those that a plan accepts, and the refusals of the others.
 
     Attributes
     ----------
     size
-        How many messages were read.
+        The number of messages that were read.
     positions, plans, nonces, contents, groups, codes
-        Of each good message its place, the number of its plan, its own bytes, what it says in at
-        most 16 bytes, the numbers of the values of its group, and its report.
+        Of each accepted message its position, the index of its plan, its nonce, its content in at
+        most 16 bytes, the indices of its group's values, and its report.
     refusals
-        The refusals of the others, by their places.
+        The refusals of the others, by position.
     """
 
     def __init__(self, reader: Reader, messages: list[Any]) -> None:
@@ -118,7 +118,7 @@ class Batch:
         self._leave_out_impossible()
 
     def __len__(self) -> int:
-        """Return the number of good messages."""
+        """Return the number of accepted messages."""
         return len(self.nonces)
 
     def _leave_out_impossible(self) -> None:
@@ -136,7 +136,7 @@ class Batch:
         self._refuse(dict.fromkeys(late, ("expired", reason)))
 
     def leave_out_repeated(self, seen: Any) -> int:
-        """Leave out what came in before, refuse what contradicts it, and count the former."""
+        """Leave out repeated messages and count them; refuse contradictory ones."""
         repeated = set()
         contradictory = {}
         for place, earlier in enumerate(seen.remember(self.nonces, self.contents)):
@@ -151,7 +151,7 @@ class Batch:
         return len(repeated)
 
     def leave_out(self, refused: Mapping[int, tuple[str, str]]) -> None:
-        """Refuse good messages, by their numbers among them: of each the kind and the reason."""
+        """Refuse accepted messages by index, each with its kind and reason."""
         self._refuse(refused)
 
     def refusals_by_kind(self, kinds: Iterable[str] = REFUSALS) -> dict[str, int]:
@@ -164,7 +164,7 @@ class Batch:
     def _refuse(
         self, refused: Mapping[int, tuple[str, str]], left_out: Collection[int] = ()
     ) -> None:
-        """Take good messages out, with the kind of refusal and the reason or without a word."""
+        """Remove accepted messages, with or without a refusal."""
         if not (refused or left_out):
             return
         for place, (kind, reason) in refused.items():
@@ -179,12 +179,12 @@ class Batch:
 
 
 class Reader:
-    """Reads the messages of some plans, and knows nothing of those that came before.
+    """A reader of the messages of some plans; it remembers no earlier messages.
 
     Parameters
     ----------
     plans
-        Plans that ask the same, of the same groups; each has a fingerprint of its own.
+        Plans that ask the same of the same groups, with distinct fingerprints.
     """
 
     def __init__(self, plans: Sequence[Any]) -> None:
@@ -216,7 +216,7 @@ class Reader:
         return codes
 
     def by_group(self, batches: Sequence[Batch]) -> Iterator[tuple[Key, Array, list[bytes]]]:
-        """Give the reports of each group, and the nonces of their messages."""
+        """Return the reports of each group, and the nonces of their messages."""
         codes = np.concatenate([batch.codes for batch in batches])
         nonces = [nonce for batch in batches for nonce in batch.nonces]
         if not self.groups:
@@ -231,7 +231,7 @@ class Reader:
 
 
 def layout_of(oracle: Any) -> tuple[int, bool, int | None]:
-    """Say how reports look in a message: bytes, sign and number of their integers.
+    """Return the layout of a report in a message: bytes, sign and number of its integers.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def layout_of(oracle: Any) -> tuple[int, bool, int | None]:
 
 
 def _impossible(oracle: Any, codes: Array, start: int) -> list[int]:
-    """Find the positions of reports that the oracle cannot have made, by halves."""
+    """Find the positions of reports that the oracle cannot have made, by bisection."""
     try:
         oracle.check_reports(codes)
     except InvalidValueError:

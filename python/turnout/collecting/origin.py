@@ -1,17 +1,17 @@
-"""Where the reports in a tally come from, so that no collection counts twice.
+"""The origin of the reports in a tally, so that no collection counts twice.
 
 Two collections of few people can have equal counts, and the same reports can be counted in two
-places, so counts do not tell whether tallies are of the same reports. Each collection therefore has
-an identity, 16 bytes of its own: of a file of reports they are made from the file's own, of a set
-of messages from those of all of them, and otherwise they come from the operating system. A tally
-that is read, copied or pickled keeps them. A sum has those of all its parts, and a sum of two
-tallies that have one in common is refused.
+places. So counts do not tell whether tallies have the same reports. Each collection therefore has
+an identity of 16 bytes. For a file of reports it is derived from the file's own identity, for a set
+of messages from all their nonces. Otherwise it comes from the operating system. A tally that is
+read, copied or pickled keeps its identities. A sum has the identities of all its parts. Adding two
+tallies with a common identity is refused.
 
 Of more than :data:`MOST` collections the :data:`MOST` smallest identities are kept, whatever the
-order in which they were added. The same sum added again is found then too, and a sum that holds it;
-a single collection among ``n`` that is added again is found with a chance of ``MOST / n``.
+order of the additions. Adding the same sum again, or a sum that contains it, is then still
+detected. Adding a single one of ``n`` collections again is detected with probability ``MOST / n``.
 
-Where people keep permanent answers, an origin also says how many nodes are in each round, since
+Where people keep permanent answers, an origin also holds the number of nodes in each round, since
 rounds of the same people share noise: see :mod:`turnout.collecting.rounds`.
 """
 
@@ -42,20 +42,20 @@ MOST: Final = _core.MOST_IDENTITIES
 
 @dataclass(frozen=True)
 class Origin:
-    """Which collections reports come from.
+    """The collections that reports come from.
 
     Attributes
     ----------
     identities
-        16 bytes for each collection; none where there are no nodes, and in pieces of a collection
-        that are still to be added up.
+        16 bytes for each collection. Empty if there are no nodes, and in pieces of a collection
+        that are not added up yet.
     rounds
-        The rounds of permanent answers, and their sizes; none where every report is drawn afresh.
+        The rounds of permanent answers, and their sizes; empty if every report is drawn afresh.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If they are no set of at most :data:`MOST` times 16 bytes.
+        If they are not a set of at most :data:`MOST` identities of 16 bytes.
 
     Examples
     --------
@@ -79,12 +79,12 @@ class Origin:
 
     @classmethod
     def new(cls) -> Origin:
-        """Make that of a new collection."""
+        """Create the origin of a new collection."""
         return cls(frozenset([secrets.token_bytes(SIZE)]))
 
     @classmethod
     def named(cls, *names: str) -> Origin:
-        """Make that of a collection that texts name, and no other.
+        """Create the origin of a collection that texts identify.
 
         Examples
         --------
@@ -101,7 +101,7 @@ class Origin:
 
     @classmethod
     def of_messages(cls, nonces: Iterable[bytes]) -> Origin:
-        """Make that of messages: put together again they are the same, whatever their order.
+        """Create the origin of a set of messages, whatever their order.
 
         Examples
         --------
@@ -112,7 +112,7 @@ class Origin:
 
     @classmethod
     def settled(cls, origin: Any, nodes: int, *, fresh: bool = True) -> Origin:
-        """Take over that of so many nodes, or make a new one if none is given.
+        """Return the origin for a number of nodes, a new one if none is given.
 
         Parameters
         ----------
@@ -121,12 +121,12 @@ class Origin:
         nodes
             The number of nodes.
         fresh
-            Whether every report is drawn afresh, so that rounds do not matter.
+            Whether every report is drawn afresh; then rounds do not matter.
 
         Raises
         ------
         InvalidValueError
-            If several rounds have another number of nodes.
+            If several rounds have a different number of nodes in total.
         """
         if not nodes:
             return PIECE
@@ -137,16 +137,16 @@ class Origin:
         return taken.with_rounds(rounds)
 
     def with_rounds(self, rounds: Rounds) -> Origin:
-        """Give the same collections, as those of some rounds."""
+        """Return the same collections with other rounds."""
         return self if rounds == self.rounds else replace(self, rounds=rounds)
 
     def __add__(self, other: Origin) -> Origin:
-        """Give that of the reports of both."""
+        """Return the origin of the reports of both."""
         return Origin.of_all([self, other])
 
     @classmethod
     def of_all(cls, origins: Iterable[Origin]) -> Origin:
-        """Give that of the reports of some tallies together."""
+        """Return the origin of the reports of several tallies together."""
         listed = list(origins)
         found: frozenset[bytes] = frozenset().union(*(origin.identities for origin in listed))
         kept = found if len(found) <= MOST else frozenset(heapq.nsmallest(MOST, found))
@@ -154,7 +154,7 @@ class Origin:
 
     @staticmethod
     def of_different_people(origins: Iterable[Origin]) -> list[Origin]:
-        """Name the rounds of collections so that their people are different when they are added."""
+        """Rename the rounds of collections, so that a sum counts their people as different."""
         listed = list(origins)
         names = of_different_people(origin.rounds for origin in listed)
         return [
@@ -163,17 +163,18 @@ class Origin:
         ]
 
     def refuse_shared(self, other: Origin) -> None:
-        """Refuse to add reports that come from a collection of these.
+        """Refuse to add reports that share a collection with this origin.
 
         Raises
         ------
         InvalidValueError
-            If any do.
+            If they share one.
         """
         if not self.identities.isdisjoint(other.identities):
             raise InvalidValueError(
-                "other must be of other reports, got some that are counted here already: add each "
-                "tally once, and no sum beside one of its parts"
+                "other must contain other reports, got some that are already counted "
+                "here: add each tally only once, and never a sum together with one of "
+                "its parts"
             )
 
 
@@ -182,12 +183,12 @@ PIECE: Final = Origin()
 
 
 def refuse_repeats(named: Iterable[tuple[str, Any]]) -> None:
-    """Refuse to add up tallies or reports of which two come from one collection, and name them.
+    """Refuse to add tallies or reports of which two share a collection, and name the two.
 
     Raises
     ------
     InvalidValueError
-        If two do.
+        If two share one.
     """
     found: dict[bytes, str] = {}
     for name, counted in named:
@@ -195,6 +196,6 @@ def refuse_repeats(named: Iterable[tuple[str, Any]]) -> None:
             same = found.setdefault(identity, name)
             if same is not name:
                 raise InvalidValueError(
-                    f"{name}: has reports that {same} has too: they would count twice; leave one "
-                    "of the two out"
+                    f"{name}: contains reports that {same} also contains, so they would count "
+                    "twice: leave out one of the two"
                 )

@@ -1,4 +1,4 @@
-"""Randomizers made of others, one for each part of what a node is asked, and their tallies."""
+"""Randomizers composed of several, one for each part of a question, and their tallies."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _WIDE = 8
 
 
 class PartedTally(BaseTally):
-    """The tallies of all parts of the reports of a plan, and how many nodes there are.
+    """The tally of a composite randomizer: the tallies of all parts, and the number of nodes.
 
     Parameters
     ----------
     plan
         The randomizer and the participation.
     sums
-        For each part its sums, as its own tally takes them, and the number of its reports.
+        The sums of each part, as its own tally takes them, and the number of its reports.
     received
         The number of reports.
     nodes
         The number of nodes, reporting or not.
     weights
-        For each part its weighted sums, if every node has its own probability.
+        The weighted sums of each part, if every node has its own probability.
     design
         Sums of probabilities over all nodes, if every node has its own.
 
@@ -55,7 +55,7 @@ class PartedTally(BaseTally):
     parts: tuple[Any, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check the fields, and make the tallies of the parts."""
+        """Check the fields, and build the tallies of the parts."""
         super().__post_init__()
         oracle, made = self.oracle, []
         for number, part in enumerate(oracle.parts):
@@ -103,7 +103,7 @@ class PartedTally(BaseTally):
         return taken
 
     def _check_weights(self) -> None:
-        """Leave it to the tallies of the parts."""
+        """Leave the check to the tallies of the parts."""
 
     @property
     def _lacks_answers(self) -> bool:
@@ -126,7 +126,7 @@ class PartedTally(BaseTally):
 
     @classmethod
     def _bytes_of_sums(cls, plan: Plan) -> int:
-        """Tell how many bytes the sums of all parts take up."""
+        """Return the number of bytes of the sums of all parts."""
         return sum(
             _WIDE + part.tally_type._bytes_of_sums(_part_plan(plan, number))
             for number, part in enumerate(plan.oracle.parts)
@@ -169,11 +169,11 @@ class PartReports(NamedTuple):
     Attributes
     ----------
     part
-        The number of the part.
+        The index of the part.
     rows
-        Which of the nodes that take part sent them; None for all.
+        The participating nodes that sent them; None for all.
     reports
-        What the part's randomizer reported, one for each of these.
+        The reports of the part's randomizer, one for each of these nodes.
     """
 
     part: int
@@ -182,11 +182,12 @@ class PartReports(NamedTuple):
 
 
 class PartedKind(Kind[PartedTally]):
-    """Base class of randomizers made of others: a node reports one of the parts, or all of them.
+    """Base class of composite randomizers: a node reports one of the parts, or all parts.
 
-    A report is a row of unsigned integers. Where a node draws one part, whatever its answer, the
-    row begins with the number of the part; what the part's randomizer reported follows, and zeros
-    up to the width of the widest. Where it reports all parts, they stand beside each other.
+    A report is a row of unsigned integers. If a node draws one part, independently of its answer,
+    the row begins with the index of the part. The report of the part's randomizer follows, then
+    zeros up to the width of the widest part. If it reports all parts, the row is their
+    concatenation.
     """
 
     @property
@@ -196,12 +197,12 @@ class PartedKind(Kind[PartedTally]):
 
     @property
     def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of the parts, exactly: that of a node that reports one."""
+        """The exact largest likelihood ratio of the parts, for a node that reports one part."""
         return max(part.realized_ratio for part in self.parts)
 
     @property
     def realized_epsilon(self) -> float:
-        """The largest one of the parts, rounded up; never above :attr:`epsilon`."""
+        """The largest realized epsilon of the parts, rounded up; never above :attr:`epsilon`."""
         return max(part.realized_epsilon for part in self.parts)
 
     @property
@@ -212,21 +213,21 @@ class PartedKind(Kind[PartedTally]):
     @property
     @abstractmethod
     def _choice(self) -> tuple[int, ...] | None:
-        """The weights by which a node draws its one part; None where it reports all."""
+        """The weights with which a node draws its part; None if it reports all parts."""
 
     @abstractmethod
     def _answers_of(self, answers: Array, part: int) -> Array:
-        """Give what a part is asked, of answers that the domain encoded."""
+        """Return the answers to one part, from encoded answers."""
 
     def _shares(self) -> tuple[Fraction, ...]:
-        """How likely a node that takes part reports each part."""
+        """Return the probability that a participating node reports each part."""
         if self._choice is None:
             return (Fraction(1),) * len(self.parts)
         total = sum(self._choice)
         return tuple(Fraction(weight, total) for weight in self._choice)
 
     def _part_participation(self, part: int, participation: Participation) -> Participation:
-        """Give the participation that the reports of a part look like: of the plan, not of nodes.
+        """Return the participation of one part under the plan.
 
         Raises
         ------
@@ -240,9 +241,9 @@ class PartedKind(Kind[PartedTally]):
 
     @property
     def report_dtype(self) -> np.dtype[Any]:
-        """The type of the integers that a report is made of: the widest of the parts, unsigned.
+        """The type of the integers of a report: the widest of the parts, unsigned.
 
-        Where a row begins with the number of the part, wide enough for it too.
+        If a row begins with the index of the part, the type is wide enough for it too.
         """
         width = max(part.report_dtype.itemsize for part in self.parts)
         number = 0 if self._choice is None else len(self.parts) - 1
@@ -261,7 +262,7 @@ class PartedKind(Kind[PartedTally]):
         return sum(sizes) if self._choice is None else (len(sizes) - 1).bit_length() + max(sizes)
 
     def _draw_parts(self, answers: Array, noise: Noise) -> Iterator[PartReports]:
-        """Randomize the answers of nodes that take part, one part after the other."""
+        """Randomize the answers of participating nodes, part by part."""
         chosen = None
         if self._choice is not None:
             weights = np.array(self._choice, np.uint64)
@@ -275,7 +276,7 @@ class PartedKind(Kind[PartedTally]):
     def _taking_part(
         self, answers: Array, participation: Participation, noise: Noise
     ) -> tuple[Integers, Floats | None]:
-        """Draw who takes part, and with which probability each of them did."""
+        """Draw the nodes that take part, and return their probabilities."""
         self._domain._check_codes("values", answers)
         if not isinstance(participation, Personalized):
             return _core.participants(len(answers), common_rate(participation), noise), None
@@ -330,13 +331,13 @@ class PartedKind(Kind[PartedTally]):
         return Counts(tuple((each.sums, each.received) for each in counts), received, weights)
 
     def _start(self, part: int) -> int:
-        """Where a part stands in a row."""
+        """Return the offset of a part in a row."""
         if self._choice is not None:
             return 1
         return sum(_width(each) for each in self.parts[:part])
 
     def _reports_of_parts(self, reports: Array) -> Iterator[PartReports]:
-        """Take reports apart that :meth:`check_reports` has accepted."""
+        """Split accepted reports into their parts; see :meth:`check_reports`."""
         for number, part in enumerate(self.parts):
             rows = None if self._choice is None else np.flatnonzero(reports[:, 0] == number)
             start = self._start(number)
@@ -348,14 +349,14 @@ class PartedKind(Kind[PartedTally]):
             yield PartReports(number, rows, own)
 
     def check_reports(self, reports: Array) -> None:
-        """Refuse reports that none of the parts can have made.
+        """Refuse reports that no part can have made.
 
         Raises
         ------
         CodeOutsideDomainError
-            If there is no such part, or an integer is none of its reports.
+            If a part does not exist, or an integer is not one of its reports.
         InvalidValueError
-            If the part's randomizer cannot have made what stands there.
+            If the part's randomizer cannot have made the report.
         """
         if self._choice is not None and reports.size:
             wrong = np.flatnonzero(reports[:, 0] >= len(self.parts))
@@ -384,7 +385,7 @@ class PartedKind(Kind[PartedTally]):
                 raise type(error)(f"reports of part {number}: {error}") from error
 
     def improbable(self, reports: Array) -> Truths:
-        """Say which reports have a part that its randomizer hardly ever makes."""
+        """Return which reports have an improbable part."""
         found = np.zeros(len(reports), np.bool_)
         for number, rows, own in self._reports_of_parts(reports):
             found[slice(None) if rows is None else rows] |= self.parts[number].improbable(own)
@@ -396,6 +397,6 @@ def _width(part: Kind[Any]) -> int:
 
 
 def _unsigned(reports: Array) -> Array:
-    """Give reports as rows of unsigned integers of the same size."""
+    """Return reports as rows of unsigned integers of the same size."""
     plain = np.ascontiguousarray(reports).view(f"u{reports.dtype.itemsize}")
     return plain.reshape(len(reports), reports.shape[1] if reports.ndim > 1 else 1)

@@ -1,4 +1,4 @@
-"""The plan of a collection: which oracle, which participation."""
+"""The plan of a collection: its oracle and its participation."""
 
 from __future__ import annotations
 
@@ -38,39 +38,40 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class Plan(Generic[R_co]):
-    """What reports and tallies carry, so that they are never mixed up.
+    """The oracle together with the participation: what is asked and who takes part.
 
     Parameters
     ----------
     oracle
         The randomizer, with its epsilon and domain.
     participation
-        How nodes take part. Of personal probabilities the plan keeps only that they are personal:
-        they travel with the reports.
+        How nodes take part. The plan does not hold personal probabilities, only the fact that they
+        are personal: they travel with the reports.
     serial
-        A number below 2^53 that grows whenever the plan of a collection is published anew, so that
-        a device that knows a later one refuses this one; None by default.
+        A number below 2^53 that grows whenever the plan of a collection is published anew. A device
+        that knows a later plan refuses this one. None by default.
     expires
-        The moment, of whole seconds and with a time zone, from which on nobody reports under the
-        plan; never by default.
+        The moment from which nobody reports under the plan, in whole seconds and with a time zone;
+        never by default.
     groups
-        Public columns that each message carries beside the report, with the values that each may
-        have: ``{"region": ["north", "south"]}``. Everybody who sees a message sees its group; only
-        the answer is protected. None by default.
+        Public columns that each message carries beside the report, with the allowed values of each:
+        ``{"region": ["north", "south"]}``. Anyone who sees a message sees its group; only the
+        answer is protected. None by default.
 
     Raises
     ------
     InvalidTypeError
         If the arguments are not an oracle and a participation, an integer, a moment and a mapping.
     InvalidValueError
-        If the serial is out of range, or the moment before 1970, without a time zone, or has
-        fractions of a second, or a column of groups has no value or one twice.
+        If the serial is out of range. If the moment is before 1970, has no time zone, or has
+        fractions of a second. If a column of groups has no values or duplicates.
 
     Notes
     -----
-    Serial, expiry and groups say how a plan is used, not what reports mean. Its text, fingerprint
-    and signature cover them, and so do messages; plans that differ in nothing else are equal, and
-    their reports and tallies go together.
+    Reports and tallies carry their plan, so that they are never mixed up. Serial, expiry and groups
+    say how a plan is used, not what reports mean. The text, the fingerprint and the signature of
+    the plan cover them, and so do messages. Plans that differ in nothing else are equal, and their
+    reports and tallies can be combined.
 
     Examples
     --------
@@ -118,12 +119,12 @@ class Plan(Generic[R_co]):
 
     @property
     def domain(self) -> Any:
-        """The answers that can be given: a :class:`turnout.Domain`, or :class:`turnout.Bounds`."""
+        """The possible answers: a :class:`turnout.Domain`, or :class:`turnout.Bounds`."""
         return self.oracle.domain
 
     @property
     def _everyone_reports(self) -> bool:
-        """Whether there is a report of each node that is asked."""
+        """Whether every node that is asked reports."""
         return self.participation.uniform_rate == 1.0 and not self.oracle.silent
 
     @cached_property
@@ -139,7 +140,7 @@ class Plan(Generic[R_co]):
 
     @classmethod
     def _of(cls, described: _core.Plan) -> Plan:
-        """Make the plan that the core read."""
+        """Build the plan that the core read."""
         expires = described.expires
         return cls(
             _kinds.from_dict(parsed(described.question)),
@@ -150,17 +151,18 @@ class Plan(Generic[R_co]):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the plan in terms of JSON."""
+        """Return a JSON description of the plan."""
         described: dict[str, Any] = parsed(self.to_json())
         return described
 
     def to_json(self) -> str:
-        """Describe the plan as canonical JSON: keys sorted, no spaces, ASCII only.
+        """Write the plan as canonical JSON: keys sorted, no spaces, ASCII only.
 
         Returns
         -------
         str
-            The same text for equal plans of equal serial and expiry, in every process.
+            The text, which is the same in every process for equal plans with equal serial and
+            expiry.
 
         Raises
         ------
@@ -176,9 +178,9 @@ class Plan(Generic[R_co]):
         Raises
         ------
         UnsupportedVersionError
-            If it is a plan of a version that this release does not read.
+            If this release does not read the plan's version.
         CorruptDataError
-            If it is no plan.
+            If it is not a plan.
         """
         try:
             text = canonical(description)
@@ -193,9 +195,9 @@ class Plan(Generic[R_co]):
         Raises
         ------
         UnsupportedVersionError
-            If it is a plan of a version that this release does not read.
+            If this release does not read the plan's version.
         CorruptDataError
-            If it is no plan.
+            If it is not a plan.
         InvalidTypeError
             If ``text`` is not text.
         """
@@ -203,12 +205,12 @@ class Plan(Generic[R_co]):
         try:
             data = text.encode() if isinstance(text, str) else bytes(text)
         except UnicodeEncodeError as error:
-            raise CorruptDataError("not a plan of turnout: it is no Unicode text") from error
+            raise CorruptDataError("not a plan of turnout: it is not Unicode text") from error
         return cls._of(_core.Plan.described(data))
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of :meth:`to_json`, in hexadecimal."""
+        """The SHA-256 of :meth:`to_json`, in hexadecimal."""
         return self._described.fingerprint
 
     @cached_property
@@ -216,10 +218,10 @@ class Plan(Generic[R_co]):
         return device_of(self)
 
     def _check_current(self, at: datetime | None = None) -> None:
-        """Refuse to go on under a plan that has expired.
+        """Refuse to continue under an expired plan.
 
         :meth:`report`, :meth:`gather` and the ``message`` of a client call it. Reading a plan does
-        not, so that what was collected under it can still be looked at. The moment that counts is
+        not, so that data collected under it remains readable. The plan must not have expired at
         ``at``, with a time zone, or now by this machine's clock.
         """
         moment = None if at is None else _arguments.moment("at", at)
@@ -229,7 +231,7 @@ class Plan(Generic[R_co]):
             raise PlanExpiredError(f"the plan expired at {self.expires.isoformat()}")
 
     def write(self, path: str | os.PathLike[str], *, signing_key: SigningKey | None = None) -> None:
-        """Write a plan file, ``plan.json``, by which devices can be driven.
+        """Write a plan file, ``plan.json``, for devices.
 
         Parameters
         ----------
@@ -244,7 +246,7 @@ class Plan(Generic[R_co]):
             If an argument is of the wrong type, or a label of the domain cannot be written to a
             file.
         InvalidValueError
-            If a label is no Unicode text.
+            If a label is not Unicode text.
         OSError
             If the file cannot be written.
 
@@ -270,35 +272,35 @@ class Plan(Generic[R_co]):
         public_key: str | None = None,
         least_serial: int | None = None,
     ) -> Plan:
-        """Read a plan file, checking everything that it says.
+        """Read a plan file, and check its whole content.
 
         Parameters
         ----------
         path
             The file.
         public_key
-            Whose signature the file must have, 64 hexadecimal digits. Without it any valid
-            signature is taken, and none.
+            The key that must have signed the file, 64 hexadecimal digits. Without it any valid
+            signature is accepted, and a missing one too.
         least_serial
-            The serial that the plan must have at least, such as that of the last plan that a device
-            used; by default any, and none.
+            The least serial of the plan, such as that of the last plan that a device used. By
+            default any serial is accepted, and a missing one too.
 
         Returns
         -------
         Plan
-            The plan; it may have expired, and then makes and takes no messages.
+            The plan. An expired plan makes and accepts no messages.
 
         Raises
         ------
         PlanExpiredError
             If the plan's serial is smaller, or it has none.
         UnsupportedVersionError
-            If the file or its plan is of a version that this release does not read.
+            If this release does not read the version of the file or its plan.
         CorruptDataError
-            If it is no plan file, was altered or formatted anew, or its signature is missing or
-            not valid.
+            If it is not a plan file, was altered or reformatted, or its signature is missing or
+            invalid.
         InvalidTypeError, InvalidValueError
-            If ``public_key`` is no public key, or ``least_serial`` no serial.
+            If ``public_key`` is not a public key, or ``least_serial`` is not a serial.
         OSError
             If the file cannot be read.
         """
@@ -331,15 +333,15 @@ class Plan(Generic[R_co]):
 
     @staticmethod
     def schema() -> dict[str, Any]:
-        """Describe plan files as a JSON Schema, draft 2020-12.
+        """Return the JSON Schema of plan files, draft 2020-12.
 
-        A schema cannot say everything: what it refuses is refused by :meth:`read`, which refuses
-        more (a wrong fingerprint, a bad signature, equal labels).
+        A schema cannot express everything. :meth:`read` refuses whatever the schema refuses, and
+        more: a wrong fingerprint, a bad signature, equal labels.
 
         Returns
         -------
         dict
-            The schema, with the oracles of this process and what each takes.
+            The schema, with the oracles of this process and their parameters.
 
         Examples
         --------
@@ -350,48 +352,48 @@ class Plan(Generic[R_co]):
         return plan_file_schema()
 
     def _group_key(self, argument: str, group: Any) -> Key:
-        """Take the group of one person: one of those that :attr:`groups` lists.
+        """Return the group of one person, which :attr:`groups` must list.
 
         Parameters
         ----------
         argument
-            What messages call it.
+            The name of the argument in errors.
         group
-            Values by the names of the columns, or a tuple of them in their order; of one column
-            also its value by itself. None, or ``()``, where the plan has no groups.
+            Values by column name, or a tuple of values in the order of the columns; for one column
+            also its bare value. None, or ``()``, if the plan has no groups.
 
         Raises
         ------
         InvalidValueError
-            If it is not listed.
+            If it is not a listed group.
         InvalidTypeError
             If a value is of another type.
         """
         return key_among(argument, self.groups, group)
 
     def report(self, value: Any, *, group: Any = None, seed: int | None = None) -> bytes | None:
-        """Make the one message of one person.
+        """Randomize one person's answer and return the message to send.
 
-        Every call draws anew, and what two messages of a person say adds up: send one, and where
-        sending fails send that message again. It has sixteen random bytes of its own, by which
-        :meth:`gather` counts it once.
+        Every call draws anew, and two messages of a person reveal more than one. Send one message;
+        if sending fails, send the same message again. Its nonce of sixteen random bytes lets
+        :meth:`gather` count it once.
 
         Parameters
         ----------
         value
             The person's answer.
         group
-            The person's group, where the plan has :attr:`groups`: values by the names of the
-            columns, or a tuple of them in their order. It is not protected.
+            The person's group, if the plan has :attr:`groups`: values by column name, or a tuple of
+            values in the order of the columns. It is not protected.
         seed
             For tests and simulations only, as in :meth:`turnout.FrequencyOracle.randomize`. The
-            sixteen bytes are the operating system's whatever it is.
+            nonce always comes from the operating system.
 
         Returns
         -------
         bytes or None
-            A line of JSON without its end (:doc:`/reference/formats`), or None if this person
-            does not take part: then nothing is sent.
+            A line of JSON without the line end (:doc:`/reference/formats`), or None if this person
+            does not take part: then send nothing.
 
         Raises
         ------
@@ -400,8 +402,8 @@ class Plan(Generic[R_co]):
         PlanExpiredError
             If the plan has expired.
         InvalidValueError
-            If participation is personal, the group is none of the plan, or permanent answers are
-            to be kept (:meth:`turnout.frequency.longitudinal.MemoizedClient.message` does).
+            If participation is personal, the group is not one of the plan, or the plan keeps
+            permanent answers (use :meth:`turnout.frequency.longitudinal.MemoizedClient.message`).
 
         Examples
         --------
@@ -422,51 +424,51 @@ class Plan(Generic[R_co]):
         on_bad: Literal["refuse", "count"] = "refuse",
         received: datetime | None = None,
     ) -> Any:
-        """Put the messages of many people together.
+        """Combine the messages of many people into reports.
 
-        A message that is there twice, because sending seemed to fail, counts once; how many there
-        were is logged, said to the hooks of :mod:`turnout.metrics`, and stands in what ``"count"``
-        returns. A message does not say who sent it: two that one person made are two, unless the
-        transport sees to it.
+        A repeated message, sent again because sending seemed to fail, counts once. The number of
+        repeats is logged, passed to the hooks of :mod:`turnout.metrics`, and included in the result
+        of ``"count"``. A message does not say who sent it: two messages made by one person count
+        twice, unless the transport prevents it.
 
         Parameters
         ----------
         messages
-            What :meth:`report` made, or for permanent answers the ``message`` of a client, one of
-            each person who took part, as bytes or text; the end of a line is no part of it, so a
-            file that is open for reading will do.
+            The messages from :meth:`report`, or for permanent answers from the ``message`` of a
+            client: one of each person who took part, as bytes or text. Line ends are ignored, so an
+            open file works too.
         nodes
-            How many people were asked, silent ones included. If everyone takes part it can be left
-            out, and otherwise equals the number of different messages; of messages that are left
-            out each may have been of one of these people, or of nobody.
+            The number of people asked, including silent ones. If everyone takes part you can omit
+            it; if given, it must equal the number of distinct messages. A message that is left out
+            may be from one of these people, or from nobody.
         on_bad
-            What happens if a message is not one of this plan: ``"refuse"`` refuses all, ``"count"``
-            leaves it out and counts it. What is left out counts like somebody who said nothing, or
-            where everyone takes part like somebody who was not asked: if that depends on the
+            What to do if a message does not belong to this plan: ``"refuse"`` refuses all messages,
+            ``"count"`` leaves it out and counts it. A message that is left out counts like a silent
+            person; if everyone takes part, like a person who was not asked. If that depends on the
             answers, the estimates are biased.
         received
-            When the last of the messages came in, with a time zone; now by default. A plan that had
+            When the last of the messages arrived, with a time zone; now by default. A plan that had
             expired by then is refused.
 
         Returns
         -------
         Reports or Gathered
-            The reports in the order of the messages; with ``"count"`` a
-            :class:`turnout.collecting.report_messages.Gathered` with these and the number of
+            The reports in the order of the messages. With ``"count"``, a
+            :class:`turnout.collecting.report_messages.Gathered` with the reports and the number of
             refusals of each kind.
 
         Raises
         ------
         PlanExpiredError
-            If the plan had expired when the messages came in.
+            If the plan had expired when the messages arrived.
         PlanMismatchError
-            If a message was made under another plan, or the same with another serial or expiry;
-            names the position.
+            If a message was made under another plan, or with another serial or expiry. The error
+            gives the position.
         UnsupportedVersionError
-            If a message is of a version that this release does not read.
+            If this release does not read a message's version.
         CorruptDataError
-            If a message is malformed, holds what the oracle cannot have reported, or has the
-            sixteen bytes of another message and not its report.
+            If a message is malformed, holds a report that the oracle cannot have made, or has the
+            nonce of another message but a different report.
         InvalidValueError
             If ``nodes`` does not fit the messages, or participation is personal.
         InvalidTypeError
@@ -484,9 +486,9 @@ class Plan(Generic[R_co]):
         return gather(self, messages, nodes, on_bad, received)
 
     def _check_same(self, other: Plan, what: str, first: object = None) -> None:
-        """Refuse another plan, naming what differs, and what was made under it.
+        """Refuse a different plan; the error names the differences and what was made under it.
 
-        If ``first`` is given, it names what was made under this one.
+        ``first`` names what was made under this plan.
         """
         if self != other:
             found = "; ".join(differences(self, other)) or "they differ"

@@ -1,4 +1,4 @@
-r"""The plan file, ``plan.json``: what a server publishes and devices are driven by.
+r"""The plan file, ``plan.json``, which a server publishes and devices follow.
 
 .. code-block:: text
 
@@ -19,16 +19,15 @@ An ASCII JSON object with these members in any order and no others; ``signature`
 * ``fingerprint`` is the SHA-256, in lower-case hexadecimal, **of the bytes of** ``plan`` **as
   they stand in the file**, from its first brace to its last. A reader in any language hashes
   these bytes and never has to write a number the way Python does. A file that a program has
-  formatted anew is refused by that.
+  reformatted is therefore refused.
 * ``signature`` is an Ed25519 signature (RFC 8032) of the 21 bytes ``turnout-plan-file v1\0``
   followed by the 32 bytes of the fingerprint; keys and signature are in lower-case hexadecimal.
 
-A reader refuses unknown members and members that occur twice, a fingerprint that is not that of
-the text, a signature that does not verify, a text that is not the canonical one of the plan that
-it says, and, if it was given a public key, a file without a signature by it. A signature says who
-made the plan only to somebody who knows the public key from elsewhere. A device makes no report
-once ``expires`` has come, and refuses a plan with a smaller serial than one that it has used, or
-with none.
+A reader refuses unknown or duplicate members, a fingerprint that does not match the text, an
+invalid signature, and a text that is not the canonical text of its plan. If it was given a public
+key, it also refuses a file that this key has not signed. A signature identifies the maker of the
+plan only to somebody who knows the public key from elsewhere. A device makes no report after
+``expires``. It refuses a plan without a serial, or with a smaller one than it has used.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ _TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean
 
 
 def plan_file_text(plan: _core.Plan, signing_key: SigningKey | None) -> str:
-    """Return the text of the file of a plan.
+    """Return the text of a plan file.
 
     Raises
     ------
     InvalidValueError
-        If a label is no Unicode text (it holds half of a surrogate pair).
+        If a label is not Unicode text (it holds half of a surrogate pair).
     InvalidTypeError
-        If ``signing_key`` is no signing key.
+        If ``signing_key`` is not a signing key.
     """
     if signing_key is None:
         return plan.file()
@@ -77,7 +76,7 @@ def _domain_types() -> set[Any]:
 
 
 def _oracle(name: str, found: type[Any]) -> dict[str, Any]:
-    """Describe an oracle by what its constructor takes by name: a plan writes no other words."""
+    """Return the JSON Schema of an oracle, from the parameters of its constructor."""
     parameters = {
         each.name: _value(each.annotation)
         for each in inspect.signature(found).parameters.values()
@@ -101,7 +100,7 @@ def _value(annotation: Any) -> dict[str, Any]:
 
 
 def differences(our_plan: Any, their_plan: Any) -> list[str]:
-    """Say what another plan has instead of what is wanted."""
+    """Describe how another plan differs from the expected one."""
     ours, theirs = our_plan.oracle, their_plan.oracle
     found = []
     if ours.name != theirs.name:
@@ -126,7 +125,7 @@ def differences(our_plan: Any, their_plan: Any) -> list[str]:
 
 
 def _domains(theirs: Any, ours: Any) -> str:
-    """Say what differs between two domains, by their first different labels."""
+    """Describe how two domains differ, by their first different labels."""
     if repr(theirs) != repr(ours):
         return f"{theirs!r} instead of {ours!r}"
     if not (isinstance(theirs, Domain) and isinstance(ours, Domain)):

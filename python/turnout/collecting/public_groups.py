@@ -1,4 +1,4 @@
-"""Groups that messages carry: public columns whose possible values the plan lists."""
+"""Groups in messages: public columns whose values the plan lists."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Groups = Mapping[str, tuple[Part, ...]]
 
 
 def checked_groups(argument: str, groups: Any) -> Groups:
-    """Check which values each column may have.
+    """Check the allowed values of each column.
 
     Raises
     ------
     InvalidTypeError
         If they are not a mapping from names to lists of values of one type.
     InvalidValueError
-        If a column has no value, or one twice.
+        If a column has no values, or duplicates.
 
     Examples
     --------
@@ -48,14 +48,14 @@ def checked_groups(argument: str, groups: Any) -> Groups:
         if not values:
             raise InvalidValueError(f"{place} must list at least one value, got none")
         if len(set(values)) < len(values):
-            raise InvalidValueError(f"{place} must list different values, got one twice")
+            raise InvalidValueError(f"{place} must list different values, got a duplicate")
         check_columns([name], [(value,) for value in values])
         found[name] = values
     return found
 
 
 def key_among(argument: str, groups: Groups, given: Any) -> Key:
-    """Take the group of one person: a value for each column, by name or in their order.
+    """Return the group of one person: one value for each column, by name or in order.
 
     Raises
     ------
@@ -92,12 +92,12 @@ def key_among(argument: str, groups: Groups, given: Any) -> Key:
 
 
 def _is_among(value: Part, values: tuple[Part, ...]) -> bool:
-    """Say whether a value is listed; 1, 1.0 and True are different here."""
+    """Return whether a value is listed; 1, 1.0 and True are different here."""
     return any(value == each and type(value) is type(each) for each in values)
 
 
 def groups_text(groups: Groups) -> str | None:
-    """Describe groups as they stand in the text of a plan; None if there are none.
+    """Return groups as the text of a plan holds them; None if there are none.
 
     Examples
     --------
@@ -109,12 +109,12 @@ def groups_text(groups: Groups) -> str | None:
 
 
 def groups_of_text(text: str | None) -> Groups:
-    """Rebuild groups from :func:`groups_text`, in a form that the core has checked.
+    """Rebuild groups from :func:`groups_text`, after the core has checked the form.
 
     Raises
     ------
     CorruptDataError
-        If a column has values of several types, or a date that is none.
+        If a column has values of several types, or an invalid date.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What differs between kinds of questions: how answers become reports, and reports become sums."""
+"""The interface of a kind of question: how answers become reports, and reports become sums."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Drawn(NamedTuple):
     Attributes
     ----------
     reports
-        One report for each of them, in the order of the nodes.
+        One report for each of these nodes, in their order.
     probabilities
-        With which probability each took part, if every node has its own.
+        The probability with which each took part, if every node has its own.
     """
 
     reports: Array
@@ -49,12 +49,12 @@ class Drawn(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What a tally keeps of reports.
+    """The sums of reports that a tally keeps.
 
     Attributes
     ----------
     sums
-        Exact numbers that add up, as the kind's tally takes them.
+        Exact additive numbers, as the kind's tally takes them.
     received
         The number of reports.
     weights
@@ -72,7 +72,7 @@ def common_rate(participation: Participation) -> float:
     Raises
     ------
     InvalidValueError
-        If each has its own.
+        If each node has its own rate.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def rates_of(participation: Participation) -> float | Floats:
     Raises
     ------
     InvalidValueError
-        If they are not there: a plan keeps only that each has its own.
+        If the probabilities are missing: a plan does not hold them.
 
     Examples
     --------
@@ -110,18 +110,19 @@ def rates_of(participation: Participation) -> float | Floats:
 
 def _without_probabilities(participation: Participation) -> InvalidValueError:
     return InvalidValueError(
-        f"participation must hold its probabilities, got {participation!r} of a plan"
+        f"participation must contain the probabilities, got {participation!r}, as a plan has it"
     )
 
 
 class Randomizer(ABC):
-    """What a kind of question must offer, and a plan, a report file and a message know of it.
+    """The interface that a kind of question must implement.
 
-    How an answer becomes a report, which sums are kept of reports, and what they estimate. The
-    verbs that follow from it are those of :class:`turnout.collecting.kind.Kind`.
+    It defines how an answer becomes a report, which sums of reports a tally keeps, and what they
+    estimate. Plans, report files and messages use nothing else of a kind. The verbs that build on
+    it are those of :class:`turnout.collecting.kind.Kind`.
 
-    An instance is immutable and holds no randomness: it may be shared by threads, and every call
-    draws from streams of its own.
+    An instance is immutable and holds no randomness. Threads may share it; every call draws from
+    separate streams.
     """
 
     #: The word for this kind in plans.
@@ -152,7 +153,7 @@ class Randomizer(ABC):
     no_simulation_because: ClassVar[str] = "counts of answers do not say what its tallies are"
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Make the kind known to plans."""
+        """Register the kind for plans."""
         super().__init_subclass__(**arguments)
         if "name" in cls.__dict__:
             _kinds.register(cls)
@@ -162,26 +163,26 @@ class Randomizer(ABC):
 
     @property
     def epsilon(self) -> float:
-        """The privacy parameter that was asked for, in nats."""
+        """The requested privacy parameter, in nats."""
         return self._epsilon
 
     @property
     def domain(self) -> Any:
-        """The answers that can be given."""
+        """The possible answers."""
         return self._domain
 
     @property
     def fresh(self) -> bool:
-        """Whether reports of one node in several rounds are independent, so that budgets compose.
+        """Whether a node's reports in several rounds are independent, so that budgets compose.
 
-        Otherwise the node keeps a permanent answer, whose noise is in all of them.
+        Otherwise the node keeps a permanent answer, whose noise is in all its reports.
         """
         return True
 
     @property
     @abstractmethod
     def realized_ratio(self) -> Fraction:
-        """The largest likelihood ratio of a report under two answers, exactly."""
+        """The exact largest likelihood ratio of a report under two answers."""
 
     @property
     @abstractmethod
@@ -196,7 +197,7 @@ class Randomizer(ABC):
     @property
     @abstractmethod
     def report_dtype(self) -> np.dtype[Any]:
-        """The type of the integers that a report is made of."""
+        """The type of the integers of a report."""
 
     @property
     def report_shape(self) -> tuple[int, ...]:
@@ -205,16 +206,16 @@ class Randomizer(ABC):
 
     @abstractmethod
     def draw_reports(self, answers: Array, participation: Participation, noise: Noise) -> Drawn:
-        """Randomize answers that the domain gave.
+        """Randomize encoded answers.
 
         Parameters
         ----------
         answers
-            What :meth:`encode` of the domain made, one entry or row for each node.
+            The result of the domain's :meth:`encode`: one entry or row for each node.
         participation
             A common rate, or one probability for each node.
         noise
-            Where the noise comes from.
+            The source of the noise.
 
         Returns
         -------
@@ -224,17 +225,17 @@ class Randomizer(ABC):
         Raises
         ------
         CodeOutsideDomainError, InvalidValueError
-            If an answer is outside the domain, whether its node takes part or not, or there are not
-            as many probabilities as answers.
+            If an answer is outside the domain, whether its node takes part or not, or the numbers
+            of probabilities and answers differ.
         """
 
     def _reporters(self, answers: Array, participation: Participation, noise: Noise) -> Integers:
-        """Tell which nodes :meth:`draw_reports` makes the reports of, in their order.
+        """Return the indices of the nodes whose reports :meth:`draw_reports` draws.
 
         Parameters
         ----------
         answers, participation, noise
-            As there; noise that is not fresh.
+            As for :meth:`draw_reports`; the noise must be reproducible.
         """
         return _core.participants(len(answers), rates_of(participation), noise)
 
@@ -247,50 +248,50 @@ class Randomizer(ABC):
         reports
             Reports that :meth:`check_reports` has accepted.
         probabilities
-            With which probability the node of each took part, if every node has its own.
+            The probability with which the node of each report took part, if every node has its own.
 
         Returns
         -------
         Counts
-            What the kind's tally takes.
+            The sums that the kind's tally takes.
         """
 
     @abstractmethod
     def draw_counts(self, answers: Array, participation: Participation, noise: Noise) -> Counts:
-        """Randomize and add up in one pass: what :meth:`draw_reports` and the counts of it give."""
+        """Randomize and add up in one pass: :meth:`draw_reports` and :meth:`count_reports`."""
 
     def draw_from_counts(self, counts: Array, rate: float, seed: int | None) -> Counts:
-        """Draw sums with the law of :meth:`draw_counts`, from counts of answers alone.
+        """Draw sums with the distribution of :meth:`draw_counts`, from counts of answers alone.
 
         Parameters
         ----------
         counts
-            uint64, how many nodes hold each answer.
+            The number of nodes that hold each answer, uint64.
         rate
-            The rate at which all of them take part.
+            The rate at which all nodes take part.
         seed
             As for :meth:`randomize`.
 
         Returns
         -------
         Counts
-            What the kind's tally takes.
+            The sums that the kind's tally takes.
         """
         raise NotImplementedError(self.name)
 
     def _count_by_group(self, reports: Array, groups: Integers, number: int) -> list[Counts] | None:
-        """Add up the reports of each of a number of groups in one pass, where that is faster.
+        """Add up the reports of several groups in one pass, if that is faster.
 
         Returns
         -------
         list of Counts or None
-            None where each group is to be counted by itself.
+            The counts of each group, or None to count each group separately.
         """
         return None
 
     @abstractmethod
     def check_reports(self, reports: Array) -> None:
-        """Refuse reports that it cannot have made.
+        """Refuse reports that the randomizer cannot have made.
 
         Parameters
         ----------
@@ -300,15 +301,15 @@ class Randomizer(ABC):
         Raises
         ------
         InvalidValueError
-            If there is one, with its position.
+            If there is one; the error gives its position.
         """
 
     def improbable(self, reports: Array) -> Truths:
-        """Say which reports are valid and hardly ever come from an honest node.
+        """Return which reports are valid but improbable from an honest node.
 
-        A report with all bits set is one, where there are many bits. They count as any other, since
-        whoever means to mislead can send likely reports as well; but a number of them says that
-        somebody does not follow the plan.
+        An example is a report of many bits that are all set. Such reports count like any other,
+        since an attacker can send probable reports as well. But several of them show that somebody
+        does not follow the plan.
 
         Parameters
         ----------
@@ -318,9 +319,9 @@ class Randomizer(ABC):
         Returns
         -------
         numpy.ndarray
-            One truth value for each report: True for those of a set of reports that an honest node
-            hits with a chance of at most 2^-40, whatever its answer. None, where all reports are
-            likely under some answer.
+            One truth value for each report: True for reports in a set that an honest node hits with
+            probability at most 2^-40, whatever its answer. None if every report is probable under
+            some answer.
 
         Examples
         --------
@@ -335,7 +336,7 @@ class Randomizer(ABC):
         return np.zeros(len(reports), np.bool_)
 
     def _refuse_range(self, reports: Array) -> NoReturn:
-        """Refuse reports with a number that :attr:`report_dtype` does not hold."""
+        """Refuse reports with a number that does not fit into :attr:`report_dtype`."""
         limits = np.iinfo(self.report_dtype)
         outside = (reports < limits.min) | (reports > limits.max)
         position = tuple(int(index) for index in np.argwhere(outside)[0])
@@ -347,19 +348,20 @@ class Randomizer(ABC):
     def _estimator_variance(
         self, participation: Participation, method: str, true_counts: Any, values: Any
     ) -> Any:
-        """Compute what :func:`turnout.estimator_variance` says of this kind."""
+        """Compute :func:`turnout.estimator_variance` for this kind."""
         raise _arguments.mistyped(
-            "oracle must be one whose variances are known beforehand, which are frequency oracles, "
-            "mechanisms for a mean and collections of several attributes",
+            "oracle must have variances that are known before the collection: a "
+            "frequency oracle, a mechanism for a mean or a collection of several "
+            "attributes",
             self,
         )
 
     def parameters(self) -> dict[str, Any]:
-        """Name what the constructor takes beyond epsilon and the domain, in terms of JSON."""
+        """Return the constructor's other parameters as JSON values, without epsilon and domain."""
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe it in terms of JSON.
+        """Return a JSON description of the randomizer.
 
         Raises
         ------
@@ -375,12 +377,12 @@ class Randomizer(ABC):
 
     @classmethod
     def from_dict(cls, description: Any) -> Any:
-        """Rebuild one of this class, or of a class that derives from it, from :meth:`to_dict`.
+        """Rebuild a randomizer of this class or of a subclass from :meth:`to_dict`.
 
         Raises
         ------
         CorruptDataError
-            If it is the description of anything else.
+            If it does not describe such a randomizer.
 
         Examples
         --------
@@ -411,7 +413,7 @@ class Randomizer(ABC):
 
     @classmethod
     def _made_of(cls, epsilon: float, domain: Any, parameters: dict[str, Any]) -> Any:
-        """Call the constructor with what a description holds."""
+        """Call the constructor with the content of a description."""
         return cls(epsilon, domain, **parameters)  # type: ignore[call-arg]
 
     def __eq__(self, other: object) -> bool:
@@ -426,7 +428,7 @@ class Randomizer(ABC):
         )
 
     def __hash__(self) -> int:
-        """Hash of what is compared."""
+        """Hash the compared values."""
         return hash((type(self), self.epsilon, self.domain))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -435,19 +437,20 @@ class Randomizer(ABC):
 
 
 def tell_improbable(oracle: Randomizer, reports: Array) -> int:
-    """Count the reports that came from elsewhere and that honest nodes hardly ever send.
+    """Count, log and publish the improbable reports among received ones.
 
     Parameters
     ----------
     oracle
-        Which oracle they should be of.
+        The oracle that should have made them.
     reports
         Reports that it can have made.
 
     Returns
     -------
     int
-        How many there are; if there are any they are also logged, and told to the hooks.
+        The number of improbable reports. If there are any, they are also logged and passed to the
+        hooks.
     """
     found = int(oracle.improbable(reports).sum())
     say_improbable(found)
@@ -455,7 +458,7 @@ def tell_improbable(oracle: Randomizer, reports: Array) -> int:
 
 
 def say_improbable(found: int) -> None:
-    """Log that there are so many such reports, and tell the hooks; nothing of none."""
+    """Log the number of improbable reports and pass it to the hooks; do nothing for zero."""
     if found:
         observe("reports_improbable", reports=found)
         _LOGGER.warning("reports that honest nodes hardly ever send: %d", found)

@@ -1,4 +1,4 @@
-r"""Messages: what one device sends, and a server puts together.
+r"""Messages: a device sends one, a server combines many.
 
 .. code-block:: text
 
@@ -7,22 +7,22 @@ r"""Messages: what one device sends, and a server puts together.
 A message is one line of JSON in UTF-8, an object with these five members in any order, ``group``
 where the plan has groups, and no others:
 
-* ``plan`` is the fingerprint of the plan, 64 hexadecimal digits: what was made under another plan
-  is refused.
-* ``nonce`` is the message's own: 16 bytes from the operating system's generator, never from a
-  seed, in lower-case hexadecimal. A message that is sent again keeps them, and counts once; one
-  that has those of another message and not its report is refused. They say nothing about the
-  person or the answer.
-* ``group`` is a list with the value of each public column of the plan's ``groups``, one of those
-  that the plan lists for it. It is not protected.
-* ``report`` is what the oracle reported: an integer for oracles whose report is one (with up to
-  64 bits, more than the 53 that some readers of JSON take for granted), and otherwise, for rows
-  of integers, the little-endian bytes of the row in lower-case hexadecimal. What these numbers
-  mean is the oracle's (``report_dtype``, ``report_shape``, and the notes of its class).
+* ``plan`` is the fingerprint of the plan, 64 hexadecimal digits. A message under another plan is
+  refused.
+* ``nonce`` identifies the message: 16 bytes from the operating system's generator, never from a
+  seed, in lower-case hexadecimal. A message that is sent again keeps its nonce, and counts once. A
+  message with the nonce of another message but a different report is refused. The nonce says
+  nothing about the person or the answer.
+* ``group`` is a list with the value of each public column of the plan's ``groups``. Each value must
+  be one that the plan lists. The group is not protected.
+* ``report`` is the report of the oracle. For oracles with one integer it is that integer, with up
+  to 64 bits (some readers of JSON assume at most 53). For rows of integers it is the little-endian
+  bytes of the row in lower-case hexadecimal. The oracle defines what these numbers mean
+  (``report_dtype``, ``report_shape``, and the notes of its class).
 
-A person who does not take part sends nothing. A message holds no identity and no checksum: who
-sent it, that nobody makes two, and that nobody else can write into it, is for the transport to
-see to.
+A person who does not take part sends nothing. A message holds no identity and no checksum. The
+transport must identify senders, prevent a second message of a person, and protect messages against
+changes.
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Gathered:
-    """Reports, and how many messages were left out.
+    """Reports, and the numbers of messages that were left out.
 
-    Made by :meth:`turnout.Plan.gather` with ``on_bad="count"``; the ``tally`` of the oracle counts
-    its reports.
+    :meth:`turnout.Plan.gather` returns it with ``on_bad="count"``. The ``tally`` of the oracle
+    accepts it.
 
     Attributes
     ----------
     reports
-        The reports of the messages that are good.
+        The reports of the accepted messages.
     refusals
-        How many were refused as ``"malformed"``, of ``"other_version"``, of ``"other_plan"``,
-        ``"impossible"``: what the oracle cannot have reported, or ``"contradictory"``: with the
-        nonce of an earlier message and another report.
+        The number of refused messages of each kind. ``"malformed"``, ``"other_version"`` and
+        ``"other_plan"`` say what they are. ``"impossible"``: the oracle cannot have made the
+        report. ``"contradictory"``: it has the nonce of an earlier message but a different report.
     repeated
-        How many were left out because an earlier message is the same: they were sent again.
+        The number of messages left out because they repeat an earlier one.
     improbable
-        How many of the reports an honest device sends with negligible chance only
+        The number of reports that an honest device sends only with negligible probability
         (:meth:`turnout.FrequencyOracle.improbable`). They are in ``reports``, and count.
 
     Examples
@@ -88,12 +88,12 @@ class Gathered:
 
     @property
     def refused(self) -> int:
-        """How many messages were refused in all."""
+        """The number of all refused messages."""
         return sum(self.refusals.values())
 
 
 def device_of(plan: Any) -> _core.Device | None:
-    """Make what answers a plan in the core; None where the core does not know the kind.
+    """Return the core's device for a plan; None if the core does not know the kind.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def device_of(plan: Any) -> _core.Device | None:
 def make_message(
     plan: Any, device: _core.Device | None, value: Any, group: Any, seed: int | None
 ) -> bytes | None:
-    """Make the message of :meth:`turnout.Plan.report`, with the device of the plan."""
+    """Create the message of :meth:`turnout.Plan.report` with the plan's device."""
     key = plan._group_key("group", group)
     if device is None:
         reports = plan.oracle.randomize([value], participation=plan.participation, seed=seed)
@@ -130,7 +130,7 @@ def make_message(
 
 
 def _answer(domain: Any, value: Any) -> Array | tuple[int, ...]:
-    """Give the codes of an answer, or its numbers."""
+    """Return the codes of an answer, or its numbers."""
     if type(domain) is Domain:
         # One text or number is found without an array.
         code = domain.find(value) if type(value) in (str, int) else None
@@ -144,20 +144,21 @@ def _answer(domain: Any, value: Any) -> Array | tuple[int, ...]:
 
 
 def check_fresh(plan: Any) -> None:
-    """Refuse a plan that one message cannot answer: personal rates, permanent answers, expired."""
+    """Refuse a plan with personal rates or permanent answers, and an expired plan."""
     refuse_personal(plan)
     plan._check_current()
     oracle = plan.oracle
     if not oracle.fresh:
         raise InvalidValueError(
-            f"oracle must draw every report afresh, got {oracle!r}, whose permanent answers must "
-            "be kept: client(...).message(plan, value) of a Memoized oracle does. Of several "
-            "questions, ask each that keeps answers under a plan of its own"
+            f"oracle must draw every report afresh, got {oracle!r}, whose permanent "
+            "answers stay on each person's device: make each message with "
+            "oracle.client(...).message(plan, answer). Ask each question with permanent "
+            "answers under its own plan"
         )
 
 
 def message_of(plan: Any, codes: Array, key: Key = ()) -> bytes | None:
-    """Write the message of one person's reports under a plan: one, or none."""
+    """Write the message of a person's report under a plan; None without a report."""
     if not len(codes):
         return None
     writer = _core.MessageWriter(plan._described, *layout_of(plan.oracle))
@@ -172,21 +173,21 @@ def gather(
     on_bad: str,
     received: datetime | None,
 ) -> Any:
-    """Put messages together as :meth:`turnout.Plan.gather` does."""
+    """Combine messages as :meth:`turnout.Plan.gather` does."""
     _arguments.choice("on_bad", on_bad, ("refuse", "count"))
     refuse_personal(plan)
     if plan.groups:
         raise InvalidValueError(
-            f"the plan has groups ({', '.join(plan.groups)}), and gather() does not keep them "
-            "apart: take the messages in with tn.Collector(plan)"
+            f"the plan has groups ({', '.join(plan.groups)}), and gather() does not "
+            "separate them: collect the messages with tn.Collector(plan)"
         )
     plan._check_current(None if received is None else _arguments.moment("received", received))
     if nodes is not None:
         nodes = _arguments.integer("nodes", nodes, least=0, most=2**64 - 1)
     elif not plan._everyone_reports:
         raise InvalidValueError(
-            "nodes must say how many people were asked: under "
-            f"{plan.participation!r} silent ones send nothing"
+            f"nodes must be the number of people asked: under {plan.participation!r} "
+            "people who stay silent send nothing"
         )
     batch = Reader([plan]).read(messages)
     repeated = batch.leave_out_repeated(Seen())
@@ -210,7 +211,7 @@ def gather(
 
 
 def tell(refused: int, repeated: int) -> None:
-    """Tell the hooks and the log what was left out; nothing where nothing was."""
+    """Pass the numbers of left-out messages to the hooks and the log, if there are any."""
     if refused:
         observe("messages_refused", messages=refused)
     if repeated:
@@ -219,18 +220,19 @@ def tell(refused: int, repeated: int) -> None:
 
 
 def checked_nodes(plan: Any, nodes: int | None, good: int, *, refused: int) -> int:
-    """Check the number of people against that of good messages; bad ones may be anybody's."""
+    """Check the number of people against the number of accepted messages."""
     everyone = plan._everyone_reports
     if nodes is not None and (good > nodes or (everyone and nodes > good + refused)):
         bound = "equal the number" if everyone else "be at least the number"
         bad = f", or that and some of {refused} bad ones" if everyone and refused else ""
         raise InvalidValueError(f"nodes must {bound} of messages {good}{bad}, got {nodes}")
-    # Who is refused has no report: where all report there is no node without one.
+    # A person whose message is refused has no report, and if everyone reports, there is no node
+    # without a report.
     return good if everyone or nodes is None else nodes
 
 
 def refuse_personal(plan: Any) -> None:
-    """Refuse a plan whose people have probabilities of their own: messages carry none."""
+    """Refuse a plan with personal probabilities: messages carry none."""
     if plan.participation.uniform_rate is None:
         raise InvalidValueError(
             "participation must be Everyone() or Bernoulli(...) where each person sends one "

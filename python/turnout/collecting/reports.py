@@ -1,4 +1,4 @@
-"""Reports: what the nodes that took part sent."""
+"""Reports of the nodes that took part."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from turnout.participation import Participation, Personalized, stated_participat
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reports(Generic[R_co]):
-    """The reports of the nodes that took part, with the plan they were made under.
+    """The reports of the nodes that took part, with their plan.
 
-    Made by ``oracle.randomize``; make one yourself for reports that arrived by another way.
+    ``oracle.randomize`` returns it. Construct it yourself for reports that arrived another way.
 
     Parameters
     ----------
@@ -36,19 +36,19 @@ class Reports(Generic[R_co]):
     participation
         How the nodes took part.
     codes
-        What was reported: of direct encoding one code for each report; in general an integer array
-        with one :attr:`FrequencyOracle.report_shape` for each report, of the type
+        The reports: for direct encoding one code for each report. In general an integer array with
+        one :attr:`FrequencyOracle.report_shape` for each report, of the type
         :attr:`FrequencyOracle.report_dtype` or one that fits into it.
     nodes
-        How many nodes there are, reporting or not.
+        The number of nodes, reporting or not.
     probabilities
         The participation probability of each reporting node, if every node has its own.
     design
         The sums of the probabilities over all nodes, if every node has its own.
     left_out
-        How many rows or messages do not count, and are in none of these numbers.
+        The rows or messages that do not count, and are in none of these numbers.
     origin
-        Which collections the reports are of, so that none counts twice: by default a new one. See
+        The collections of the reports, so that none counts twice; a new one by default. See
         :mod:`turnout.collecting.origin`.
 
     Raises
@@ -56,8 +56,8 @@ class Reports(Generic[R_co]):
     CodeOutsideDomainError
         If a code is not below the size of the domain.
     InvalidValueError
-        If the oracle cannot have made a report, if there are more reports than nodes, fewer under
-        ``Everyone()``, or if personal probabilities are missing or too many.
+        If the oracle cannot have made a report. If there are more reports than nodes, or fewer
+        under ``Everyone()``. If there is not one personal probability for each report.
     InvalidTypeError
         If an argument is of the wrong type.
 
@@ -84,7 +84,7 @@ class Reports(Generic[R_co]):
     _identity: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check the fields, and take over arrays that nobody can write to."""
+        """Check the fields, and make the arrays read-only."""
         participation = stated_participation(self.participation)
         plan = Plan(self.oracle, participation)
         codes = _checked(self.oracle, self.codes)
@@ -99,8 +99,8 @@ class Reports(Generic[R_co]):
         if participation.uniform_rate is None:
             if self.probabilities is None or self.design is None:
                 raise InvalidValueError(
-                    "probabilities and design are needed with personal participation: without the "
-                    "probability of each report nothing can be estimated"
+                    "probabilities and design are needed with personal participation: "
+                    "nothing can be estimated without the probability of each report"
                 )
             probabilities = Personalized(self.probabilities).probabilities
             settle(self, probabilities=probabilities)
@@ -118,7 +118,7 @@ class Reports(Generic[R_co]):
 
     @classmethod
     def _of_nobody(cls, plan: Plan) -> Reports:
-        """Give the reports of nobody."""
+        """Return the reports of no nodes."""
         oracle, personal = plan.oracle, plan.participation.uniform_rate is None
         codes = np.empty((0, *oracle.report_shape), oracle.report_dtype)
         none = Drawn(codes, np.empty(0)) if personal else Drawn(codes)
@@ -137,7 +137,7 @@ class Reports(Generic[R_co]):
         *,
         left_out: LeftOut = NOTHING,
     ) -> Reports:
-        """Take over what a kernel has just made, or a file has checked: it needs no check."""
+        """Build reports without a check, from a kernel or a checked file."""
         plan, made = Plan(oracle, participation), cls.__new__(cls)
         for array in drawn:
             if array is not None:
@@ -163,7 +163,7 @@ class Reports(Generic[R_co]):
         return len(self.codes)
 
     def __eq__(self, other: object) -> bool:
-        """Compare plans, codes, probabilities and all numbers; not which collections they are."""
+        """Compare plans, codes, probabilities and all numbers, but not the origins."""
         if not isinstance(other, Reports):
             return NotImplemented
         return (
@@ -194,14 +194,14 @@ class Reports(Generic[R_co]):
 
     @classmethod
     def concatenate(cls, pieces: Iterable[Reports], *, same_people: bool = True) -> Reports:
-        """Put the reports of different nodes together.
+        """Concatenate the reports of different nodes.
 
         Parameters
         ----------
         pieces
             At least one set of reports, all under the same plan and of different nodes.
         same_people
-            Whether people of one may be in another too, with the permanent answers that they keep:
+            Whether people of one may also be in another, with the permanent answers that they keep,
             as for :meth:`turnout.Tally.merge`.
 
         Returns
@@ -214,7 +214,7 @@ class Reports(Generic[R_co]):
         PlanMismatchError
             If the plans differ.
         InvalidValueError
-            If there are no pieces, or reports are in two of them and would count twice.
+            If there are no pieces, or two of them share reports, which would count twice.
 
         Examples
         --------
@@ -258,7 +258,7 @@ class Reports(Generic[R_co]):
 
 
 def _checked(oracle: Randomizer, codes: npt.ArrayLike) -> npt.NDArray[np.integer[Any]]:
-    """Take over the reports that an oracle can have made, as a read-only array of its type."""
+    """Check reports, and return them as a read-only array of the oracle's type."""
     shape, dtype = oracle.report_shape, oracle.report_dtype
     array: Array
     if shape:
@@ -283,9 +283,9 @@ def _checked(oracle: Randomizer, codes: npt.ArrayLike) -> npt.NDArray[np.integer
 
 
 def _frozen(array: Array, dtype: np.dtype[Any]) -> npt.NDArray[np.integer[Any]]:
-    """Take over a contiguous read-only array of the right type; copy any other.
+    """Return a contiguous read-only array of the right type; copy any other array.
 
-    What the caller can still write to would change under the checks.
+    A caller could change a writable array after the checks.
     """
     if array.flags.writeable:
         array = array.copy()

@@ -1,12 +1,12 @@
-"""How many people are in each round of permanent answers, and what their reports share.
+"""The sizes of the rounds of permanent answers, and the noise that their reports share.
 
 A report that is drawn afresh says nothing new about the noise of an earlier one. A permanent answer
-(:class:`turnout.Memoized`) is in every report of its person, so that the noise of several rounds is
-partly the same. How much of it depends on who is in which round, which nobody writes down. The
+(:class:`turnout.Memoized`) is in every report of its person, so several rounds share a part of
+their noise. How much they share depends on who is in which round, which is not recorded. But the
 rounds and their sizes are known, and nobody is in one round twice. The worst case follows from
-that. With ``m_j`` the number of rounds of person ``j``, and ``n_1 >= n_2 >= ...`` the sizes,
-``sum m_j (m_j - 1) <= sum 2 (t - 1) n_t``. Both are equal where everybody of a round is in all
-larger ones.
+that. With ``m_j`` the number of rounds of person ``j``, and ``n_1 >= n_2 >= ...`` the sizes, ``sum
+m_j (m_j - 1) <= sum 2 (t - 1) n_t``. Both sides are equal if everyone in a round is also in all
+larger rounds.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ SIZE: Final = 16
 
 @dataclass(frozen=True)
 class Rounds:
-    """The rounds that reports are of: in each a person is once at most.
+    """The rounds of reports; a person is at most once in each.
 
     Attributes
     ----------
     sizes
-        16 bytes that name each round, and how many nodes it has; in order of the names. None where
-        every report is drawn afresh, so that rounds do not matter.
+        The name of each round, 16 bytes, and its number of nodes, in the order of the names. None
+        if every report is drawn afresh; then rounds do not matter.
 
     Examples
     --------
@@ -48,12 +48,12 @@ class Rounds:
 
     @classmethod
     def of(cls, sizes: Mapping[bytes, int]) -> Rounds:
-        """Take over sizes by name."""
+        """Build rounds from sizes by name."""
         return cls(tuple(sorted(sizes.items())))
 
     @classmethod
     def named(cls, name: str, nodes: int) -> Rounds:
-        """Make one round that a text names."""
+        """Create one round that a text names."""
         return cls(((_digest(name.encode("utf-8", "surrogatepass")), nodes),))
 
     @property
@@ -73,45 +73,46 @@ class Rounds:
         return sum(2 * place * size for place, size in enumerate(sizes))
 
     def __add__(self, other: Rounds) -> Rounds:
-        """Put rounds together whose people may be the same; in one round they are different."""
+        """Combine rounds of possibly the same people; within one round people are different."""
         found = dict(self.sizes)
         for name, size in other.sizes:
             found[name] = found.get(name, 0) + size
         return Rounds.of(found)
 
     def settled(self, identities: Iterable[bytes], nodes: int) -> Rounds:
-        """Give rounds of so many nodes: one round has all of them.
+        """Return rounds for a number of nodes; a single round has all of them.
 
         Parameters
         ----------
         identities
-            Those of the collections. The smallest names the round if none is known.
+            The identities of the collections. The smallest names the round if none is known.
         nodes
-            How many nodes there are.
+            The number of nodes.
 
         Raises
         ------
         InvalidValueError
-            If there are several rounds of another number of nodes together.
+            If there are several rounds with a different number of nodes in total.
         """
         if self.number > 1:
             if self.nodes != nodes:
                 raise InvalidValueError(
-                    f"nodes must stay {self.nodes}, the sum over {self.number} rounds of permanent "
-                    f"answers, got {nodes}: change it in each round, before they are added"
+                    f"nodes must stay {self.nodes}, the sum over {self.number} rounds of "
+                    f"permanent answers, got {nodes}: change nodes in each round before you "
+                    "add the rounds"
                 )
             return self
         name = self.sizes[0][0] if self.sizes else min(identities, default=None)
         return self if name is None else Rounds(((name, nodes),))
 
     def shared_out(self, nodes: int) -> Rounds:
-        """Give the same rounds with so many nodes, as equal as can be: the worst case."""
+        """Return the same rounds with equal sizes for a number of nodes: the worst case."""
         each, more = divmod(nodes, max(self.number, 1))
         sizes = {name: each + (place < more) for place, (name, _) in enumerate(self.sizes)}
         return Rounds.of({name: size for name, size in sizes.items() if size})
 
     def split(self, number: int) -> Rounds:
-        """Take a single round for so many rounds of the same people, of equal size.
+        """Split a single round into several rounds of the same people, of equal size.
 
         Examples
         --------
@@ -122,13 +123,13 @@ class Rounds:
         return Rounds.of(names).shared_out(self.nodes)
 
     def within(self, when: str) -> Rounds:
-        """Tell rounds apart by the time of a group; an empty text leaves them as they are."""
+        """Rename rounds by the time of a group; an empty text leaves them unchanged."""
         if not when:
             return self
         return self.renamed({name: _digest(name, when.encode()) for name in self._names})
 
     def renamed(self, names: Mapping[bytes, bytes]) -> Rounds:
-        """Give rounds other names, all of them different."""
+        """Rename rounds; all new names must be distinct."""
         return Rounds.of({names[name]: size for name, size in self.sizes})
 
     @property
@@ -137,15 +138,15 @@ class Rounds:
 
 
 def together(all_rounds: Iterable[Rounds]) -> Rounds:
-    """Put the rounds of several tallies together, whose people may be the same."""
+    """Combine the rounds of several tallies whose people may be the same."""
     return reduce(add, all_rounds, NONE)
 
 
 def of_different_people(each: Iterable[Rounds]) -> list[dict[bytes, bytes]]:
-    """Give the rounds of sets of different people common names.
+    """Return common names for the rounds of sets of different people.
 
-    The largest round of each becomes one round, the second largest of each another, and so on: a
-    person is in those of one set, so nobody is in a new round twice.
+    The largest rounds of all sets become one round, the second largest another, and so on. A person
+    is in only one set, so nobody is in a new round twice.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def of_different_people(each: Iterable[Rounds]) -> list[dict[bytes, bytes]]:
     Returns
     -------
     list of dict
-        For each the new names of its rounds, for :meth:`Rounds.renamed`.
+        The new names of the rounds of each set, for :meth:`Rounds.renamed`.
 
     Examples
     --------

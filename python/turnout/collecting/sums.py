@@ -1,6 +1,6 @@
 """Exact sums of participation probabilities and of their inverses.
 
-All are fixed-point integers, so that tallies merged in any order are equal, not just close.
+All are fixed-point integers, so that tallies merged in any order are exactly equal.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class DesignSums:
     Parameters
     ----------
     probability
-        Sum of the participation probabilities.
+        The sum of the participation probabilities.
     probability_squared
-        Sum of their squares.
+        The sum of their squares.
 
     Examples
     --------
@@ -55,12 +55,12 @@ class DesignSums:
         return self.probability_squared * _DESIGN_UNIT
 
     def check_nodes(self, nodes: int) -> None:
-        """Refuse sums that the probabilities of so many nodes cannot have.
+        """Refuse sums that the probabilities of a number of nodes cannot have.
 
         Raises
         ------
         InvalidValueError
-            If they are out of range.
+            If the sums are out of range.
         """
         # Each probability is from 2^-30 to 1, and its square as much smaller.
         least, most = nodes << 34, nodes << 64
@@ -70,7 +70,7 @@ class DesignSums:
             )
 
     def scaled(self, share: Fraction) -> DesignSums:
-        """Give the sums of the probabilities times a share, rounded down.
+        """Return the sums of the probabilities times a share, rounded down.
 
         Examples
         --------
@@ -99,12 +99,12 @@ class WeightedSums:
         over all reports, in units of 2^-32, as the low and the high 64 bits. Where reports hold
         scores, the sums of ``score / pi``, which may be negative, as two's complement.
     inverse_squared
-        The same of ``1/pi^2``.
+        The same for ``1/pi^2``.
 
     Raises
     ------
     InvalidTypeError
-        If the arrays are not of that shape and type.
+        If the arrays do not have that shape and type.
 
     Examples
     --------
@@ -151,12 +151,12 @@ class WeightedSums:
         return float(self._sums[1, -1])
 
     def _check_support(self, support: Array, received: int) -> None:
-        """Refuse sums that so many reports cannot have.
+        """Refuse sums that a number of reports cannot have.
 
         Raises
         ------
         InvalidValueError
-            If they cannot: every weight is at least 1.
+            If the sums are impossible: every weight is at least 1.
         """
         first, second = self._sums
         reports = np.append(support, [received]).astype(np.float64)

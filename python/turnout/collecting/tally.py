@@ -18,7 +18,7 @@ from turnout.collecting.origin import Origin
 from turnout.collecting.plan import Plan
 from turnout.collecting.randomizer import Counts
 from turnout.collecting.sums import DesignSums, WeightedSums
-from turnout.errors import CorruptDataError, InvalidValueError, MemoryLimitError
+from turnout.errors import CorruptDataError, EstimatorError, InvalidValueError, MemoryLimitError
 from turnout.participation import Participation
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ else:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseTally(ABC):
-    """Exact sums over the reports of a plan, and how many nodes there are.
+    """Exact sums over the reports of a plan, and the number of nodes.
 
     Tallies of different nodes under the same plan add up, in any order, to the tally of all nodes.
-    What the sums are is the kind's: its class checks them, adds them, and makes an estimate.
+    Each kind has its own sums: its class checks them, adds them, and estimates from them.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ class BaseTally(ABC):
     design
         Sums of probabilities over all nodes, if every node has its own.
     left_out
-        How many rows or messages do not count, and are in none of these numbers.
+        The rows or messages that do not count, and are in none of these numbers.
     origin
-        Which collections are counted here, so that none counts twice: by default a new one. It says
-        nothing about the reports, and tallies that are equal can have different ones: see
+        The collections that are counted here, so that none counts twice; a new one by default. It
+        says nothing about the reports, and equal tallies can have different origins: see
         :mod:`turnout.collecting.origin`.
 
     Raises
@@ -85,12 +85,12 @@ class BaseTally(ABC):
     origin: Any = field(default=None, kw_only=True)
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Freeze the tallies of each kind as this class is."""
+        """Make the tallies of each kind frozen, as this class is."""
         super().__init_subclass__(**arguments)
         dataclass(frozen=True, eq=False, repr=False)(cls)
 
     def __post_init__(self) -> None:
-        """Check the fields, and take over what is immutable."""
+        """Check the fields, and store immutable values."""
         plan = _arguments.instance("plan", self.plan, Plan, "a Plan")
         self._check_kind(plan)
         nodes = _arguments.integer("nodes", self.nodes, least=0, most=2**64 - 1)
@@ -114,32 +114,32 @@ class BaseTally(ABC):
         personal = plan.participation.uniform_rate is None
         if (self.weights is not None) != personal or (self.design is not None) != personal:
             raise InvalidValueError(
-                "weights and design must be given for personal participation, and only then"
+                "weights and design must be given if and only if participation is personal"
             )
         if self.design is not None:
             self._check_weights()
             self.design.check_nodes(nodes)
 
     def _estimate_answered(self, method: str) -> Any:
-        """Estimate what a page shows: of several questions those that have reports."""
+        """Estimate what a page shows: of several questions, those with reports."""
         return self.estimate(method)
 
     @property
     def _lacks_answers(self) -> bool:
-        """Whether nobody has answered what is asked, or a part of it."""
+        """Whether the question, or a part of it, has no answers."""
         return not self.received
 
     @abstractmethod
     def _taken_sums(self, sums: Any) -> Any:
-        """Take over sums that are immutable, or refuse what are none of this plan."""
+        """Return immutable sums; refuse sums that do not fit the plan."""
 
     @abstractmethod
     def _check_sums(self) -> None:
-        """Refuse sums that so many reports cannot have."""
+        """Refuse sums that the number of reports cannot have."""
 
     @abstractmethod
     def _taken_weights(self, weights: Any) -> Any:
-        """Take over weighted sums, or refuse what are none of this plan."""
+        """Return weighted sums; refuse sums that do not fit the plan."""
 
     @abstractmethod
     def _check_weights(self) -> None:
@@ -147,21 +147,21 @@ class BaseTally(ABC):
 
     @abstractmethod
     def _added(self, other: Any) -> tuple[Any, Any]:
-        """Add sums and weights to those of a tally of the same plan."""
+        """Add the sums and weights of a tally of the same plan."""
 
     @abstractmethod
     def _exact(self) -> tuple[Any, ...]:
-        """Give the sums and weights as something that is equal, and hashes alike, if they are."""
+        """Return sums and weights in a form that compares and hashes exactly."""
 
     @classmethod
     @abstractmethod
     def _none(cls, plan: Plan) -> tuple[Any, Any]:
-        """Give the sums and weights of no reports."""
+        """Return the sums and weights of no reports."""
 
     @classmethod
     @abstractmethod
     def _bytes_of_sums(cls, plan: Plan) -> int:
-        """Tell how many bytes the sums and weights of a tally take up."""
+        """Return the number of bytes of a tally's sums and weights."""
 
     @abstractmethod
     def _sums_to_bytes(self) -> bytes:
@@ -174,14 +174,15 @@ class BaseTally(ABC):
 
     @abstractmethod
     def estimate(self, method: str = "hajek") -> Any:
-        """Estimate what was asked for."""
+        """Estimate the answer to the question."""
 
     @classmethod
     def _check_kind(cls, plan: Plan) -> None:
         if plan.oracle.tally_type is not cls:
             raise InvalidValueError(
-                f"plan must be one whose reports are counted in a {cls.__name__}, got one of "
-                f"{plan.oracle!r}, whose reports make a {plan.oracle.tally_type.__name__}"
+                f"plan must be one whose reports are counted in a {cls.__name__}, got a "
+                f"plan of {plan.oracle!r}, whose reports are counted in a "
+                f"{plan.oracle.tally_type.__name__}"
             )
 
     @classmethod
@@ -195,19 +196,19 @@ class BaseTally(ABC):
         left_out: LeftOut = NOTHING,
         origin: Origin | None = None,
     ) -> T:
-        """Make the tally of what a kernel counted."""
+        """Build a tally from the counts of a kernel."""
         more = {"weights": counts.weights, "design": design, "left_out": left_out}
         more["origin"] = origin
         return cls(plan, counts.sums, counts.received, nodes, **more)
 
     @classmethod
     def empty(cls: type[T], plan: Plan) -> T:
-        """Make the tally of no nodes.
+        """Create the tally of no nodes.
 
         Raises
         ------
         MemoryLimitError
-            If there is not enough memory for a number for each possible answer.
+            If there is not enough memory for one number for each possible answer.
 
         Examples
         --------
@@ -219,8 +220,9 @@ class BaseTally(ABC):
             sums, weights = cls._none(plan)
         except MemoryError as error:
             raise MemoryLimitError(
-                f"there is not enough memory for the sums of {plan.domain!r}: a tally holds a "
-                "number for each possible answer. Ask with HeavyHitters, or of fewer answers"
+                f"there is not enough memory for the sums of {plan.domain!r}: a tally "
+                "needs a number for each possible answer. Use HeavyHitters, or fewer "
+                "answers"
             ) from error
         design = None if weights is None else DesignSums(0, 0)
         return cls(plan, sums, 0, 0, weights=weights, design=design)
@@ -241,7 +243,7 @@ class BaseTally(ABC):
         return self.plan.participation
 
     def _of_new_origin(self: T) -> T:
-        """Give the same counts as those of a new collection: pieces of it have been added up."""
+        """Return the same counts as one new collection, after its pieces were added up."""
         return replace(self, origin=Origin.new())
 
     def merge(self: T, other: T, *, same_people: bool = True) -> T:
@@ -252,10 +254,10 @@ class BaseTally(ABC):
         other
             A tally under the same plan, of other reports.
         same_people
-            Whether people of the one may be in the other too, with the permanent answers that they
-            keep (:class:`turnout.Memoized`), as where each tally is of a day. The noise that these
-            share then counts: errors and intervals hold whoever is in both. False says that nobody
-            is. It makes no difference where every report is drawn afresh.
+            Whether people in one tally may also be in the other, with the permanent answers that
+            they keep (:class:`turnout.Memoized`), for example if each tally is of one day. Errors
+            and intervals then include the shared noise, and hold whoever is in both. False means
+            that nobody is in both. It makes no difference if every report is drawn afresh.
 
         Returns
         -------
@@ -267,7 +269,7 @@ class BaseTally(ABC):
         PlanMismatchError
             If the plans differ.
         InvalidValueError
-            If a collection is in both, which would count twice, or there are 2^64 nodes or more.
+            If both share a collection, which would count twice, or there are 2^64 nodes or more.
         InvalidTypeError
             If ``other`` is not a tally of this kind.
 
@@ -310,7 +312,7 @@ class BaseTally(ABC):
         return self if other == 0 and isinstance(other, int) else NotImplemented
 
     def __eq__(self, other: object) -> bool:
-        """Compare plans and all numbers, exactly; not which collections were counted."""
+        """Compare plans and all numbers exactly, but not the origins."""
         if not isinstance(other, BaseTally) or type(self) is not type(other):
             return NotImplemented
         return (
@@ -371,9 +373,9 @@ class BaseTally(ABC):
         Raises
         ------
         UnsupportedVersionError
-            If they are of a version that this release does not read.
+            If this release does not read their version.
         CorruptDataError
-            If they are truncated, altered, no tally, or the tally of a question of another kind.
+            If they are truncated, altered, not a tally, or the tally of another kind of question.
         InvalidTypeError
             If ``data`` is not bytes.
         """
@@ -383,6 +385,17 @@ class BaseTally(ABC):
                 f"the bytes hold a {type(tally).__name__}, expected a {cls.__name__}"
             )
         return tally
+
+
+def nothing_received(about: str = "") -> EstimatorError:
+    """Build the error of an estimate without reports, or without reports about a part.
+
+    Examples
+    --------
+    >>> nothing_received(" about coordinate 2")
+    EstimatorError('nothing can be estimated: no reports were received about coordinate 2')
+    """
+    return EstimatorError(f"nothing can be estimated: no reports were received{about}")
 
 
 def read_tally(data: object) -> Any:
@@ -411,11 +424,11 @@ class CountedTally(BaseTally):
     @classmethod
     @abstractmethod
     def _entries(cls, plan: Plan) -> int:
-        """Tell how many counts there are under a plan."""
+        """Return the number of counts under a plan."""
 
     @classmethod
     def _entry_type(cls, plan: Plan) -> np.dtype[Any]:
-        """Tell of which type they are: 64 bits, signed where reports hold scores."""
+        """Return the type of the counts: 64 bits, signed if reports hold scores."""
         return np.dtype(np.uint64)
 
     def _taken_sums(self, sums: Any) -> Array:
@@ -455,7 +468,7 @@ class CountedTally(BaseTally):
 
     @classmethod
     def _bytes_of_sums(cls, plan: Plan) -> int:
-        """Tell how many bytes the counts of a tally take up."""
+        """Return the number of bytes of a tally's counts."""
         size = cls._entries(plan)
         return 8 * size + (32 * (size + 1) if plan.participation.uniform_rate is None else 0)
 

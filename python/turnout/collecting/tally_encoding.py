@@ -1,6 +1,6 @@
-r"""The bytes of a tally, and of one by groups.
+r"""The bytes of a tally and of a grouped tally.
 
-Of a tally, version 4, all numbers little-endian:
+The layout of a tally, version 4, all numbers little-endian:
 
 ======  ==============  =========================================================================
 offset  size            content
@@ -14,21 +14,21 @@ offset  size            content
 ...     32              SHA-256 of everything before
 ======  ==============  =========================================================================
 
-Of frequency oracles the sums are ``8 k`` bytes: the support counts of the ``k`` answers, unsigned
-64-bit (sums of scores: signed); and with personal participation ``32 (k + 1)`` more: the sums of
-1/pi and of 1/pi^2, each as k + 1 pairs of low and high 64 bits, in units of 2^-32, for each code
-over the reports that support it and last over all reports. Of distributions the same, with a count
-for each cell.
+For frequency oracles the sums are ``8 k`` bytes: the support counts of the ``k`` answers, unsigned
+64-bit (sums of scores: signed). With personal participation ``32 (k + 1)`` bytes follow: the sums
+of 1/pi and of 1/pi^2, each as k + 1 pairs of low and high 64 bits, in units of 2^-32. They are for
+each code over the reports that support it, and last over all reports. Distributions have the same
+layout, with a count for each cell.
 
-Of means of ``d`` numbers they are ``48 d`` bytes: for each coordinate how many reports are about
-it, the sum of their cells and that of the squared cells, unsigned 128-bit; and with personal
-participation ``192 d`` more: for each coordinate the same three sums with the weights 1/pi, then
-with 1/pi^2, unsigned 256-bit in units of 2^-32.
+For means of ``d`` numbers the sums are ``48 d`` bytes: for each coordinate the number of its
+reports, the sum of their cells and the sum of the squared cells, unsigned 128-bit. With personal
+participation ``192 d`` bytes follow: for each coordinate the same three sums with the weights 1/pi,
+then with 1/pi^2, unsigned 256-bit in units of 2^-32.
 
-Of randomizers made of several (levels of a tree, attributes) the parts follow one another: of each
+For composite randomizers (levels of a tree, attributes) the parts follow one another: for each part
 the number of its reports, unsigned 64-bit, and its sums.
 
-Of a tally by groups, version 4:
+The layout of a grouped tally, version 4:
 
 ======  ==============  =========================================================================
 offset  size            content
@@ -43,20 +43,20 @@ offset  size            content
 ======  ==============  =========================================================================
 
 ``left_out`` is an object with the numbers ``unanswered``, ``ungrouped``, ``duplicates``,
-``refused`` and ``absent`` of :class:`turnout.LeftOut`, of which one is above 0.
+``refused`` and ``absent`` of :class:`turnout.LeftOut`, at least one of them above 0.
 
-``groups`` is a list, in the order of the keys, of objects with ``key``, ``nodes``, ``received``,
-``design``, ``origin``, and ``left_out`` where anything of the group is. A key is a list with one
-value for each name: null, a boolean, a number, a text, or ``{"date": "2026-01-31"}``, ``{"time":
-"12:30:00"}``, ``{"datetime": "2026-01-31T12:30:00"}`` in the form of ISO 8601, moments with a time
-zone in UTC.
+``groups`` is a list of objects, in the order of the keys, with ``key``, ``nodes``, ``received``,
+``design``, ``origin``, and ``left_out`` if anything of the group is left out. A key is a list with
+one value for each name: null, a boolean, a number, a text, or ``{"date": "2026-01-31"}``,
+``{"time": "12:30:00"}``, ``{"datetime": "2026-01-31T12:30:00"}`` in the form of ISO 8601, moments
+with a time zone in UTC.
 
-``origin`` is an object with ``identities``, the list, in order, of the 16 bytes of each collection
-that is counted, in hexadecimal: see :mod:`turnout.collecting.origin`. That of a tally by groups is
-of all groups together, as they were counted; each group has one of its own. Where people keep
-permanent answers it also has ``rounds``, an object: for each round its name, 16 bytes in
-hexadecimal, and how many of the tally's nodes are of it. They add up to the nodes. That of a tally
-by groups as a whole has none, and neither has that of a piece of a collection.
+``origin`` is an object with ``identities``: the ordered list of the 16 bytes of each counted
+collection, in hexadecimal (see :mod:`turnout.collecting.origin`). A grouped tally has one origin
+for all groups together, and each group has its own. Where people keep permanent answers an origin
+also has ``rounds``, an object: the name of each round, 16 bytes in hexadecimal, and the number of
+the tally's nodes in it. These numbers add up to the nodes. The origin of a grouped tally as a whole
+has no ``rounds``, nor has that of a piece of a collection.
 
 The checksum finds damage; it does not authenticate.
 """
@@ -107,7 +107,7 @@ def encode_groups(grouped: Any) -> bytes:
 
 
 def _facts(tally: Any) -> _Facts:
-    """Say of a tally what is neither its plan nor its sums, as the core takes it."""
+    """Return the facts of a tally besides plan and sums, as the core takes them."""
     design = tally.design
     sums = None if design is None else (design.probability, design.probability_squared)
     origin, left_out = _origin(tally.origin), _numbers(tally.left_out)
@@ -129,9 +129,9 @@ def decode(data: object) -> Any:
     Raises
     ------
     UnsupportedVersionError
-        If it is of a version that this release does not read.
+        If this release does not read its version.
     CorruptDataError
-        If the bytes are truncated, altered, or no tally.
+        If the bytes are truncated, altered, or not a tally.
     InvalidTypeError
         If ``data`` is not bytes.
     """
@@ -140,14 +140,14 @@ def decode(data: object) -> Any:
 
 
 def decode_groups(data: object) -> tuple[tuple[str, ...], dict[Key, Any], Plan, dict[str, Any]]:
-    """Read a grouped tally: its columns, the tally of each key, the plan, and what else it takes.
+    """Read a grouped tally: its columns, the tally of each key, the plan and other facts.
 
     Raises
     ------
     UnsupportedVersionError
-        If it is of a version that this release does not read.
+        If this release does not read its version.
     CorruptDataError
-        If the bytes are truncated, altered, or no grouped tally.
+        If the bytes are truncated, altered, or not a grouped tally.
     InvalidTypeError
         If ``data`` is not bytes.
     """
@@ -185,7 +185,7 @@ def _whence(origin: _Whence) -> Origin:
 
 
 def _made(what: str, plan: Plan, known: _Facts, sums: bytes) -> Any:
-    """Make the tally of a plan from the bytes of its sums and what else is known of it."""
+    """Build the tally of a plan from the bytes of its sums and other facts."""
     kind = plan.oracle.tally_type
     if len(sums) != kind._bytes_of_sums(plan):
         raise CorruptDataError(

@@ -1,4 +1,4 @@
-"""What the error of an estimate will be, before anybody is asked."""
+"""The error of an estimate, computed before anybody is asked."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def estimator_variance(
     true_counts: Any = None,
     values: Any = None,
 ) -> Any:
-    """Compute the exact variance of what is estimated of a given population.
+    """Compute the exact variance of an estimator for a given population.
 
-    The answers are fixed; participation and perturbation are random, and so is the choice of hash
-    functions that all reports share.
+    The answers are fixed. Participation and perturbation are random, and so is the choice of the
+    hash functions that all reports share.
 
     Parameters
     ----------
@@ -28,30 +28,30 @@ def estimator_variance(
         The randomizer: a frequency oracle, a mechanism for a mean, or a collection of several
         attributes.
     participation
-        Who takes part; a number is the rate of all.
+        Who takes part; a number is the rate of all nodes.
     method
         The estimator, as in ``estimate`` of its tallies.
     true_counts
-        How many nodes hold each answer: enough for a common rate. Of several attributes a mapping
-        from their names to such counts.
+        The number of nodes that hold each answer; sufficient for a common rate. For several
+        attributes, a mapping from their names to such counts.
     values
-        The answers of all nodes: needed for personal probabilities, and of a mean.
+        The answers of all nodes; required for personal probabilities and for a mean.
 
     Returns
     -------
     float, numpy.ndarray or dict
-        Of a frequency oracle one variance for the count of each answer, float64, in squared nodes.
-        Of a mean one float, or one variance for each coordinate. Of several attributes a dictionary
-        of the former. For ``"hajek"`` given that there is a report: exact for a common rate, of the
-        linearised ratio for personal probabilities.
+        For a frequency oracle, one variance for the count of each answer, float64, in squared
+        nodes. For a mean, one float, or one variance for each coordinate. For several attributes, a
+        dictionary of these. For ``"hajek"`` the variance is conditional on at least one report:
+        exact for a common rate, that of the linearised ratio for personal probabilities.
 
     Raises
     ------
     InvalidValueError
-        If both or none of ``true_counts`` and ``values`` are given, if there are no nodes, or if
+        If both or neither of ``true_counts`` and ``values`` are given, if there are no nodes, or if
         the estimator does not apply to personal probabilities.
     InvalidTypeError
-        If an argument is of the wrong type, or no such variance is known of the randomizer.
+        If an argument is of the wrong type, or this variance is not known for the randomizer.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether tallies are of the same people: the rounds that their origins name."""
+"""Whether tallies are of the same people, by the rounds in their origins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def tallies_of_different_people(sets: list[dict[Key, T]]) -> list[dict[Key, T]]:
 
 
 def in_several_rounds(tally: T, number: int) -> T:
-    """Take a round for so many rounds of the same people, whose sizes are not known."""
+    """Split a round into several rounds of the same people, whose sizes are not known."""
     return _in_rounds(tally, tally.origin.rounds.split(number)) if number > 1 else tally
 
 

@@ -1,4 +1,4 @@
-"""Estimates of groups that were made each by itself, as one table."""
+"""Separate estimates of groups, as one table."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class EstimatesOfGroups(WithGroups, Mapping[Key, E]):
     names
         The columns of the groups.
     counted
-        What has the numbers of nodes and reports of each group.
+        The numbers of nodes and reports of each group.
     estimates
-        The estimate of each that has one.
+        The estimate of each group that has one.
     unknown
-        The rows of a group without one.
+        The rows of a group without an estimate.
     reasons
-        Why it has none.
+        The reason why a group has no estimate.
     within
-        The columns of groups within each, which the rows of its estimate have.
+        The columns of groups within each group, which the rows of its estimate have.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class EstimatesOfGroups(WithGroups, Mapping[Key, E]):
 
     @property
     def reasons(self) -> Mapping[Key, str]:
-        """Why there is no estimate, for each group without one."""
+        """The reason for each group without an estimate."""
         return MappingProxyType(self._reasons)
 
     @property
@@ -66,7 +66,7 @@ class EstimatesOfGroups(WithGroups, Mapping[Key, E]):
         return self.names
 
     def __getitem__(self, key: Any) -> E:
-        """Give the estimate of a group, by its value or the tuple of its values."""
+        """Return the estimate of a group, by its value or the tuple of its values."""
         found = key if isinstance(key, tuple) else (key,)
         if found not in self._estimates:
             reason = self._reasons.get(found, "there is no such group")
@@ -83,7 +83,7 @@ class EstimatesOfGroups(WithGroups, Mapping[Key, E]):
         return len(self._estimates)
 
     def __repr__(self) -> str:
-        """Show how many groups there are."""
+        """Show the number of groups."""
         return f"{type(self).__name__}({len(self._counted)} groups by {', '.join(self.names)})"
 
     def to_records(
@@ -94,26 +94,26 @@ class EstimatesOfGroups(WithGroups, Mapping[Key, E]):
         over: str = "all",
         top: int | None = None,
     ) -> list[dict[str, Any]]:
-        """List what is known of each group, for tables and programs.
+        """List the results of each group, for tables and programs.
 
         Parameters
         ----------
         level, simultaneous, over
             As for :meth:`turnout.frequency.groups.GroupedEstimate.interval`.
         top
-            List so many answers of each group only, those with its largest shares.
+            List only this many answers of each group, those with its largest shares.
 
         Returns
         -------
         list of dict
-            With ``group`` (a dictionary of the columns), ``nodes``, ``received``, what
-            ``to_records`` of the estimate of a group gives, and ``reason``: why there is no
+            Dictionaries with ``group`` (a dictionary of the columns), ``nodes``, ``received``, the
+            entries of ``to_records`` of the estimate of a group, and ``reason``: why there is no
             estimate, else None.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If an argument is of the wrong type, or none of the allowed values.
+            If an argument is of the wrong type, or not one of the allowed values.
         """
         level = each_level(level, simultaneous, over, len(self._unknown), max(1, len(self)))
         options = {} if top is None else {"top": top}

@@ -33,40 +33,40 @@ def tally_by_group(
     unanswered: npt.ArrayLike | None = None,
     piece: bool = False,
 ) -> GroupedTally[Any]:
-    """Tally reports by the group of each, in one pass.
+    """Tally reports by group in one pass.
 
     Parameters
     ----------
     reports
         The reports of all groups.
     index
-        For each report the number of its group: an integer from 0 to the number of groups less 1.
+        The number of the group of each report: an integer from 0 to the number of groups minus 1.
     nodes
-        For each group the number of its nodes, reporting or not; they add up to the reports' nodes.
+        The number of nodes of each group, reporting or not; they add up to the reports' nodes.
     names
         The names of the columns of the groups.
     keys
-        For each group its key: one value for each name.
+        The key of each group: one value for each name.
     designs
-        For each group the sums of the participation probabilities of its nodes: needed with
-        personal participation, and only then.
+        The sums of the participation probabilities of each group's nodes: required with personal
+        participation, and only then.
     unanswered
-        For each group how many of the rows that the reports leave out have no answer. By default
-        nobody knows of which groups these are.
+        For each group, the number of left-out rows without an answer. By default their groups are
+        unknown.
     piece
-        Whether the reports are a piece of a collection, which gets an origin when it is whole.
+        Whether the reports are a piece of a collection, which gets an origin when it is complete.
 
     Returns
     -------
     GroupedTally
-        For each group what its reports alone would tally to.
+        The tally of each group, equal to that of its reports alone.
 
     Raises
     ------
     InvalidValueError
-        If there is not one index for each report, an index is no group, the nodes do not add up or
-        are fewer than the reports of a group, keys repeat, designs are missing or too many, or more
-        rows are unanswered than the reports leave out.
+        If there is not one index for each report, an index is not a group, or the nodes do not add
+        up or are fewer than the reports of a group. Also if keys are duplicated, designs are
+        missing or too many, or more rows are unanswered than the reports leave out.
     InvalidTypeError
         If an argument is of the wrong type.
 
@@ -84,7 +84,11 @@ def tally_by_group(
     checked = group_keys.checked_names(names)
     listed = _arguments.items("keys", keys, "one key for each group")
     plain = [group_keys.plain_key("keys", key, len(checked)) for key in listed]
-    sizes = _arguments.counts("nodes", nodes, len(plain)) if plain else np.empty(0, np.uint64)
+    sizes = (
+        _arguments.counts("nodes", nodes, len(plain), of="groups")
+        if plain
+        else np.empty(0, np.uint64)
+    )
     groups = _checked_index(index, len(reports), len(plain))
     if sum(sizes.tolist()) != reports.nodes:
         raise InvalidValueError(
@@ -92,11 +96,11 @@ def tally_by_group(
             f"{sum(sizes.tolist())}"
         )
     if len(set(plain)) != len(plain):
-        raise InvalidValueError("keys must be different, got one twice")
+        raise InvalidValueError("keys must be different, got a duplicate")
     personal = reports.probabilities is not None
     if personal != (designs is not None) or (designs is not None and len(designs) != len(plain)):
         raise InvalidValueError(
-            "designs must hold the sums of each group with personal participation, and only then"
+            "designs must hold the sums of each group if and only if participation is personal"
         )
     received = np.bincount(groups, minlength=len(plain))
     counted = counts_by_group(
@@ -105,13 +109,14 @@ def tally_by_group(
     made, own = reports.oracle.tally_type, PIECE if piece else None
 
     def of_group(key: Key, place: int) -> Origin:
-        # Who is in which of several rounds is not known: all groups may be in all of them alike.
+        # Nobody knows which people are in which of several rounds, so every group may be in each of
+        # them.
         rounds = reports.origin.rounds.shared_out(int(sizes[place]))
         return Origin.new().with_rounds(rounds.within(times_in(checked, key)))
 
     without = [0] * len(plain)
     if unanswered is not None and plain:
-        without = _arguments.counts("unanswered", unanswered, len(plain)).tolist()
+        without = _arguments.counts("unanswered", unanswered, len(plain), of="groups").tolist()
     rest = reports.left_out.unanswered - sum(without)
     if rest < 0:
         raise InvalidValueError(
@@ -142,7 +147,7 @@ def _checked_index(index: npt.ArrayLike, reports: int, groups: int) -> Integers:
 def counts_by_group(
     oracle: Any, reports: Array, probabilities: Floats | None, groups: Integers, received: Integers
 ) -> list[Counts]:
-    """Add up the reports of each group; ``received`` says how many each has."""
+    """Add up the reports of each group; ``received`` has the number of each."""
     number = received.size
     if probabilities is None:
         joint: list[Counts] | None = oracle._count_by_group(reports, groups, number)

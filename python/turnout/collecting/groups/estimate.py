@@ -1,4 +1,4 @@
-"""What the estimates by groups of all kinds have in common, and their intervals."""
+"""The base class of estimates by groups, and their intervals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ E = TypeVar("E")
 
 
 def _reason(tally: Any) -> str | None:
-    """Say what a group lacks for an estimate; None if it lacks nothing."""
+    """Return why a group has no estimate; None if it has one."""
     if not tally.nodes:
         return "the group has no nodes"
     if not tally.received:
@@ -48,15 +48,15 @@ class GroupedInterval(Tabular):
     Attributes
     ----------
     low, high
-        float64 arrays of the shape (groups, answers), nan where a group has no estimate. Not cut to
-        [0, 1].
+        float64 arrays of the shape (groups, answers), nan where a group has no estimate. The limits
+        are not cut to [0, 1].
     level
-        The confidence level asked for.
+        The requested confidence level.
     simultaneous
-        None if the level holds for each interval by itself; else ``"bonferroni"`` or ``"sidak"``.
+        None if the level holds for each interval separately; else ``"bonferroni"`` or ``"sidak"``.
     over
-        What it holds for at once: ``"labels"`` of each group, ``"groups"`` for each label, or
-        ``"all"`` of both; None if for each by itself.
+        What it holds for simultaneously: ``"labels"`` of each group, ``"groups"`` for each label,
+        or ``"all"`` of both; None if for each separately.
     names, groups
         The columns of the groups, and the key of each.
     labels
@@ -89,8 +89,8 @@ class GroupedInterval(Tabular):
         Returns
         -------
         list of dict
-            With ``group`` (a dictionary of the columns), ``label``, ``low`` and ``high``; the
-            limits are None where a group has no estimate or they are infinite.
+            Dictionaries with ``group`` (a dictionary of the columns), ``label``, ``low`` and
+            ``high``. The limits are None if a group has no estimate or they are infinite.
         """
         return [
             {"group": dict(zip(self.names, key, strict=True)), **row}
@@ -99,7 +99,7 @@ class GroupedInterval(Tabular):
         ]
 
     def __repr__(self) -> str:
-        """Show the limits of the first answers of the first groups, and how they were made."""
+        """Show the limits of the first answers of the first groups, and the method."""
         groups, answers = self.low.shape
         shown = ", ".join(
             f"{shown_key(key)!r}: {{{self._written(place)}}}"
@@ -123,19 +123,19 @@ class GroupedInterval(Tabular):
 
 
 class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
-    """The estimate of each group, and why there is none where nobody in it reported.
+    """The estimate of each group, or the reason why a group has none.
 
     Parameters
     ----------
     tally
-        What is estimated from.
+        The tally to estimate from.
     method
-        The estimator, as the kind's ``tally.estimate`` takes it, and by default the same.
+        The estimator, as for the kind's ``tally.estimate``, with the same default.
 
     Raises
     ------
     InvalidValueError
-        If there is no such method.
+        If the method does not exist.
     EstimatorError
         If the method does not apply to this participation.
     """
@@ -156,7 +156,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         self._estimates = self._each(tally, lambda group: group.estimate(chosen))
 
     def _each(self, groups: Mapping[Key, Any], made_of: Callable[[Any], E]) -> dict[Key, E]:
-        """Make the estimates of groups; keep the reasons where something is missing for one."""
+        """Estimate each group, and keep the reasons of groups without an estimate."""
         estimates: dict[Key, E] = {}
         for key, group in groups.items():
             try:
@@ -170,7 +170,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         return estimates
 
     def _changed(self, change: Callable[[E], E], estimates: dict[Key, E] | None = None) -> Self:
-        """Change the estimate of each group, if none are given, and that of all together."""
+        """Return changed estimates of each group and of all groups together."""
         made = copy(self)
         made._changes = (*self._changes, change)
         made._estimates = made._each(self._estimates, change) if estimates is None else estimates
@@ -178,7 +178,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
 
     @property
     def tally(self) -> GroupedTally[Any]:
-        """What was estimated from."""
+        """The tally of the estimates."""
         return self._tally
 
     @property
@@ -193,7 +193,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
 
     @property
     def reasons(self) -> MappingProxyType[Key, str]:
-        """Why there is no estimate, for each group without one."""
+        """The reason for each group without an estimate."""
         return MappingProxyType(self._reasons)
 
     @property
@@ -213,7 +213,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         Raises
         ------
         EstimatorError
-            If there is nothing to estimate it from.
+            If there are no reports to estimate from.
         """
         total: E = self._tally.total.estimate(self._method)
         for change in self._changes:
@@ -231,7 +231,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         return np.array([tally.received for tally in self._tally.values()], np.uint64)
 
     def _table(self, name: str) -> Floats:
-        """Put an array of all estimates together, one row for each group; nan without one."""
+        """Stack an array of all estimates, one row for each group; nan without an estimate."""
         rows = np.full((len(self._tally), self.plan.domain.size), np.nan)
         for place, key in enumerate(self._tally):
             if key in self._estimates:
@@ -244,9 +244,9 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         Raises
         ------
         KeyError
-            If there is no such group.
+            If the group does not exist.
         EstimatorError
-            If nothing can be estimated of it, with the reason.
+            If the group has no estimate; the error gives the reason.
         """
         found = self._found(key)
         if found in self._reasons:
@@ -262,7 +262,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         return plain_key("key", key, len(self.names))
 
     def __contains__(self, key: object) -> bool:
-        """Whether there is such a group."""
+        """Return whether there is such a group."""
         return key in self._tally
 
     def __iter__(self) -> Iterator[Key]:
@@ -274,7 +274,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         return len(self._tally)
 
     def __repr__(self) -> str:
-        """Show the columns and how many groups there are."""
+        """Show the columns and the number of groups."""
         empty = f", {len(self._reasons)} of them without an estimate" if self._reasons else ""
         return (
             f"{type(self).__name__}({self._method!r}, {len(self)} groups by "
@@ -283,19 +283,19 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
 
     @abstractmethod
     def _entries(self) -> str:
-        """Say how many numbers the estimate of a group has."""
+        """Return how many numbers the estimate of a group has."""
 
     @abstractmethod
     def _listed(self, top: int | None = None) -> Sequence[tuple[Any, ...]]:
-        """Give what each of these numbers is of, as their first columns say it."""
+        """Return the first columns of each of these numbers."""
 
     def _entry_names(self) -> Sequence[Any]:
-        """Give the same in a word or a tuple."""
+        """Return the same in a word or a tuple."""
         return [entry[0] if len(entry) == 1 else entry for entry in self._listed()]
 
     @property
     def domain(self) -> Any:
-        """What could be answered."""
+        """The possible answers."""
         return self.plan.domain
 
     @property
@@ -304,12 +304,12 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         return self._table(self._numbers)
 
     def _lines(self, labels: Any, level: float, simultaneous: str | None, over: str) -> Lines:
-        """Say what is drawn of a series of these estimates.
+        """Return the lines of a series of these estimates.
 
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
         """
         raise NotImplementedError(type(self).__name__)
 
@@ -321,18 +321,18 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         over: str = "all",
         method: str = "auto",
     ) -> GroupedInterval:
-        """Confidence intervals of all groups.
+        """Return confidence intervals of all groups.
 
         Parameters
         ----------
         level
             The confidence level, between 0 and 1.
         simultaneous
-            None: the level holds for each interval by itself. ``"bonferroni"`` (whatever the
+            None: the level holds for each interval separately. ``"bonferroni"`` (for any
             dependence) or ``"sidak"`` (a little narrower; groups have different people, so their
-            reports are independent): it holds for many at once.
+            reports are independent): it holds for many simultaneously.
         over
-            What it then holds for at once: the ``"labels"`` of each group (of means their
+            What it then holds for simultaneously: the ``"labels"`` of each group (for means the
             coordinates), the ``"groups"`` for each label, or ``"all"`` labels of all groups. Groups
             without an estimate do not count.
         method
@@ -346,7 +346,7 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
         EstimatorError
             If the estimator is biased, or has no such interval.
 
@@ -384,18 +384,18 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         )
 
     def _each_level(self, level: float, simultaneous: str | None, over: str) -> float:
-        """Find the level of one interval, of those that hold together.
+        """Return the level of one interval, given what holds simultaneously.
 
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
         """
         groups = max(1, len(self._estimates))
         return each_level(level, simultaneous, over, self.plan.domain.size, groups)
 
     def _rows(self, estimate: Any, level: float, top: int | None) -> list[dict[str, Any]]:
-        """List what is known of the estimate of one group."""
+        """List the rows of the estimate of one group."""
         rows: list[dict[str, Any]] = estimate.to_records(level, top=top)
         return rows
 
@@ -429,20 +429,20 @@ class BaseGroupedEstimate(WithGroups, ABC, Generic[E]):
         level, simultaneous, over
             As for :meth:`interval`.
         top
-            List so many answers of each group only, those with its largest frequencies.
+            List only this many answers of each group, those with its largest frequencies.
 
         Returns
         -------
         list of dict
-            With ``group`` (a dictionary of the columns), ``nodes``, ``received``, what the kind's
-            ``to_records`` of one estimate gives, and ``reason``. The limits are None if the
-            estimator is biased or if they are infinite. Of a group without an estimate the numbers
-            are nan, the limits None, and ``reason`` says why; else it is None.
+            Dictionaries with ``group`` (a dictionary of the columns), ``nodes``, ``received``, the
+            entries of the kind's ``to_records`` of one estimate, and ``reason``. The limits are
+            None if the estimator is biased or if they are infinite. For a group without an estimate
+            the numbers are nan, the limits None, and ``reason`` says why; else it is None.
 
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
         """
         each = self._each_level(level, simultaneous, over)
         if top is not None:

@@ -23,21 +23,21 @@ G = TypeVar("G", bound="BaseGroupedEstimate[Any]")
 class Series(WithGroups, Generic[G]):
     """The estimates over time, one series for each group of the other columns.
 
-    Made by :meth:`turnout.frequency.groups.GroupedEstimate.series` and its like. Nothing is
-    interpolated: a time without reports is a gap.
+    :meth:`turnout.frequency.groups.GroupedEstimate.series` and similar methods return it. Nothing
+    is interpolated: a time without reports is a gap.
 
     Parameters
     ----------
     estimate
         The estimates of all groups.
     time
-        The column that is the time; by default the only column whose values are dates or moments,
-        or the only column.
+        The column of the time; by default the only column whose values are dates or moments, or the
+        only column.
 
     Raises
     ------
     InvalidValueError
-        If there is no such column, or none is given and it is not clear which.
+        If the column does not exist, or is not given and ambiguous.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Series(WithGroups, Generic[G]):
     time: Any = None
 
     def __post_init__(self) -> None:
-        """Check the fields, and find the column that must be the time."""
+        """Check the fields, and find the column of the time."""
         estimate = _arguments.instance(
             "estimate", self.estimate, BaseGroupedEstimate, "an estimate of groups"
         )
@@ -63,7 +63,7 @@ class Series(WithGroups, Generic[G]):
             time = names[0] if len(names) == 1 else time_column(names, estimate)
             if time is None:
                 raise InvalidValueError(
-                    f"time must name one of the columns {names}: it is not clear which"
+                    f"time must name one of the columns {names}: several could be the time"
                 )
         if time not in names:
             raise _arguments.invalid(f"time must be one of the columns {names}", time)
@@ -116,7 +116,7 @@ class Series(WithGroups, Generic[G]):
         return (*panel[: self._place], time, *panel[self._place :])
 
     def _rows(self, panel: Any) -> list[int | None]:
-        """Find, for each time, the place of the group in the estimate."""
+        """Return the index of the group in the estimate, for each time."""
         key = plain_key("panel", () if panel is None else panel, len(self.names))
         if key not in self.panels:
             raise _arguments.invalid(f"panel must be one of {self.panels}", panel)
@@ -124,14 +124,14 @@ class Series(WithGroups, Generic[G]):
         return [places.get(self._with_time(key, time)) for time in self.times]
 
     def _picked(self, table: Floats, panel: Any = None) -> Floats:
-        """Take the rows of a series from a table with one row for each group.
+        """Return the rows of a series from a table with one row for each group.
 
         Parameters
         ----------
         table
             Numbers of each group, such as the quantiles of a distribution.
         panel
-            The key of the series, if there are other columns than the time.
+            The key of the series, if there are columns besides the time.
 
         Returns
         -------
@@ -141,7 +141,7 @@ class Series(WithGroups, Generic[G]):
         Raises
         ------
         InvalidValueError
-            If there is no such series.
+            If the series does not exist.
         """
         rows = self._rows(panel)
         picked = np.full((len(rows), *table.shape[1:]), np.nan)
@@ -151,12 +151,12 @@ class Series(WithGroups, Generic[G]):
         return picked
 
     def numbers(self, panel: Any = None) -> Floats:
-        """Give what was asked for at each time: frequencies, means, or shares of bins.
+        """Return the estimates at each time: frequencies, means, or shares of bins.
 
         Parameters
         ----------
         panel
-            The key of the series, if there are other columns than the time.
+            The key of the series, if there are columns besides the time.
 
         Returns
         -------
@@ -166,17 +166,17 @@ class Series(WithGroups, Generic[G]):
         Raises
         ------
         InvalidValueError
-            If there is no such series.
+            If the series does not exist.
         """
         return self._picked(self.estimate._every_number, panel)
 
     def received(self, panel: Any = None) -> Unsigned:
-        """Give the number of reports at each time.
+        """Return the number of reports at each time.
 
         Parameters
         ----------
         panel
-            The key of the series, if there are other columns than the time.
+            The key of the series, if there are columns besides the time.
 
         Returns
         -------
@@ -186,7 +186,7 @@ class Series(WithGroups, Generic[G]):
         Raises
         ------
         InvalidValueError
-            If there is no such series.
+            If the series does not exist.
         """
         received = self.estimate.received
         rows = [0 if place is None else int(received[place]) for place in self._rows(panel)]
@@ -212,12 +212,13 @@ class Series(WithGroups, Generic[G]):
         Returns
         -------
         list of dict
-            As of :meth:`to_records` of the groups, series after series, each in order of time.
+            Dictionaries as from :meth:`to_records` of the groups, series after series, each in
+            order of time.
 
         Raises
         ------
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
         """
         records = self.estimate.to_records(level, simultaneous=simultaneous, over=over, top=top)
         size = len(records) // max(1, len(self.estimate))
@@ -239,16 +240,16 @@ class Series(WithGroups, Generic[G]):
     ) -> Figure:
         """Draw lines with bands over time, and the number of reports below.
 
-        Lines and bands are broken where there are no reports. They are of frequencies, of means, or
-        of the quartiles of distributions.
+        Lines and bands have gaps where there are no reports. They show frequencies, means, or the
+        quartiles of distributions.
 
         Parameters
         ----------
         labels
-            The answers that are drawn, of a question that has some; by default all, or the six most
-            frequent of more. Of many coordinates the first six are drawn.
+            The answers to draw, for a question with answers; by default all, or the six most
+            frequent if there are more. Of many coordinates the first six are drawn.
         level, simultaneous, over
-            As for ``interval`` of the groups; of distributions, as for their ``plot``.
+            As for ``interval`` of the groups; for distributions, as for their ``plot``.
 
         Returns
         -------
@@ -260,14 +261,14 @@ class Series(WithGroups, Generic[G]):
         MissingExtraError
             If matplotlib is not installed.
         InvalidValueError
-            If an argument is none of the allowed values, a label is none of the domain, or there
+            If an argument is not one of the allowed values, a label is not in the domain, or there
             are no times.
         """
         lines = self.estimate._lines(labels, level, simultaneous, over)
         return draw_series(self, lines)
 
     def __repr__(self) -> str:
-        """Show how many times and series there are."""
+        """Show the numbers of times and series."""
         return (
             f"{type(self).__name__}({len(self.times)} times of {self.time!r}, "
             f"{len(self.panels)} series)"

@@ -37,23 +37,23 @@ _STYLES = ("-", "--", "-.", ":")
 
 @dataclass(frozen=True)
 class Lines:
-    """What is drawn of a series over time.
+    """The lines of a series over time.
 
     Attributes
     ----------
     names
-        The answer, or what else each line is of; without names there is no legend.
+        The answer or other name of each line; without names there is no legend.
     values, limits
         The values, float64 of the shape (groups, lines), and their lower and upper limits, of the
         shape (2, groups, lines); nan where there are none.
     axis
-        What the values are.
+        The meaning of the values, for the axis.
     words
-        What the bands are.
+        The meaning of the bands.
     some
-        How many lines are drawn of how many, where it is not all of them.
+        The numbers of drawn lines and of all lines, if not all are drawn.
     share
-        Whether values are shares: bands far outside of [0, 1] are cut off.
+        Whether the values are shares: then bands far outside of [0, 1] are cut off.
     """
 
     names: Sequence[Any]
@@ -77,7 +77,7 @@ def draw_series(series: Any, lines: Lines) -> Figure:
     sizes = series._sizes()
     panels = [list(sizes)[place] for place in largest(list(sizes.values()), _PANELS)]
     if not series.times:
-        raise InvalidValueError("there is nothing to draw: the series has no times")
+        raise InvalidValueError("the series has no times to draw")
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     figure = pyplot.figure(
@@ -127,7 +127,7 @@ def draw_series(series: Any, lines: Lines) -> Figure:
 
 
 def made_from(estimate: Any) -> str:
-    """Say what the estimates of groups were made from.
+    """Write what the estimates of groups were made from.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def made_from(estimate: Any) -> str:
 
 
 def _positions(times: Sequence[Part]) -> tuple[Floats, type]:
-    """Where times stand on the axis: numbers and dates at their values, texts in order."""
+    """Return positions of times on the axis: numbers and dates at their values, texts in order."""
     dates: Any = times
     if not all(isinstance(time, datetime.date) for time in times):
         dates = as_dates(times)
@@ -157,10 +157,10 @@ def _positions(times: Sequence[Part]) -> tuple[Floats, type]:
 
 
 def runs(positions: npt.ArrayLike, known: Truths) -> Iterator[slice]:
-    """Cut a series where a time has no reports, or where times are missing.
+    """Split a series where a time has no reports, or where times are missing.
 
-    Times are missing where a step is more than half as long again as the smallest one: months and
-    years have steps of several lengths.
+    Times are missing if a step is more than 1.5 times the smallest one: months and years have steps
+    of several lengths.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def _draw_panel(lines: Lines, tables: Sequence[Floats], axes: Axes, positions: F
 
 
 def _keep_in_view(axes: Axes, shares: Floats) -> None:
-    """Cut off what bands far outside of [0, 1] would take from all that can be true."""
+    """Limit the axis, so that bands far outside of [0, 1] do not compress the possible range."""
     low, high = axes.get_ylim()
     known = shares[~np.isnan(shares)]
     least = min(-0.1, float(known.min(initial=0.0)) - 0.05)
@@ -225,7 +225,7 @@ def _keep_in_view(axes: Axes, shares: Floats) -> None:
 
 
 def _draw_sizes(axes: Axes, positions: Floats, received: Unsigned) -> None:
-    """Draw how many reports there are at each time."""
+    """Draw the number of reports at each time."""
     width = 0.7 * np.diff(positions).min(initial=np.inf) if len(positions) > 1 else 0.7
     axes.bar(positions, received.astype(np.float64), width=width, color="#8fa3ad")
     axes.tick_params(labelsize=8)

@@ -22,11 +22,11 @@ from turnout.participation import Participation
 class GroupedTally(Mapping[Key, T]):
     """One tally for each group of nodes, all under one plan: a mapping from keys to tallies.
 
-    A key is a tuple with one value for each column of the groups, in the order of ``names``; where
-    there is one column, its value by itself is found too. Groups are in the order of their keys.
-    Grouped tallies of different nodes add up, in any order.
+    A key is a tuple with one value for each column of the groups, in the order of ``names``. With
+    one column, a bare value works as a key too. Groups are in the order of their keys. Grouped
+    tallies of different nodes add up, in any order.
 
-    The columns of the groups are not protected, only the answers are: see
+    The columns of the groups are not protected; only the answers are. See
     :mod:`turnout.collecting.groups`.
 
     Parameters
@@ -34,28 +34,28 @@ class GroupedTally(Mapping[Key, T]):
     names
         The names of the columns: country, version, day.
     tallies
-        For each key its tally. Values of a key are None, texts, numbers, booleans, dates, times or
-        moments; of one type in each column, or None.
+        The tally of each key. Values of a key are None, texts, numbers, booleans, dates, times or
+        moments. Each column has values of one type, or None.
     plan
-        The oracle and the participation: needed only if there are no groups.
+        The oracle and the participation; required only if there are no groups.
     of_no_group
-        How many rows do not count and are of no group, or of one that nobody knows. Those that are
-        of a group are in its tally.
+        The rows that do not count and belong to no group or to an unknown one. Left-out rows of a
+        group are in its tally.
     origin
-        Which collections were counted by groups, so that none counts twice: by default those of the
-        tallies.
+        The collections that were counted by groups, so that none counts twice; by default those of
+        the tallies.
     same_people
-        Whether people of one tally may be in another too, with the permanent answers that they
-        keep, as where each group is a day: as for :meth:`turnout.Tally.merge`. Groups of one
-        collection have different people in any case.
+        Whether people of one tally may also be in another, with the permanent answers that they
+        keep, for example if each group is a day: as for :meth:`turnout.Tally.merge`. Groups of one
+        collection always have different people.
 
     Raises
     ------
     InvalidTypeError
         If an argument, a name or a key is of the wrong type, or a column has values of several.
     InvalidValueError
-        If names repeat, a key has another number of values, two keys are equal, there is neither a
-        group nor a plan, or two groups count the same collection.
+        If names are duplicated, a key has a wrong number of values, two keys are equal, there is
+        neither a group nor a plan, or two groups count the same collection.
     PlanMismatchError
         If a tally was made under another plan.
 
@@ -127,7 +127,7 @@ class GroupedTally(Mapping[Key, T]):
         origin: Origin,
         of_no_group: LeftOut = NOTHING,
     ) -> GroupedTally[T]:
-        """Take over tallies of one plan under checked keys, in order."""
+        """Build a grouped tally from tallies of one plan under checked keys, in order."""
         made = cls.__new__(cls)
         made._names, made._plan, made._tallies = names, plan, tallies
         made._origin, made._of_no_group = origin, of_no_group
@@ -170,17 +170,17 @@ class GroupedTally(Mapping[Key, T]):
 
     @property
     def origin(self) -> Origin:
-        """Which collections were counted by groups."""
+        """The collections that were counted by groups."""
         return self._origin
 
     @property
     def of_no_group(self) -> LeftOut:
-        """How many rows do not count and are of no group, or of one that nobody knows."""
+        """The rows that do not count and belong to no group or to an unknown one."""
         return self._of_no_group
 
     @property
     def left_out(self) -> LeftOut:
-        """How many rows do not count, those of all groups and those of none."""
+        """The rows that do not count, with and without a group."""
         return sum((tally.left_out for tally in self._tallies.values()), self._of_no_group)
 
     @property
@@ -201,7 +201,7 @@ class GroupedTally(Mapping[Key, T]):
         return self._tallies[plain]
 
     def __iter__(self) -> Iterator[Key]:
-        """List the keys of the groups in their order: tuples, of one column too."""
+        """List the keys of the groups in order: tuples, also for one column."""
         return iter(self._tallies)
 
     def __len__(self) -> int:
@@ -209,7 +209,7 @@ class GroupedTally(Mapping[Key, T]):
         return len(self._tallies)
 
     def _of_new_origin(self) -> GroupedTally[T]:
-        """Give the same counts as those of a new collection: pieces of it have been added up."""
+        """Return the same counts as one new collection, after its pieces were added up."""
         new = {key: replace(tally, origin=Origin.new()) for key, tally in self._tallies.items()}
         tallies = tallies_in_one_round(new)
         origin = Origin.settled(None, self.nodes)
@@ -223,22 +223,22 @@ class GroupedTally(Mapping[Key, T]):
         other
             A grouped tally of the same columns under the same plan, of other reports.
         same_people
-            Whether people of the one may be in the other too, with the permanent answers that they
+            Whether people of one may also be in the other, with the permanent answers that they
             keep: as for :meth:`turnout.Tally.merge`.
 
         Returns
         -------
         GroupedTally
-            The groups of both; of groups with equal keys, the sum.
+            The groups of both; groups with equal keys are added.
 
         Raises
         ------
         PlanMismatchError
             If the plans differ.
         InvalidValueError
-            If the columns differ, or a collection is in both, which would count twice.
+            If the columns differ, or both share a collection, which would count twice.
         InvalidTypeError
-            If ``other`` is no grouped tally, or a column has values of another type.
+            If ``other`` is not a grouped tally, or a column has values of another type.
         """
         _arguments.instance("other", other, GroupedTally, "a GroupedTally")
         if other._names != self._names:
@@ -270,24 +270,24 @@ class GroupedTally(Mapping[Key, T]):
         return self if other == 0 and isinstance(other, int) else NotImplemented
 
     def over(self, *names: str) -> GroupedTally[T]:
-        """Merge the groups that agree in some columns, leaving out the others.
+        """Merge the groups that agree in some columns, and drop the other columns.
 
         Parameters
         ----------
         *names
-            The columns that are kept, in the order wanted.
+            The columns to keep, in the desired order.
 
         Returns
         -------
         GroupedTally
-            Grouped by these columns alone.
+            The tally grouped by only these columns.
 
         Raises
         ------
         InvalidValueError
-            If a name is no column of the groups, or none or one twice is given.
+            If a name is not a column of the groups, no name is given, or a name is duplicated.
         InvalidTypeError
-            If a name is no text.
+            If a name is not text.
 
         Examples
         --------
@@ -306,27 +306,27 @@ class GroupedTally(Mapping[Key, T]):
         return self._made(wanted, self._plan, merged, self._origin, self._of_no_group)
 
     def select(self, values: Mapping[str, Any] | None = None, /, **columns: Any) -> GroupedTally:
-        """Keep some groups, and of what is left out only what is of these groups.
+        """Return only some groups, with the left-out rows of these groups.
 
         Parameters
         ----------
         values
-            Conditions by the name of the column, for names that are no Python words.
+            Conditions by the name of the column, for names that are not Python identifiers.
         **columns
-            For a column the value that is kept, a list or set of such values, or a function that
-            says of a value whether it is kept.
+            For a column the value to keep, a list or set of such values, or a function that returns
+            whether a value is kept.
 
         Returns
         -------
         GroupedTally
-            The groups that meet all conditions, perhaps none.
+            The groups that meet all conditions, possibly none.
 
         Raises
         ------
         InvalidValueError
-            If a name is no column of the groups.
+            If a name is not a column of the groups.
         InvalidTypeError
-            If a value cannot be one of a key.
+            If a value cannot be in a key.
 
         Examples
         --------
@@ -349,30 +349,29 @@ class GroupedTally(Mapping[Key, T]):
     def _place(self, name: Any) -> int:
         if name not in self._names:
             raise InvalidValueError(
-                f"{_arguments.shown(name)} is no column of the groups: expected one of "
+                f"{_arguments.shown(name)} is not a column of the groups: expected one of "
                 f"{list(self._names)}"
             )
         return self._names.index(name)
 
     def estimate(self, method: str | None = None) -> Any:
-        """Estimate what was asked for in each group.
+        """Estimate the answer to the question in each group.
 
         Parameters
         ----------
         method
-            The estimator, as the kind's ``tally.estimate`` takes it, and by default the same.
+            The estimator, as for the kind's ``tally.estimate``, with the same default.
 
         Returns
         -------
         GroupedEstimate, GroupedMeanEstimate or GroupedDistributionEstimate
-            For each group the shares of its nodes, the mean, or the distribution, with standard
-            errors and intervals. A group without reports is kept, with the reason why nothing can
-            be estimated.
+            The shares, the mean, or the distribution of each group, with standard errors and
+            intervals. A group without reports is kept, with the reason why it has no estimate.
 
         Raises
         ------
         InvalidValueError
-            If there is no such method.
+            If the method does not exist.
         EstimatorError
             If the method does not apply to this participation.
 
@@ -419,7 +418,7 @@ class GroupedTally(Mapping[Key, T]):
         UnsupportedVersionError
             If they are of a version that this release does not read.
         CorruptDataError
-            If they are truncated, altered, or no grouped tally.
+            If they are truncated, altered, or not a grouped tally.
         InvalidTypeError
             If ``data`` is not bytes.
         """
@@ -430,7 +429,7 @@ class GroupedTally(Mapping[Key, T]):
         return made
 
     def __eq__(self, other: object) -> bool:
-        """Compare columns, plans, keys and all counts, exactly."""
+        """Compare columns, plans, keys and all counts exactly."""
         if not isinstance(other, GroupedTally):
             return NotImplemented
         return (
@@ -451,7 +450,7 @@ class GroupedTally(Mapping[Key, T]):
         return self._made, (self._names, self._plan, self._tallies, *more)
 
     def __repr__(self) -> str:
-        """Show the columns and how many groups and reports there are."""
+        """Show the columns and the numbers of groups and reports."""
         found = self.left_out
         without = f", left out: {found}" if found else ""
         return (
@@ -461,7 +460,7 @@ class GroupedTally(Mapping[Key, T]):
 
 
 def _under(plan: Plan, tally: T, what: str) -> T:
-    """Give the tally the one plan object, after checking that it is the same plan."""
+    """Return the tally with the common plan object, after checking that the plans are equal."""
     if tally.plan is not plan:
         plan._check_same(tally.plan, what)
     return _rebuilt(plan, tally)
@@ -476,7 +475,7 @@ def _of_all(tallies: Mapping[Key, Any]) -> Origin:
 
 
 def in_one_round(counted: Any) -> Any:
-    """Take all nodes of a tally, or of all groups, for different people."""
+    """Return a tally, or groups, with all nodes as different people."""
     if isinstance(counted, GroupedTally):
         names, plan, origin = counted.names, counted.plan, counted.origin
         tallies = tallies_in_one_round(dict(counted.items()))

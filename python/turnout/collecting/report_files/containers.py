@@ -1,9 +1,9 @@
 """Parquet and Arrow IPC files as sequences of batches, each of which fits into bounded memory.
 
-Both formats compress, and say beside the compressed bytes how many there were: a reader that
-believes it gets as much memory as the number says, from a file of a few bytes. The numbers are
-looked up before, in the headers of pages (Thrift's compact protocol) and messages (FlatBuffers);
-Arrow's reader of Python does not show them.
+Both formats compress, and state the uncompressed size beside the compressed bytes. A reader that
+trusts this number allocates as much memory, even for a file of a few bytes. This module reads the
+numbers first, from the headers of pages (:mod:`turnout.collecting.report_files.parquet_headers`)
+and messages (FlatBuffers). Arrow's Python reader does not show them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from turnout._extras import require
+from turnout.collecting.report_files.parquet_headers import (
+    ColumnChunk,
+    column_chunks,
+    footer_limits,
+    page_headers,
+)
 from turnout.errors import CorruptDataError, MemoryLimitError
 
 #: Encodings in which a value takes up its bytes, or is one of a page of different ones. In others
 #: a few bytes stand for many long values.
 _ENCODINGS: Final = {0: "PLAIN", 2: "PLAIN_DICTIONARY", 3: "RLE", 8: "RLE_DICTIONARY"}
-
-#: Most bytes of a page's header, and how deep what is in it may be nested.
-_HEADER: Final = 2**20
-_DEPTH: Final = 8
 
 _PARQUET_MAGIC: Final = b"PAR1"
 _ARROW_MAGIC: Final = b"ARROW1\0\0"
@@ -34,95 +36,31 @@ _BATCH: Final = 2**20
 _BATCH_BYTES: Final = 2**24
 
 
-def page_bytes(file: BinaryIO, start: int, length: int) -> Iterator[int]:
-    """List the bytes of the pages of a column chunk when they are no longer compressed.
+def page_bytes(file: BinaryIO, chunk: ColumnChunk) -> Iterator[int]:
+    """Return the uncompressed sizes of the pages of a column chunk.
 
     Parameters
     ----------
-    file
-        The Parquet file.
-    start, length
-        Where the column chunk is.
+    file, chunk
+        The Parquet file, and the column chunk.
 
     Raises
     ------
     CorruptDataError
-        If these are no pages, or a page has an encoding in which little stands for much.
+        If these are not pages within the file, or a page has an encoding in which a few bytes can
+        expand to many.
     """
-    end = start + length
-    while start < end:
-        header, size = _page_header(file, start, end)
-        stored, compressed = header.get(2), header.get(3)
-        if type(stored) is not int or type(compressed) is not int or min(stored, compressed) < 0:
-            raise CorruptDataError("a page does not say how long it is")
+    for header in page_headers(file, chunk):
         for place, field in ((5, 2), (7, 2), (8, 4)):
             kind = header.get(place)
-            encoding = kind.get(field) if type(kind) is dict else None
-            if kind is not None and (type(encoding) is not int or encoding not in _ENCODINGS):
+            if kind is not None and kind.get(field) not in _ENCODINGS:
                 known = ", ".join(_ENCODINGS.values())
-                raise CorruptDataError(f"a page has another encoding than {known}")
-        yield stored
-        start += size + compressed
-
-
-def _page_header(file: BinaryIO, start: int, end: int) -> tuple[dict[int, Any], int]:
-    size = 2**10
-    while True:
-        file.seek(start)
-        data = file.read(min(size, end - start))
-        try:
-            return _thrift(data, 0, _DEPTH)
-        except IndexError:
-            if len(data) < size or size >= _HEADER:
-                raise CorruptDataError("the header of a page is cut off") from None
-            size *= 4
-
-
-def _thrift(data: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
-    """Read a struct of Thrift's compact protocol: its fields by their numbers, and its end."""
-    if not depth:
-        raise CorruptDataError("the header of a page is nested too deeply")
-    fields: dict[int, Any] = {}
-    number = 0
-    while data[at]:
-        step, kind = data[at] >> 4, data[at] & 15
-        at += 1
-        if step:
-            number += step
-        else:
-            number, at = _zigzag(data, at)
-        if kind in (1, 2):
-            fields[number] = kind == 1
-        elif kind in (4, 5, 6):
-            fields[number], at = _zigzag(data, at)
-        elif kind == 8:
-            length, at = _varint(data, at)
-            at += length
-        elif kind == 12:
-            fields[number], at = _thrift(data, at, depth - 1)
-        else:
-            raise CorruptDataError("the header of a page holds what none does")
-    return fields, at + 1
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-    raise CorruptDataError("the header of a page holds a number without an end")
-
-
-def _zigzag(data: bytes, at: int) -> tuple[int, int]:
-    value, at = _varint(data, at)
-    return (value >> 1) ^ -(value & 1), at
+                raise CorruptDataError(f"a page has an encoding other than {known}")
+        yield int(header[2])
 
 
 def message_bytes(message: Any) -> int:
-    """Tell how many bytes the buffers of a record batch have when they are no longer compressed.
+    """Return the uncompressed size of the buffers of a record batch.
 
     Parameters
     ----------
@@ -132,7 +70,7 @@ def message_bytes(message: Any) -> int:
     Raises
     ------
     CorruptDataError
-        If it is none.
+        If it is not valid.
     """
     metadata, body = memoryview(message.metadata), memoryview(message.body)
     try:
@@ -151,7 +89,7 @@ def message_bytes(message: Any) -> int:
                 # -1 stands for a buffer that is not compressed after all.
                 total += length if stored < 0 else stored
     except (struct.error, TypeError) as error:
-        raise CorruptDataError("a record batch that does not say how long it is") from error
+        raise CorruptDataError("a record batch does not state its length") from error
     return total
 
 
@@ -163,7 +101,7 @@ def _table(data: memoryview, at: int | None) -> int:
 
 
 def _field(data: memoryview, table: int, number: int) -> int | None:
-    """Find a field of a table; None if it is not there."""
+    """Return a field of a table; None if it does not exist."""
     layout = table - struct.unpack_from("<i", data, table)[0]
     (size,) = struct.unpack_from("<H", data, layout)
     if 4 + 2 * number >= size:
@@ -173,7 +111,7 @@ def _field(data: memoryview, table: int, number: int) -> int | None:
 
 
 def batch_rows(row_bytes: int) -> int:
-    """Tell how many rows of so many bytes are written or read at once.
+    """Return the number of rows of a given size to write or read at once.
 
     Examples
     --------
@@ -184,18 +122,18 @@ def batch_rows(row_bytes: int) -> int:
 
 
 class Stretch(NamedTuple):
-    """Rows of a file that can be read by themselves.
+    """Rows of a file that can be read separately.
 
     Attributes
     ----------
     start
         The number of the first row.
     rows
-        How many there are; None if only who has read them knows.
+        The number of rows; None if it is not known before reading.
     groups
         The row groups that they are in.
     largest
-        Bytes of the largest page that is taken up to read them.
+        The size in bytes of the largest page that must be read.
     """
 
     start: int
@@ -205,16 +143,16 @@ class Stretch(NamedTuple):
 
 
 class ParquetContainer:
-    """A Parquet file, of which several threads may read stretches at once.
+    """A Parquet file, whose stretches several threads may read at once.
 
     Attributes
     ----------
     names
-        Its columns.
+        The names of its columns.
     rows
         The number of its rows.
     metadata
-        What its schema says beside the columns.
+        The metadata of its schema.
     """
 
     def __init__(self, again: Callable[[], BinaryIO]) -> None:
@@ -223,6 +161,7 @@ class ParquetContainer:
             opened = self._opened(file, [], None)
             self._footer = opened.metadata
             self._schema = opened.schema_arrow
+            self._chunks = column_chunks(file)
         self.names: list[str] = self._schema.names
         self.rows: int | None = self._footer.num_rows
         self.metadata: dict[bytes, bytes] = dict(self._footer.metadata or {})
@@ -235,10 +174,11 @@ class ParquetContainer:
             read_dictionary=dictionaries,
             pre_buffer=False,
             buffer_size=_BUFFER,
+            **footer_limits(file),
         )
 
     def _stretches(self, rows: int, most: int) -> list[Stretch]:
-        """Cut the file between row groups, where at least so many rows have come together.
+        """Divide the file between row groups, into stretches of at least a number of rows.
 
         No page has more than ``most`` bytes.
         """
@@ -257,18 +197,12 @@ class ParquetContainer:
         return found
 
     def _pages(self, file: BinaryIO, group: int) -> Iterator[int]:
-        """List the bytes of the pages of a row group."""
-        footer = self._footer.row_group(group)
-        for place in range(footer.num_columns):
-            column = footer.column(place)
-            starts = [column.dictionary_page_offset, column.data_page_offset]
-            start = min((offset for offset in starts if offset), default=None)
-            if start is None:
-                raise CorruptDataError("a column does not say where it begins")
-            yield from page_bytes(file, start, column.total_compressed_size)
+        """Return the sizes of the pages of a row group."""
+        for chunk in self._chunks[group]:
+            yield from page_bytes(file, chunk)
 
     def batches(self, rows: int, most: int, stretch: Stretch) -> Iterator[Any]:
-        """Read batches of at most so many rows, in which no text has more than ``most`` bytes."""
+        """Read batches of a limited number of rows, without texts of more than ``most`` bytes."""
         pa = require("pyarrow", "cli")
         for item in self._schema:
             kind = item.type
@@ -277,7 +211,9 @@ class ParquetContainer:
                 or pa.types.is_large_binary(kind)
                 or pa.types.is_nested(kind)
             ):
-                raise CorruptDataError(f"column {item.name!r} has type {kind}, which no report has")
+                raise CorruptDataError(
+                    f"column {item.name!r} has type {kind}, which reports never have"
+                )
             if pa.types.is_fixed_size_binary(kind):
                 # A value that stands in the file once is repeated for every row that has it.
                 _check(kind.byte_width * min(rows, self._footer.num_rows), most)
@@ -289,16 +225,16 @@ class ParquetContainer:
 
 
 class ArrowContainer:
-    """An Arrow IPC file, read from its beginning on as the stream that it holds.
+    """An Arrow IPC file, read from its beginning as a stream.
 
     Attributes
     ----------
     names
-        Its columns.
+        The names of its columns.
     rows
-        None: only who has read it all knows how many there are.
+        None: the number is not known before reading.
     metadata
-        What its schema says beside the columns.
+        The metadata of its schema.
     """
 
     def __init__(self, again: Callable[[], BinaryIO]) -> None:
@@ -317,18 +253,18 @@ class ArrowContainer:
         first = next(messages, None)
         # Arrow takes whatever stands there for a schema, and what is none can end the process.
         if first is None or first.type != "schema":
-            raise CorruptDataError("there is no schema")
+            raise CorruptDataError("the schema is missing")
         schema = ipc.read_schema(first)
         if any(pa.types.is_dictionary(item.type) for item in schema):
             raise CorruptDataError("a column is a dictionary")
         return schema, messages
 
     def _stretches(self, _rows: int, _most: int) -> list[Stretch]:
-        """Give the whole file: it does not say where its record batches are."""
+        """Return the whole file, which does not say where its record batches are."""
         return [Stretch(0, None, range(0))]
 
     def batches(self, rows: int, most: int, _stretch: Stretch) -> Iterator[Any]:
-        """Read batches of at most so many rows, of record batches of at most ``most`` bytes."""
+        """Read batches of a limited number of rows; no record batch exceeds ``most`` bytes."""
         ipc = require("pyarrow.ipc", "cli")
         with self._again() as file:
             schema, messages = self._begun(file)
@@ -345,7 +281,7 @@ class ArrowContainer:
 def _check(size: int, most: int) -> None:
     if size > most:
         raise MemoryLimitError(
-            f"holds a piece of {size:,} bytes; at most {most:,} may be read at once (max_memory)"
+            f"contains a block of {size:,} bytes; at most {most:,} may be read at once (max_memory)"
         )
 
 
@@ -355,12 +291,12 @@ def open_container(again: Callable[[], BinaryIO]) -> ParquetContainer | ArrowCon
     Parameters
     ----------
     again
-        Opens the file: each who reads from it has a place of its own in it.
+        A function that opens the file, so that each reader has its own position.
 
     Raises
     ------
     CorruptDataError
-        If it is neither.
+        If it is neither of them.
     """
     with again() as file:
         start = file.read(len(_ARROW_MAGIC))

@@ -1,4 +1,4 @@
-"""The header of a report file: what its schema metadata says."""
+"""The header of a report file, in its schema metadata."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ class Groups:
     names
         The columns that hold the groups.
     keys
-        For each group its values, one for each name.
+        The key of each group: one value for each name.
     nodes
-        For each group its nodes, reporting or not.
+        The number of nodes of each group, reporting or not.
     designs
-        For each group the sums of its nodes' probabilities; None unless each node has its own.
+        The sums of the probabilities of each group's nodes; None unless each node has its own.
     unanswered
-        For each group its rows without an answer, which are left out; none if there are none.
+        The number of rows without an answer of each group, which are left out; empty if there are
+        none.
     """
 
     names: tuple[str, ...]
@@ -53,14 +54,14 @@ class Groups:
 
 @dataclass(frozen=True)
 class PartFacts:
-    """Which part of which job a file is.
+    """The job and the part that a file belongs to.
 
     Attributes
     ----------
     job
         The name of the job, which is random.
     number
-        Which part of the job it is.
+        The number of the part.
     """
 
     job: str
@@ -69,7 +70,7 @@ class PartFacts:
 
 @dataclass(frozen=True)
 class Header:
-    """What a report file says about its reports.
+    """The facts in a report file about its reports.
 
     Attributes
     ----------
@@ -86,13 +87,13 @@ class Header:
     pseudonyms
         Whether each report has a pseudonym.
     part
-        Which part of which job it is, of a file that is one.
+        The job and the part, if the file is part of a job.
     id
-        128 random bits in hexadecimal, by which a copy of the file is known to be one, since small
-        files can hold the same reports by chance. None in a part, which the job and its number
-        name: whoever makes it again makes the same bytes.
+        128 random bits in hexadecimal, which identify copies of the file, since small files can
+        hold the same reports by chance. None in a part, which the job and its number identify:
+        making it again gives the same bytes.
     left_out
-        How many rows or messages do not count, and are in none of these numbers.
+        The rows or messages that do not count, and are in none of these numbers.
     """
 
     plan: Plan
@@ -107,12 +108,12 @@ class Header:
 
     @property
     def of_no_group(self) -> LeftOut:
-        """What is left out and of no group."""
+        """The rows that are left out and belong to no group."""
         return self.left_out if self.groups is None else replace(self.left_out, unanswered=0)
 
     @property
     def identity(self) -> str:
-        """What tells the file from all others, and not from its copies."""
+        """The identity of the file, which its copies share."""
         return self._written.identity.hex()
 
     @property
@@ -144,20 +145,20 @@ class Header:
         InvalidTypeError
             If a label of the domain cannot be written.
         InvalidValueError
-            If a label is no Unicode text, or the numbers contradict one another.
+            If a label is not Unicode text, or the numbers contradict one another.
         """
         return self._written.text
 
     @classmethod
     def from_text(cls, text: bytes | None) -> Header:
-        """Read a header, checking every rule but those of the rows.
+        """Read a header, and check every rule except those of the rows.
 
         Raises
         ------
         UnsupportedVersionError
-            If it is of a version that this release does not read.
+            If this release does not read its version.
         CorruptDataError
-            If it is none.
+            If it is not a valid header.
         """
         if text is None:
             raise CorruptDataError(f"the schema metadata has no key {METADATA_KEY!r}")
@@ -179,7 +180,7 @@ class Header:
 
 
 def _described(groups: Groups) -> Any:
-    """Give groups as the core takes them."""
+    """Return groups as the core takes them."""
     sums: tuple[DesignSums | None, ...] = groups.designs or (None,) * len(groups.keys)
     designs = [one and astuple(one) for one in sums]
     unanswered = groups.unanswered or (0,) * len(groups.keys)
@@ -189,11 +190,11 @@ def _described(groups: Groups) -> Any:
 
 
 def _rebuilt(names: list[str], groups: list[tuple[str, int, Any, int]]) -> Groups:
-    """Take groups as the core gives them."""
+    """Return groups from what the core gives."""
     keys = tuple(key_from_json(parsed(key), len(names)) for key, *_ in groups)
     # What the core tells apart can be equal here: 1 and True.
     if len(set(keys)) < len(keys):
-        raise CorruptDataError("the metadata names a group twice")
+        raise CorruptDataError("the metadata has a duplicate group")
     designs = tuple(DesignSums(*design) for _, _, design, _ in groups if design is not None)
     unanswered = tuple(number for *_, number in groups)
     return Groups(

@@ -48,15 +48,15 @@ _OWN_SIZE: Final = 8
 def read_reports(path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) -> Reports:
     """Read a report file and check every byte of it.
 
-    The format is told from the content, not from the suffix.
+    The format is detected from the content, not from the suffix.
 
     Parameters
     ----------
     path
         A file that :func:`write_reports` or ``turnout randomize`` wrote.
     max_memory
-        Bytes of memory that the reports may take up. A small file can hold very many equal ones;
-        eight times the size of the file is allowed in any case.
+        The largest memory of the reports in bytes. A small file can hold very many equal reports.
+        Eight times the size of the file is always allowed.
 
     Returns
     -------
@@ -69,13 +69,13 @@ def read_reports(path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) 
         If the file is not a report file, was truncated or altered, or holds rows that the plan
         does not allow (codes outside the domain, nulls, another column type or length).
     UnsupportedVersionError
-        If the file or its plan is of a version that this release does not read.
+        If this release does not read the version of the file or its plan.
     MemoryLimitError
-        If the reports take up more memory than they may, or than there is.
+        If the reports need more memory than is allowed or available.
     MissingExtraError
         If pyarrow is not installed.
     OSError
-        If the file cannot be read, or is no regular file.
+        If the file cannot be read, or is not a regular file.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def read_reports(path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) 
     ...         read_reports(file)
     ...     except ValueError as error:
     ...         print(str(error).split(": ")[-1])
-    not a file of turnout's, or its end is missing
+    not a turnout file, or its end is missing
     """
     with ReportFile(path, max_memory=max_memory) as file:
         return file.reports()
@@ -96,7 +96,7 @@ def read_reports(path: str | os.PathLike[str], *, max_memory: int = MAX_MEMORY) 
 
 @dataclass(frozen=True, eq=False)
 class ReportBatch:
-    """A stretch of the rows of a report file.
+    """A batch of rows of a report file.
 
     Attributes
     ----------
@@ -105,9 +105,9 @@ class ReportBatch:
     probabilities
         The participation probability of each node, or None if all share one rate.
     groups
-        For each report the number of its group, or None if there are none.
+        The number of the group of each report, or None without groups.
     pseudonyms
-        For each report 16 bytes, or None if there are none.
+        16 bytes for each report, or None without pseudonyms.
     """
 
     reports: Array
@@ -116,7 +116,7 @@ class ReportBatch:
     pseudonyms: Bytes | None = None
 
     def __repr__(self) -> str:
-        """Show how many reports there are, not what they say."""
+        """Show the number of reports, not their content."""
         return f"<ReportBatch: {len(self):,} reports>"
 
     def __len__(self) -> int:
@@ -125,7 +125,7 @@ class ReportBatch:
 
 
 class ReportFile:
-    """A report file whose every byte was checked, to be read batch by batch.
+    """A report file with a verified checksum, which is read batch by batch.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class ReportFile:
         A file that :func:`write_reports` or ``turnout randomize`` wrote.
 
     max_memory
-        Bytes of memory that what the file says may take up, as for :func:`read_reports`.
+        The largest memory that the file may ask for in bytes, as for :func:`read_reports`.
 
     Raises
     ------
@@ -172,7 +172,7 @@ class ReportFile:
             raise
 
     def _again(self) -> BinaryIO:
-        """Open the file once more, if it is still there."""
+        """Open the file once more, if it still exists."""
         file = open_regular(self.path)
         try:
             self._check_unchanged(file)
@@ -198,54 +198,54 @@ class ReportFile:
         return CorruptDataError(f"{rows} rows, but the metadata says {self.header.reports}")
 
     def _check_memory(self, needed: int, what: str) -> None:
-        """Refuse to take up more memory than the file may ask for.
+        """Refuse to use more memory than the file may ask for.
 
         Parameters
         ----------
         needed
-            How many bytes it is about.
+            The number of bytes.
         what
-            What takes them up.
+            What needs the bytes, for the error.
 
         Raises
         ------
         MemoryLimitError
-            If that is more than ``max_memory``, and than eight times the size of the file.
+            If the bytes exceed both ``max_memory`` and eight times the size of the file.
         """
         most = self._most_memory
         if needed > most:
             raise MemoryLimitError(
-                f"{os.fspath(self.path)}: {what} would take up {needed:,} bytes of memory, a file "
-                f"of {self._opened.st_size:,} bytes may take up {most:,}: max_memory allows "
-                "more"
+                f"{os.fspath(self.path)}: {what} would need {needed:,} bytes of memory, "
+                f"but a file of {self._opened.st_size:,} bytes may use {most:,}: pass a "
+                "larger max_memory"
             )
 
     @property
     def _most_memory(self) -> int:
-        """Bytes of memory that the file may ask for."""
+        """The memory in bytes that the file may ask for."""
         return max(self._max_memory, _OWN_SIZE * self._opened.st_size)
 
     def __enter__(self) -> ReportFile:
-        """Read within a block."""
+        """Return the file for use in a ``with`` block."""
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def _stretches(self) -> list[Stretch]:
-        """Cut the reports into stretches of about a million that threads may read at once.
+        """Divide the reports into stretches of about a million, which threads may read at once.
 
         Raises
         ------
         CorruptDataError
-            If they are not as many as the metadata says.
+            If their number differs from that in the metadata.
         MemoryLimitError
-            If a page of the file takes up more memory than it may.
+            If a page of the file needs more memory than is allowed.
         """
         with _explained(self.path):
             found = self._container._stretches(batch_rows(self._row_bytes), self._most_memory)
@@ -262,9 +262,10 @@ class ReportFile:
         Parameters
         ----------
         rows
-            The most reports of a batch; by default a million, or fewer if they are wide.
+            The largest number of reports in a batch; by default a million, or fewer if they are
+            wide.
         stretch
-            One of :meth:`_stretches`, to read no others.
+            One of :meth:`_stretches`, to read only this one.
 
         Yields
         ------
@@ -274,9 +275,9 @@ class ReportFile:
         Raises
         ------
         CorruptDataError
-            If the rows are not as the metadata says, or the file was changed meanwhile.
+            If the rows contradict the metadata, or the file was changed meanwhile.
         MemoryLimitError
-            If a piece of the file takes up more memory than it may, or than there is.
+            If a piece of the file needs more memory than is allowed or available.
         """
         if rows is None:
             rows = batch_rows(self._row_bytes)
@@ -302,7 +303,7 @@ class ReportFile:
 
     @property
     def _row_bytes(self) -> int:
-        """Bytes of a report and what stands beside it."""
+        """The bytes of a report and its other columns."""
         header = self.header
         oracle: Randomizer = header.plan.oracle
         width = oracle.report_dtype.itemsize * math.prod(oracle.report_shape)
@@ -363,7 +364,7 @@ class ReportFile:
 
 
 class _explained:  # noqa: N801, used as a function
-    """Name the file in whatever is found to be wrong with it."""
+    """A context that adds the file's name to errors about it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = path
@@ -392,7 +393,7 @@ def _each(batches: Iterator[Any], path: str | os.PathLike[str]) -> Iterator[Any]
 
 
 def reported(batch: Any, oracle: Randomizer) -> Array:
-    """Get the reports as an array of the oracle's type and shape."""
+    """Return the reports as an array of the oracle's type and shape."""
     pa = require("pyarrow", "cli")
     dtype, shape = oracle.report_dtype, oracle.report_shape
     if not shape:
@@ -403,7 +404,7 @@ def reported(batch: Any, oracle: Randomizer) -> Array:
 
 
 def _bytes(batch: Any, name: str, size: int) -> Bytes:
-    """Get a column of binaries of a fixed size as rows of bytes."""
+    """Return a column of binaries of a fixed size as rows of bytes."""
     pa = require("pyarrow", "cli")
     column = batch.column(name)
     if column.type != pa.binary(size):
@@ -417,7 +418,7 @@ def _bytes(batch: Any, name: str, size: int) -> Bytes:
 
 
 def _values(batch: Any, column: str, kind: Any) -> Array:
-    """Get a column of one type and without nulls as a NumPy array."""
+    """Return a column of one type and without nulls as a NumPy array."""
     values = batch.column(column)
     if values.type != kind:
         raise CorruptDataError(f"column {column!r} has type {values.type}, expected {kind}")
@@ -427,7 +428,7 @@ def _values(batch: Any, column: str, kind: Any) -> Array:
 
 
 def _group_index(batch: Any, groups: Groups) -> Integers:
-    """Find the group of each row."""
+    """Return the group of each row."""
     place = {key: position for position, key in enumerate(groups.keys)}
     keys: list[Key] = [()]
     index = np.zeros(batch.num_rows, np.int64)
@@ -440,12 +441,12 @@ def _group_index(batch: Any, groups: Groups) -> Integers:
         index = joint.reshape(-1)
     known = np.array([place.get(key, -1) for key in keys], np.int64)
     if (known < 0).any():
-        raise CorruptDataError("a report is of a group that the metadata does not name")
+        raise CorruptDataError("a report belongs to a group that the metadata does not list")
     return known[index]
 
 
 def _encoded(column: Any, name: str) -> tuple[list[Any], Integers]:
-    """Reduce a column to its distinct values and the position of each entry's among them."""
+    """Reduce a column to its distinct values and the index of each entry among them."""
     pa = require("pyarrow", "cli")
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode("encode")
     # A null may be one of the values, or no value at all.
@@ -455,5 +456,5 @@ def _encoded(column: Any, name: str) -> tuple[list[Any], Integers]:
     distinct = group_values(values.take(pa.array(used)))
     for value in distinct:
         if isinstance(value, Unfit):
-            raise CorruptDataError(f"column {name!r} holds {value.what}, which is no group")
+            raise CorruptDataError(f"column {name!r} holds {value.what}, which is not a group")
     return [plain_part(name, value) for value in distinct], index.reshape(-1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Writing report files: at once, or batch by batch."""
+"""Writing report files: whole, or batch by batch."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SUFFIXES: Final[dict[str, FileFormat]] = {
 
 
 def file_format(path: str | os.PathLike[str]) -> FileFormat:
-    """Tell the format of a report file from its suffix.
+    """Return the format of a report file from its suffix.
 
     Parameters
     ----------
@@ -83,22 +83,21 @@ def write_reports(
 ) -> None:
     """Write reports and their plan to a Parquet or Arrow IPC file.
 
-    The file appears whole or not at all; a file that stood at ``path`` is replaced in one step.
+    The file appears whole or not at all; an existing file at ``path`` is replaced in one step.
 
     Parameters
     ----------
     reports
-        What :meth:`turnout.FrequencyOracle.randomize` returned.
+        The result of :meth:`turnout.FrequencyOracle.randomize`.
     path
-        Where to write. Its folder must exist.
+        The path of the file. Its folder must exist.
     format
-        ``"parquet"`` or ``"arrow"``; by default the suffix of ``path`` tells.
+        ``"parquet"`` or ``"arrow"``; by default from the suffix of ``path``.
 
     Raises
     ------
     InvalidValueError
-        If the format cannot be told or is unknown, or if a label of the domain cannot be
-        serialised.
+        If the format is unknown, or a label of the domain cannot be serialised.
     InvalidTypeError
         If ``reports`` is not a :class:`turnout.Reports`.
     MissingExtraError
@@ -140,25 +139,25 @@ def write_reports(
 
 
 class ReportWriter:
-    """A Parquet file of reports that is written batch by batch.
+    """A writer of a Parquet file of reports, batch by batch.
 
-    The file appears, whole and sealed, when :meth:`close` returns; if the block is left before
-    that, nothing is left behind.
+    The complete, sealed file appears when :meth:`close` returns. If the block ends before that,
+    nothing is left behind.
 
     Parameters
     ----------
     path
-        Where to write. Its folder must exist.
+        The path of the file. Its folder must exist.
     plan
         The plan of the reports.
     group_types
-        The Arrow types of the columns of the groups, by their names.
+        The Arrow types of the group columns, by name.
     pseudonyms
         Whether each report comes with a pseudonym.
     replace
-        Whether a file at ``path`` is replaced; otherwise it stays, and is an error.
+        Whether to replace a file at ``path``; otherwise an existing file is an error.
     before
-        Is called when the file is whole, right before it appears. If it raises, the file does not
+        Called when the file is complete, right before it appears. If it raises, the file does not
         appear.
 
     Raises
@@ -166,7 +165,7 @@ class ReportWriter:
     MissingExtraError
         If pyarrow is not installed.
     FileExistsError
-        If there is a file that is not to be replaced; also when the new one is closed.
+        If a file exists and must not be replaced; also when the new one is closed.
     OSError
         If the file cannot be written.
 
@@ -237,7 +236,7 @@ class ReportWriter:
             raise
 
     def __enter__(self) -> Self:
-        """Write within a block."""
+        """Return the writer for use in a ``with`` block."""
         return self
 
     def __exit__(
@@ -246,7 +245,7 @@ class ReportWriter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Throw the file away unless it was closed."""
+        """Discard the file unless it was closed."""
         if self._writer is not None:
             unfinished = error or TurnoutError("the file was not closed")
             # On a full disk not even the end of the file can be written.
@@ -268,13 +267,13 @@ class ReportWriter:
         Parameters
         ----------
         reports
-            What an oracle made: :attr:`turnout.Reports.codes`.
+            The reports of an oracle: :attr:`turnout.Reports.codes`.
         probabilities
             The participation probability of the node of each report, if each has its own.
         groups
             The columns of the groups, as Arrow arrays.
         pseudonyms
-            For each report 16 bytes.
+            16 bytes for each report.
         """
         pa = require("pyarrow", "cli")
         columns = [_column(reports)]
@@ -300,27 +299,28 @@ class ReportWriter:
         left_out: LeftOut = NOTHING,
         identity: str | None = None,
     ) -> Header:
-        """Seal the file and let it appear.
+        """Seal the file and publish it.
 
         Parameters
         ----------
         nodes
-            All nodes, reporting or not.
+            The number of all nodes, reporting or not.
         design
             The sums of the probabilities of all nodes, if each has its own.
         groups
             The groups of the nodes.
         part
-            Which part of which job it is.
+            The job and the part.
         left_out
-            How many rows or messages do not count.
+            The rows or messages that do not count.
         identity
-            That of the reports, if they have one; a new one by default. A part has that of its job.
+            The identity of the reports, if they have one; a new one by default. A part has the
+            identity of its job.
 
         Returns
         -------
         Header
-            What was written in the file's metadata.
+            The header in the file's metadata.
         """
         pa = require("pyarrow", "cli")
         header = Header(
@@ -352,7 +352,7 @@ class ReportWriter:
 
 
 def report_type(plan: Plan) -> Any:
-    """Tell the Arrow type of the reports of a plan."""
+    """Return the Arrow type of the reports of a plan."""
     pa = require("pyarrow", "cli")
     dtype, shape = plan.oracle.report_dtype, plan.oracle.report_shape
     return pa.binary(dtype.itemsize * shape[0]) if shape else pa.from_numpy_dtype(dtype)
@@ -390,12 +390,12 @@ def _write_arrow(reports: Reports, path: str | os.PathLike[str]) -> None:
 
 
 def _column(codes: Array) -> Any:
-    """Make an Arrow array of reports."""
+    """Convert reports to an Arrow array."""
     return from_numpy(codes) if codes.ndim == 1 else _fixed(codes)
 
 
 def _fixed(rows: Array) -> Any:
-    """Make an Arrow array of the bytes of each row, little-endian."""
+    """Return an Arrow array of the bytes of each row, little-endian."""
     pa = require("pyarrow", "cli")
     rows = np.ascontiguousarray(rows, rows.dtype.newbyteorder("<"))
     kind = pa.binary(rows.itemsize * rows.shape[1])
