@@ -274,7 +274,7 @@ def test_an_aggregation_job_with_a_report_twice_or_a_short_batch_is_refused(task
     one = _core.DapReports(upload(task, keys)).encoded[0]
     twice = _core.DapReports(one + one)
     request = twice.aggregation_job_init_req([b"x", b"x"], key_id=0, batch_id=None)
-    with pytest.raises(CorruptDataError, match="a report is there twice"):
+    with pytest.raises(CorruptDataError, match="a report is duplicated"):
         _core.AggregationJobInitReq(request)
     head = b"\0" + opaque(4, b"")
     for extensions, reason in (

@@ -22,6 +22,7 @@ async def main(given: argparse.Namespace) -> None:
         client_tls=client_tls,
         admits=party.speaks_for if given.certificates else None,
         connect_within=given.connect_within,
+        answer_within=given.answer_within,
     )
     async with station:
         place = party.place(role.party.role, given.index, 1, station.address)

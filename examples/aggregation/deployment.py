@@ -74,6 +74,10 @@ class Process:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
 
+    def signal(self, number: int) -> None:
+        """Send it a signal, to stop it or to let it go on."""
+        self._process.send_signal(number)
+
     def kill(self) -> None:
         """End it at once (SIGKILL), and wait until it is gone."""
         self.killed = True
@@ -192,9 +196,17 @@ class Deployment:
 
     def _start_users(self, part: int) -> None:
         first, count = self._slices[part]
-        self.users.append(
-            Process("users.py", "--first", first, "--count", count, *self._users_options)
-        )
+        arguments = ("--first", first, "--count", count, *self._users_options)
+        self.users.append(Process("users.py", *arguments))
+
+    def restart_users(self, part: int) -> Process:
+        """Kill the devices of a part of two-stage sampling, and start them without their state."""
+        self.users[part].close()
+        self._start_users(part)
+        started = self.users.pop()
+        self.users[part] = started
+        started.wait_for("listening")
+        return started
 
     def __exit__(
         self,

@@ -33,7 +33,9 @@ def options(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--certificates", type=Path, help="folder with certificates, for TLS")
     parser.add_argument("--collect-within", type=float, default=120.0, metavar="SECONDS")
     parser.add_argument("--finish-within", type=float, default=60.0, metavar="SECONDS")
+    parser.add_argument("--step-within", type=float, metavar="SECONDS")
     parser.add_argument("--connect-within", type=float, default=10.0, metavar="SECONDS")
+    parser.add_argument("--answer-within", type=float, default=60.0, metavar="SECONDS")
     return parser
 
 

@@ -22,13 +22,15 @@ async def main(given: argparse.Namespace) -> None:
         client_tls=client_tls,
         admits=party.speaks_for if given.certificates else None,
         connect_within=given.connect_within,
+        answer_within=given.answer_within,
     )
     async with station:
         party.say("listening", place=party.place(role.party.role, 0, 1, station.address))
         book.update(await control.book())
         control.on("close", station.stop_collecting)
         await station.collect(within=given.collect_within)
-        await station.finish(within=given.finish_within)
+        # Users who do not come are left out, and others are elected.
+        await station.finish(within=given.finish_within, step_within=given.step_within)
     party.say("done", role=int(role.party.role), costs=dataclasses.asdict(role.costs))
 
 

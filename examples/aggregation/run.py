@@ -174,7 +174,8 @@ def main() -> None:
     print(mechanism.guarantee)
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
-        patience = ("--connect-within", 2 if given.kill_aggregator else 10)
+        patience = ["--connect-within", 2 if given.kill_aggregator else 10]
+        patience += ["--finish-within", 5 if given.kill_aggregator else 60]
         deployment = Deployment(
             Round.start(mechanism), answers, Path(folder), tls=given.tls, options=patience
         )

@@ -35,16 +35,23 @@ async def main(given: argparse.Namespace) -> None:
             client_tls=client_tls,
             admits=party.speaks_for if given.certificates else None,
             connect_within=given.connect_within,
+            answer_within=given.answer_within,
         )
         async with station:
             place = party.place(Role.USER, given.first, given.count, station.address)
             party.say("listening", place=place)
             book.update(await control.book())
             undelivered = await station.send(reports(users, answers))
+            party.say("reported", undelivered=[describe(each) for each in undelivered])
             await station.finish(within=given.collect_within + given.finish_within)
     else:
         book.update(await control.book())
-        courier = Courier(book, tls=client_tls, connect_within=given.connect_within)
+        courier = Courier(
+            book,
+            tls=client_tls,
+            connect_within=given.connect_within,
+            answer_within=given.answer_within,
+        )
         async with courier:
             undelivered = await courier.send_all(reports(users, answers))
     costs = sum((user.costs for user in users), Costs())

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import secrets
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -58,6 +61,9 @@ PROCESSES = {
 }
 
 SECONDS = 60.0
+
+#: The order of Field128: sums are its elements, and what noise made negative is just below it.
+ORDER = 2**66 * 4611686018427387897 + 1
 
 
 def free_port() -> int:
@@ -170,3 +176,45 @@ class Janus:
         except OSError:
             return False
         return True
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The client and the collector of Janus.
+
+    Attributes
+    ----------
+    program
+        What ``roles/`` beside this file is compiled to.
+    """
+
+    program: Path
+
+    def upload(self, variables: Path, buckets: Sequence[int]) -> None:
+        """Upload a report for each number of a bucket."""
+        self._run(variables, ["upload"], "\n".join(map(str, buckets)))
+
+    def collect(self, variables: Path, times: tuple[int, int] | None = None) -> dict[str, Any]:
+        """Get a batch: its number of reports, and its sums without that of no vote."""
+        interval = [] if times is None else [str(times[0]), str(times[1] - times[0])]
+        said = self._run(variables, ["collect", *interval])
+        found = dict(line.split(": ", 1) for line in said.splitlines())
+        sums = json.loads(found["sums"])[:-1]
+        sums = [each - ORDER if each > ORDER // 2 else each for each in sums]
+        return {"reports": int(found["reports"]), "sums": sums}
+
+    def _run(self, variables: Path, words: Sequence[str], given: str = "") -> str:
+        """Run the program with the variables of a file."""
+        named = dict(line.split("=", 1) for line in variables.read_text().splitlines())
+        done = subprocess.run(
+            [self.program, *words],
+            env={**os.environ, **named},
+            input=given,
+            capture_output=True,
+            timeout=4 * SECONDS,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(words)}: {done.stderr}")
+        return done.stdout

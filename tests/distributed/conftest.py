@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-import importlib.util
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.loading import load
 
 
-def load(name: str) -> ModuleType:
+def beside(name: str) -> ModuleType:
     """Load a module beside this one."""
-    known = f"distributed_{name}"
-    spec = importlib.util.spec_from_file_location(known, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Data classes look up their own module.
-    sys.modules[known] = module
-    spec.loader.exec_module(module)
-    return module
+    return load(Path(__file__).with_name(f"{name}.py"), f"distributed_{name}")
 
 
 @pytest.fixture(scope="session")
 def harness() -> ModuleType:
     """Rounds carried by hand, and a look into roles."""
-    return load("harness")
+    return beside("harness")
 
 
 @pytest.fixture(scope="session")
 def views() -> ModuleType:
     """What an adversary sees: exact laws, and recorded messages."""
-    return load("views")
+    return beside("views")
 
 
 @pytest.fixture(scope="session")
 def sockets() -> ModuleType:
     """Rounds of stations in this process, and what goes over their sockets."""
-    return load("sockets")
+    return beside("sockets")
+
+
+@pytest.fixture(scope="session")
+def deployment() -> ModuleType:
+    """The module of ``examples/aggregation`` that starts the processes of a round."""
+    path = Path(__file__).parents[2] / "examples" / "aggregation" / "deployment.py"
+    return load(path, "aggregation_deployment")
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import pytest
 from turnout.distributed import Message, Party, Role
 from turnout.distributed.messages import MessageKind
 from turnout.distributed.transport import Courier, Station
-from turnout.distributed.transport import courier as courier_module
 from turnout.distributed.transport.frames import ACCEPTED, frame, read_frame
 from turnout.errors import (
     InvalidTypeError,
@@ -66,7 +65,7 @@ def test_a_party_that_is_not_in_the_book_is_named(sockets: ModuleType) -> None:
     assert isinstance(undelivered.error, InvalidValueError)
 
 
-def test_a_refused_connection_is_tried_again_until_the_deadline_and_then_no_more(
+def test_a_refused_connection_is_tried_again_and_then_left_alone_for_as_long(
     sockets: ModuleType, deaf: socket.socket, connecting: Connecting
 ) -> None:
     round_ = sockets.silent()
@@ -87,6 +86,10 @@ def test_a_refused_connection_is_tried_again_until_the_deadline_and_then_no_more
                 MissingPartyError, InvalidValueError, MissingPartyError,
             ]  # fmt: skip
             assert connecting.attempts == tried
+            await asyncio.sleep(0.3)
+            with pytest.raises(MissingPartyError, match="connection was refused"):
+                await courier.send(there)
+            assert connecting.attempts > tried
 
     sockets.run(main())
 
@@ -243,36 +246,46 @@ def test_a_connection_that_answered_before_is_opened_again_after_a_timeout(
     assert (seen, connecting.attempts) == (4, 2)
 
 
-def test_a_connection_that_was_silent_for_long_is_not_used_again(
-    sockets: ModuleType, connecting: Connecting, monkeypatch: pytest.MonkeyPatch
+def test_a_connection_that_a_station_closed_in_silence_is_opened_again(
+    sockets: ModuleType, connecting: Connecting
 ) -> None:
     round_ = sockets.silent()
 
     async def main() -> None:
-        async with sockets.stations(round_, sockets.aggregators(1)) as (found, addresses):
+        given = {"idle_within": 0.1}
+        async with sockets.stations(round_, sockets.aggregators(1), **given) as (found, addresses):
             async with Courier(addresses) as courier:
                 for user in range(3):
                     await courier.send(next(sockets.shares(round_, range(user, user + 1))))
-                    if user == 1:
-                        monkeypatch.setattr(courier_module, "KEPT", -1.0)
+                    await asyncio.sleep(0.3)
             (station,) = found.values()
             assert len(station.roles[0].missing) == 3
 
     sockets.run(main())
-    assert connecting.attempts == 2
+    assert connecting.attempts == 3
 
 
-def test_a_connection_that_is_lost_is_opened_again_for_the_next_message(
+def test_what_was_on_a_connection_that_is_lost_is_sent_again_until_its_time_is_over(
     sockets: ModuleType,
     connecting: Connecting,
 ) -> None:
-    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        assert await read_frame(reader, 2**14)
+    message, left = next(sockets.shares(sockets.silent(), range(1))), 3
 
-    found = sockets.run(against(hang_up, next(sockets.shares(sockets.silent(), range(1))), 3))
-    assert [type(error) for error in found] == [MissingPartyError] * 3
-    assert "closed" in str(found[0])
-    assert connecting.attempts == 3
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal left
+        while await read_frame(reader, 2**14):
+            if left:
+                left -= 1
+                return
+            writer.write(frame(ACCEPTED))
+
+    assert sockets.run(against(hang_up, message, 3)) == []
+    assert (left, connecting.attempts) == (0, 4)
+    left = 10**9
+    (error,) = sockets.run(against(hang_up, message, answer_within=0.3))
+    assert type(error) is MissingPartyError
+    assert "closed" in str(error)
+    assert 5 < connecting.attempts < 30
 
 
 @pytest.mark.parametrize(
@@ -280,7 +293,7 @@ def test_a_connection_that_is_lost_is_opened_again_for_the_next_message(
     [
         (frame(b"hello"), MalformedMessageError, "no acknowledgement"),
         (b"\xff\xff\xff\xff", MalformedMessageError, "at most"),
-        (b"\x05\x00\x00\x00ab", MalformedMessageError, "cut"),
+        (b"\x05\x00\x00\x00ab", MissingPartyError, "truncated"),
     ],
 )
 def test_what_is_no_acknowledgement_is_an_error(
@@ -290,7 +303,8 @@ def test_what_is_no_acknowledgement_is_an_error(
         assert await read_frame(reader, 2**14)
         writer.write(content)
 
-    (found,) = sockets.run(against(mumble, next(sockets.shares(sockets.silent(), range(1)))))
+    message = next(sockets.shares(sockets.silent(), range(1)))
+    (found,) = sockets.run(against(mumble, message, answer_within=0.2))
     assert isinstance(found, error)
     assert text in str(found)
 

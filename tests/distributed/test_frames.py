@@ -19,7 +19,7 @@ def test_frames_are_read_as_they_were_written(sockets: ModuleType) -> None:
 
 @pytest.mark.parametrize("kept", [1, 3, 4, 5, 13])
 def test_a_stream_that_ends_within_a_frame_is_malformed(sockets: ModuleType, kept: int) -> None:
-    with pytest.raises(MalformedMessageError, match="a frame was cut"):
+    with pytest.raises(MalformedMessageError, match="a frame was truncated"):
         sockets.read_all(frame(b"0123456789")[:kept])
 
 

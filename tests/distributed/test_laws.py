@@ -299,7 +299,7 @@ def test_committees_that_could_collude_or_that_cannot_be_are_refused() -> None:
         ({"max_colluding_users": 3, "collusion_bound": 2}, "collusion_bound must be at least"),
         ({"max_colluding_users": 3, "elected": 3}, "elected above it"),
         ({"collusion_bound": 2, "elected": 4}, "must not both"),
-        ({"max_colluding_users": 2}, "all 2 elected for an item might collude"),
+        ({"max_colluding_users": 2}, "all 2 users elected for an item might collude"),
         ({"dummies": 5, "elected": 2, "honest_aggregators": 2}, "elected must be at least 3"),
         (
             {"dummies": 5, "elected": 3, "max_colluding_users": 2, "honest_aggregators": 2},

@@ -74,13 +74,12 @@ def test_no_frame_is_larger_than_the_messages_of_the_round(sockets: ModuleType) 
             party: Station([sockets.role_of(round_, party)], {})._largest
             for party in (FIRST, Party(Role.AGGREGATOR, 1), sockets.SERVER)
         }
-        # Some more is read, so that a message with something behind it is refused for that.
         roster, total = (
             (users + 7) // 8 + 8 * users,
             4 + 16 + round_.mechanism.field._packed_size(3),
         )
-        assert limits[FIRST] == 1024 + 52 + max(9 + 32, roster)
-        assert limits[sockets.SERVER] == 1024 + 52 + total
+        assert limits[FIRST] == 52 + max(9 + 32, roster)
+        assert limits[sockets.SERVER] == 52 + total
 
 
 @pytest.mark.parametrize(

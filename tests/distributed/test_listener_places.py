@@ -133,7 +133,7 @@ def test_a_frame_that_has_begun_gives_way_to_its_own_host_after_a_while_only(
                 other.writer.write(frame(b""))
             else:
                 other.writer.write(bytes(60))
-            assert "bytes that are none" in str(await other.said())
+            assert "bytes that are not one" in str(await other.said())
             for each in (*busy, more):
                 await each.leave()
 
@@ -179,7 +179,7 @@ def test_what_is_between_two_frames_gives_way_before_what_is_in_one(sockets: Mod
             more = await Visitor.come(addresses[FIRST])
             await resting.is_shut_out()
             busy.writer.write(bytes(60))
-            assert "64 bytes that are none" in str(await busy.said())
+            assert "64 bytes that are not one" in str(await busy.said())
             for each in (busy, resting, more):
                 await each.leave()
 

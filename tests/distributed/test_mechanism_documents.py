@@ -15,7 +15,7 @@ from tests.distributed.test_mechanisms import Noisy, Sampling, TwoStage
 import turnout as tn
 import turnout.distributed as td
 from turnout.distributed import parameters
-from turnout.distributed.rounds import mechanism_from_dict
+from turnout.distributed.mechanisms import mechanism_from_dict
 from turnout.errors import (
     CorruptDataError,
     InvalidTypeError,
@@ -140,7 +140,7 @@ def test_a_nonce_is_sixteen_bytes_and_a_round_has_its_parties_only() -> None:
 
 
 def test_noise_whose_pieces_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="parameter must be one whose pieces can be drawn"):
+    with pytest.raises(InvalidValueError, match="parameter must allow drawing the noise"):
         td.NoisyAggregation(3, 1000, noise="skellam", parameter=1e-10)
     td.NoisyAggregation(3, 10, noise="skellam", parameter=1e-10)._user_vector(0)
 
@@ -156,3 +156,13 @@ def test_a_process_that_knows_nothing_else_reads_a_round(plan: Any) -> None:
         [sys.executable, "-c", program], input=round_.to_bytes(), capture_output=True, check=True
     )
     assert done.stdout.decode().strip() == type(plan).__name__
+
+
+def test_errors_speak_of_numbers_and_not_of_items() -> None:
+    mechanism = tn.distributed.VerifiedSum((0, 10), 3, epsilon=1.0)
+    with pytest.raises(InvalidValueError, match="one number for each of the 3 users, got 2"):
+        mechanism.run([1, 2])
+    with pytest.raises(InvalidValueError, match="one count for each of the 2 values"):
+        mechanism.simulate([1, 2], [3])
+    with pytest.raises(InvalidValueError, match="one number for each of the 1 sums"):
+        mechanism.estimate([1, 2])

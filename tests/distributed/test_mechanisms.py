@@ -11,7 +11,7 @@ import pytest
 
 import turnout as tn
 import turnout.distributed as td
-from turnout.distributed.rounds import mechanism_from_dict
+from turnout.distributed.mechanisms import mechanism_from_dict
 from turnout.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -141,12 +141,12 @@ def test_bad_arguments_are_refused_by_name_and_value(
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"parties": "users", "max_missing_users": 1}, "every user is one"),
+        ({"parties": "users", "max_missing_users": 1}, "every user is a party"),
         ({"parties": "users", "users": 1}, "at least 2"),
         ({"parties": "users", "max_colluding_users": 99, "honest_aggregators": 2}, "at most 1,"),
         ({"parties": "users", "max_colluding_users": 1, "honest_aggregators": 100}, "at most 99,"),
         ({"parties": "users", "honest_aggregators": 100}, "at most 99,"),
-        ({"max_colluding_users": 60, "max_missing_users": 40}, "must leave a user"),
+        ({"max_colluding_users": 60, "max_missing_users": 40}, "must leave at least one user"),
     ],
 )
 def test_arguments_that_exclude_each_other_are_refused(
@@ -188,7 +188,7 @@ def test_sampling_without_a_floor_or_dummies_is_refused_with_the_reason(make: An
             make(**arguments)
     for arguments in ({"max_missing_users": 7}, {"max_colluding_users": 3, "max_missing_users": 4}):
         bound = {"collusion_bound": 9} if make is not Sampling else {}
-        with pytest.raises(InvalidValueError, match="no hidden coin would be left"):
+        with pytest.raises(InvalidValueError, match="otherwise no hidden coin is left"):
             make(rate=0.1, floor=7, **bound, **arguments)
 
 
@@ -360,7 +360,7 @@ def test_guarantees_say_what_they_rest_on() -> None:
           "at most 3 other users"], ["aggregators"]),
         (Sampling(rate=0.4, dummies=9, parties="users", honest_aggregators=2),
          ["at least 2 of the first 3 users, who add dummies or noise, keep them to themselves",
-          "no other user uses or gives away what it knows"], ["aggregators"]),
+          "no other user exploits or discloses its own randomness"], ["aggregators"]),
         (Sampling(rate=0.4, floor=20, parties="users"),
          ["one other user does not share what it sees"], ["aggregators", "dummies", "the first"]),
         (Sampling(rate=0.4, floor=9, central=True), ["trusted"], ["aggregators"]),
@@ -375,7 +375,7 @@ def test_guarantees_say_what_they_rest_on() -> None:
          ["at most 2 users give", "anything",
           "at least one of the 3 users that add"], ["held by"]),
         (TwoStage(reported=2, rate=0.5, floor=5, max_missing_users=1),
-         ["no other user uses or gives away what it knows of its own coins and shares",
+         ["no other user exploits or discloses its own randomness or shares",
           "at least 5 users", "at most 1 user is missing"], ["anything", "add dummies"]),
         (TwoStage(reported=2, rate=0.5, dummies=5),
          ["at least one of the 2 users that add dummies to an item keeps"], ["held by"]),

@@ -342,7 +342,7 @@ def test_item_shares_out_of_order_or_range_are_refused(items: list[int]) -> None
 def election() -> Election:
     """Give 6 users that reported, 3 items; the second is reported by nobody."""
     elected = (np.array([4, 1]), np.array([], np.int64), np.array([1, 0, 5]))
-    return Election(6, np.array([2, 0, 3]), elected, {})
+    return Election(6, np.array([2, 0, 3]), elected, {}, number=1)
 
 
 DUTIES = {0: np.array([2, 3]), 2: np.array([0, 1, 2])}
@@ -350,11 +350,11 @@ DUTIES = {0: np.array([2, 3]), 2: np.array([0, 1, 2])}
 
 def test_elections_are_laid_out_as_documented() -> None:
     public = election().public_part()
-    assert public == struct.pack("<12I", 6, 2, 0, 3, 2, 0, 3, 4, 1, 1, 0, 5)
+    assert public == struct.pack("<13I", 1, 6, 2, 0, 3, 2, 0, 3, 4, 1, 1, 0, 5)
     duty = Election.duty_part(DUTIES.items())
     assert duty == struct.pack("<7I", 0, 2, 3, 2, 0, 1, 2)
     read = Election.unpack(public + duty, 6, 3, 1)
-    assert read.received == 6
+    assert (read.number, read.received) == (1, 6)
     assert read.reporters.tolist() == [2, 0, 3]
     assert [users.tolist() for users in read.elected] == [[4, 1], [], [1, 0, 5]]
     assert {item: users.tolist() for item, users in read.duties.items()} == {
@@ -381,7 +381,7 @@ def test_elections_with_missing_or_foreign_duties_are_refused(recipient: int | N
     "numbers",
     [
         (7, 2, 0, 3, 2, 0, 3, 4, 1, 1, 0, 5),  # more users than there are
-        (2, 2, 0, 3, 2, 0, 3, 4, 1, 1, 0, 5),  # more reporters of an item than users
+        (2, 2, 0, 3, 2, 0, 3, 4, 1, 1, 0, 5),  # an item has more reporters than there are users
         (6, 2, 0, 3, 2, 0, 3, 4, 4, 1, 0, 5),  # one elected twice
         (6, 2, 0, 3, 2, 0, 3, 4, 6, 1, 0, 5),  # no such user
         (6, 2, 0, 3, 2**32 - 1, 0, 3, 4, 1, 1, 0, 5),  # a committee of billions
@@ -390,7 +390,7 @@ def test_elections_with_missing_or_foreign_duties_are_refused(recipient: int | N
 )
 def test_elections_that_cannot_be_are_refused(numbers: tuple[int, ...]) -> None:
     with pytest.raises(MalformedMessageError):
-        Election.unpack(struct.pack(f"<{len(numbers)}I", *numbers), 6, 3, None)
+        Election.unpack(struct.pack(f"<{1 + len(numbers)}I", 0, *numbers), 6, 3, None)
 
 
 @pytest.mark.parametrize("duties", [{0: [3, 2]}, {0: [2, 2]}, {0: [2, 6]}, {2: [2, 3]}, {1: [2]}])

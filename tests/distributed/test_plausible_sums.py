@@ -173,11 +173,13 @@ def altered(mechanism: Any, message: Message, place: int, by: int) -> Message | 
         elements = field._add(elements, field._reduce(by * (np.arange(size) == place)))
         payload = payloads.pack_share(report, field._pack(elements), False)
     elif message.kind is MessageKind.ITEM_SHARES:
-        items, elements = payloads.unpack_item_shares(message.payload, field, size)
+        # Before them stands the number of the election.
+        number, shares = message.payload[:4], message.payload[4:]
+        items, elements = payloads.unpack_item_shares(shares, field, size)
         if place not in items:
             return None
         elements = field._add(elements, field._reduce(by * (items == place)))
-        payload = payloads.pack_item_shares(items, field, elements)
+        payload = number + payloads.pack_item_shares(items, field, elements)
     else:
         return None
     return Message(message.kind, message.round_id, message.sender, message.recipient, payload)
@@ -269,7 +271,7 @@ def test_the_share_of_seven_eighths_of_the_report_is_told() -> None:
     mechanism = td.SamplingAggregation(3, USERS, rate=0.8, floor=5)
     sums = np.array([0.35, 0.875, 0.425]) * USERS * 0.8
     limits = (
-        "the sums add up to 53; where all parties follow the protocol, to between 17 and 40, but"
+        "the sums add up to 53; where all parties follow the protocol, to between 17 and 40, except"
     )
     with pytest.raises(ImplausibleSumsError, match=limits):
         mechanism.estimate(np.rint(sums))

@@ -338,3 +338,21 @@ def test_the_best_for_gowalla_estimates_gowalla(cells: list[str]) -> None:
         deviation = np.std(errors, ddof=1) / np.sqrt(len(errors))
         expected = record.mechanism.expected_error(truth) ** 2
         assert abs(np.mean(errors) - expected) < 5.5 * deviation
+
+
+def test_numbers_are_compared_with_local_randomization() -> None:
+    found = td.recommend(400, tn.Bounds(0, 50), epsilon=1.0, adjacency="add_or_remove")
+    aggregated, local = found.records
+    assert isinstance(found.best, td.VerifiedSum)
+    assert found.best == td.VerifiedSum(
+        (0, 50), 400, epsilon=1.0, delta=0.0, aggregators=3, adjacency="add_or_remove"
+    )
+    assert aggregated.rmse == found.best.estimate([9000]).standard_error
+    assert aggregated.share_bytes == found.best._share_bytes
+    # The largest variance of a report is where the number is an end, or in the middle.
+    oracle = local.oracle
+    assert isinstance(oracle, tn.mean.Hybrid)
+    assert local.rmse == pytest.approx(np.sqrt(oracle.worst_variance / 400))
+    assert found.plot().get_xlabel() == "root mean squared error of the mean"
+    with pytest.raises(tn.errors.InvalidValueError, match="parties must be a number"):
+        td.recommend(400, tn.Bounds(0, 50), epsilon=1.0, parties="users")

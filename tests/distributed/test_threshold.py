@@ -15,7 +15,8 @@ from scipy import stats
 import turnout as tn
 import turnout.distributed as td
 from turnout.accounting import SampleAndThreshold
-from turnout.distributed.rounds import exchange, mechanism_from_dict
+from turnout.distributed.mechanisms import mechanism_from_dict
+from turnout.distributed.rounds import exchange
 from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 

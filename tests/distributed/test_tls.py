@@ -137,7 +137,9 @@ def test_without_trust_nothing_is_delivered(
         async with sockets.stations(round_, sockets.aggregators(1), **tls) as (found, addresses):
             context = client_context(certificates, name, authority) if authority else None
             message = next(sockets.shares(round_, range(1)))
-            async with Courier(addresses, tls=context, connect_within=1) as courier:
+            # asyncio closes a connection that it refuses without saying why: it may have been lost.
+            times = {"connect_within": 0.2, "answer_within": 0.2}
+            async with Courier(addresses, tls=context, **times) as courier:
                 with pytest.raises(MissingPartyError, match="aggregator 0 cannot be") as caught:
                     await courier.send(message)
             assert isinstance(caught.value.__cause__, cause)
@@ -145,3 +147,29 @@ def test_without_trust_nothing_is_delivered(
             assert len(station.roles[0].missing) == 4
 
     sockets.run(main())
+
+
+def test_a_party_whose_certificate_is_not_trusted_fails_the_round_at_once(
+    sockets: ModuleType, certificates: Path
+) -> None:
+    round_ = sockets.silent(4)
+
+    async def main() -> float:
+        tls = {
+            "server_tls": server_context(certificates),
+            "client_tls": client_context(certificates, "station", "theirs"),
+        }
+        parties = [*sockets.aggregators(2), sockets.SERVER]
+        async with sockets.stations(round_, parties, **tls) as (found, addresses):
+            users = client_context(certificates, "users")
+            async with Courier(addresses, tls=users) as courier:
+                assert not await courier.send_all(sockets.shares(round_, range(4)))
+            begun = asyncio.get_running_loop().time()
+            said = "cannot be reached at .*: its certificate is not trusted: self-signed"
+            for party in sockets.aggregators(2):
+                await found[party].collect(sockets.PATIENCE)
+                with pytest.raises(MissingPartyError, match=said):
+                    await found[party].finish(sockets.PATIENCE)
+            return asyncio.get_running_loop().time() - begun
+
+    assert sockets.run(main()) < 0.25 * sockets.PATIENCE

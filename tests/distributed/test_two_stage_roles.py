@@ -25,6 +25,9 @@ USER, ANY = Role.USER, "."
 SERVER, FIRST_SERVER = Party(Role.SERVER), Party(Role.REPORTING_SERVER)
 VALUES = [0, 1, 1, 2, 2, 2]
 
+#: What stands before elements of election 0.
+NUMBERED = bytes(4)
+
 # Rounds draw from the operating system, so an order is drawn from a seed, not step by step.
 SEEDS = st.integers(0, 2**32)
 
@@ -394,7 +397,7 @@ def test_repeated_malformed_and_foreign_shares_are_refused(harness: ModuleType) 
     user = network.user(0)
     user.receive(first.to_bytes())
     refused(harness, user, first.to_bytes(), "already has")
-    good = payloads.pack_item_shares(np.arange(3), field, field._elements([1, 2, 3]))
+    good = NUMBERED + payloads.pack_item_shares(np.arange(3), field, field._elements([1, 2, 3]))
     for sender in (Party(USER, 6), SERVER, FIRST_SERVER):
         data = harness.forged(network.round_, MessageKind.ITEM_SHARES, sender, user.party, good)
         refused(harness, user, data, "no part")
@@ -402,9 +405,10 @@ def test_repeated_malformed_and_foreign_shares_are_refused(harness: ModuleType) 
     refused(harness, user, own, ANY)
     bad = bytearray(good)
     bad[-2:] = b"\xff\xff"
-    fewer = payloads.pack_item_shares(np.arange(2), field, field._elements([1, 2]))
-    twice = payloads.pack_item_shares(np.array([0, 0, 1]), field, field._elements([1, 2, 3]))
-    foreign = payloads.pack_item_shares(np.array([0, 1, 3]), field, field._elements([1, 2, 3]))
+    fewer = NUMBERED + payloads.pack_item_shares(np.arange(2), field, field._elements([1, 2]))
+    items, elements = np.array([0, 0, 1]), field._elements([1, 2, 3])
+    twice = NUMBERED + payloads.pack_item_shares(items, field, elements)
+    foreign = NUMBERED + payloads.pack_item_shares(np.array([0, 1, 3]), field, elements)
     for payload in (b"", good[:-1], good + b"\x00", bytes(bad), fewer, twice, foreign):
         data = harness.forged(
             network.round_, MessageKind.ITEM_SHARES, Party(USER, 2), user.party, payload
@@ -421,7 +425,7 @@ def test_shares_that_came_before_the_election_and_do_not_fit_are_dropped(
     network, elections = network_after_sets(harness, reported=3, elected=6, rate=harness.ALWAYS)
     user, field = network.user(0), network.round_.mechanism.field
     for sender, items in ((1, [0]), (2, [0, 2]), (0, [0, 1, 2])):
-        bundle = payloads.pack_item_shares(
+        bundle = NUMBERED + payloads.pack_item_shares(
             np.array(items, np.int64), field, field._elements([1] * len(items))
         )
         early = harness.forged(
@@ -446,50 +450,17 @@ def test_a_lost_share_or_sum_is_named_and_nothing_is_kept(harness: ModuleType) -
             user.give_up()
         assert caught.value.parties == tuple(Party(USER, other) for other in missing)
         assert not harness.holds_data(user)
-    with pytest.raises(MissingPartyError, match="user 0, user 3"):
+    # Nobody adds up until all is there.
+    first = network.roles[FIRST_SERVER]
+    assert first.missing == (Party(USER, 0), Party(USER, 3))
+    with pytest.raises(MissingPartyError) as caught:
+        first.give_up()
+    assert caught.value.parties == (Party(USER, 0), Party(USER, 3))
+    assert not harness.holds_data(first)
+    with pytest.raises(MissingPartyError, match=r"the reporting server, user 0.*and 2 more"):
         network.server.estimate()
     assert network.server.state is State.COLLECTING
     with pytest.raises(MissingPartyError) as caught:
         network.server.give_up()
-    assert caught.value.parties == (Party(USER, 0), Party(USER, 3))
+    assert caught.value.parties == (FIRST_SERVER, *(Party(USER, index) for index in range(6)))
     assert not harness.holds_data(network.server)
-
-
-# Sums of elected users.
-
-
-def test_sums_for_other_items_than_elected_for_are_refused(harness: ModuleType) -> None:
-    network, elections = network_after_sets(harness, reported=3, elected=2, rate=harness.ALWAYS)
-    server, field = network.server, network.round_.mechanism.field
-    server.receive(elections[-1].to_bytes())
-    read = Election.unpack(elections[-1].payload, 6, 3, None)
-    for user in range(6):
-        duties = [item for item, users in enumerate(read.elected) if user in users]
-        for items in ([0], [1], [0, 1], [0, 1, 2]):
-            if items != duties:
-                payload = payloads.pack_item_shares(
-                    np.array(items, np.int64), field, field._elements([1] * len(items))
-                )
-                data = harness.forged(
-                    network.round_, MessageKind.SUM, Party(USER, user), SERVER, payload
-                )
-                refused(harness, server, data, "other items than the election says")
-    network.deliver(elections[:-1])
-    assert server.sums.tolist() == [1, 2, 3]
-
-
-def test_a_stray_sum_before_the_election_does_not_lose_the_round(harness: ModuleType) -> None:
-    # Of seven users at most six are elected.
-    arguments = {"reported": 3, "elected": 2, "rate": harness.ALWAYS, "floor": 1}
-    network = harness.Network(td.Round.start(td.TwoStageSampling(3, 7, **arguments)))
-    network.report([*VALUES, 0])
-    network.deliver()
-    elections = network.roles[FIRST_SERVER].close()
-    read = Election.unpack(elections[-1].payload, 7, 3, None)
-    idle = next(user for user in range(7) if all(user not in users for users in read.elected))
-    field = network.round_.mechanism.field
-    payload = payloads.pack_item_shares(np.array([0]), field, field._elements([1]))
-    stray = harness.forged(network.round_, MessageKind.SUM, Party(USER, idle), SERVER, payload)
-    network.server.receive(stray)
-    network.deliver(elections)
-    assert network.server.sums.tolist() == [2, 2, 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import json
 import math
 import secrets
@@ -19,8 +20,8 @@ from turnout import _core
 from turnout._types import Floats, Integers
 from turnout.accounting.noisy_sums import NoisySums
 from turnout.distributed.noise import NOISES
+from turnout.distributed.proven import Batch, Report
 from turnout.distributed.results import RoundResult
-from turnout.distributed.verified import Report, _Batch
 from turnout.errors import ImplausibleSumsError, InvalidTypeError, InvalidValueError
 
 ALPHA = 1e-6
@@ -49,7 +50,7 @@ def shifted(share: bytes, entry: int, by: int, modulus: int) -> bytes:
 class Cheat:
     """Reports of users that do not follow the protocol."""
 
-    def __init__(self, mechanism: td.VerifiedAggregation, batch: _Batch) -> None:
+    def __init__(self, mechanism: td.VerifiedAggregation, batch: Batch) -> None:
         self.prio3, self.batch, self.mechanism = mechanism._prio3, batch, mechanism
 
     def honest(self, vote: int) -> Report:
@@ -93,7 +94,7 @@ class Cheat:
 
     def of_another_round(self) -> Report:
         """Give a report of another round of the same mechanism."""
-        [report] = _Batch.start(self.mechanism).reports(np.array([2]))
+        [report] = Batch.start(self.mechanism).reports(np.array([2]))
         return report
 
     def mixed(self) -> Report:
@@ -113,7 +114,7 @@ def test_thirty_percent_of_cheats_move_the_counts_by_one_vote_each_that_is_accep
     aggregators: int,
 ) -> None:
     mechanism = silent(200, aggregators=aggregators)
-    batch = _Batch.start(mechanism)
+    batch = Batch.start(mechanism)
     votes = np.random.default_rng(1).integers(ITEMS, size=140)
     honest = batch.reports(votes)
     cheat = Cheat(mechanism, batch)
@@ -136,7 +137,7 @@ def test_thirty_percent_of_cheats_move_the_counts_by_one_vote_each_that_is_accep
 @pytest.mark.parametrize("kind", range(10))
 def test_each_cheat_is_refused(kind: int) -> None:
     mechanism = silent(5)
-    batch = _Batch.start(mechanism)
+    batch = Batch.start(mechanism)
     report = Cheat(mechanism, batch).all()[kind]
     honest = batch.reports(np.array([1, 1, 3]))
     result = batch.result([[report, *honest]])
@@ -147,7 +148,7 @@ def test_each_cheat_is_refused(kind: int) -> None:
 
 
 def test_a_report_says_nothing_by_its_size_of_who_takes_part() -> None:
-    batch = _Batch.start(silent(3))
+    batch = Batch.start(silent(3))
     sizes = {
         (len(public), *map(len, shares)) for _, public, shares in batch.reports(np.arange(-1, 5))
     }
@@ -201,6 +202,7 @@ CASES = [
     {"parameter": 0.8, "participation": 0.4},
     {"parameter": 4.0, "noise": "discrete_gaussian", "aggregators": 3},
     {"parameter": 1.0, "noise": "discrete_gaussian", "participation": 0.7},
+    {"parameter": 0.9, "participation": 0.4, "none_counted": True},
 ]
 
 
@@ -288,6 +290,57 @@ def test_the_noise_of_one_aggregator_alone_has_the_guarantee(
     assert least >= exponential(Fraction(epsilon) * Fraction(999, 1000))[0]
 
 
+@pytest.mark.parametrize("adjacency", ["replace", "add_or_remove"])
+@pytest.mark.parametrize("participation", [1.0, 0.3, 0.05])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5])
+def test_one_noise_is_enough_where_everybody_sees_how_many_did_not_vote(
+    epsilon: float, participation: float, adjacency: str
+) -> None:
+    mechanism = td.VerifiedAggregation(
+        3,
+        100,
+        epsilon=epsilon,
+        participation=participation,
+        adjacency=adjacency,
+        none_counted=True,
+    )
+    loss = Fraction(*_core.discrete_laplace_realized(mechanism.parameter))
+    chance = Fraction(participation)
+
+    def largest(ratio: Fraction) -> Fraction:
+        """Find the largest ratio of two votes, one of which may be none, over all outcomes."""
+        # Each of three sums (two items, no vote) is more or less likely by this with a vote in it.
+        outcomes = list(itertools.product((ratio, 1 / ratio), repeat=3))
+        held = [
+            [(1 - chance) * seen[2] + chance * seen[vote] for seen in outcomes] for vote in range(3)
+        ]
+        return max(
+            one / other
+            for first, second in itertools.permutations(held, 2)
+            for one, other in zip(first, second, strict=True)
+        )
+
+    low, high = exponential(loss)
+    assert largest(high) <= exponential(Fraction(epsilon))[1]
+    assert largest(low) >= exponential(Fraction(epsilon) * Fraction(999, 1000))[0]
+    if participation < 1.0 or adjacency == "add_or_remove":
+        alone = td.VerifiedAggregation(
+            3, 100, epsilon=epsilon, participation=participation, adjacency=adjacency
+        )
+        assert alone.parameter < mechanism.parameter
+
+
+def test_what_counts_no_votes_is_a_histogram() -> None:
+    mechanism = silent(200, none_counted=True)
+    assert mechanism._prio3.algorithm_id == 4
+    batch = Batch.start(mechanism)
+    votes = np.random.default_rng(1).integers(-1, ITEMS, size=200)
+    result = batch.result([batch.reports(votes)])
+    assert result.sums.tolist() == np.bincount(votes[votes >= 0], minlength=ITEMS).tolist()
+    assert result.estimate.received == 200
+    assert result.costs.average("aggregator").noise == ITEMS + 1
+
+
 @pytest.mark.parametrize("participation", [1.0, 0.3])
 def test_the_gaussian_noise_of_one_aggregator_alone_has_the_guarantee(participation: float) -> None:
     mechanism = td.VerifiedAggregation(
@@ -326,6 +379,8 @@ def test_the_guarantee_says_what_it_rests_on() -> None:
     text = str(mechanism.guarantee)
     assert "at least one of the 3 aggregators follows the protocol" in text
     assert "every user takes part with probability 0.5" in text
+    # A task cannot tell whether two reports are of one person.
+    assert "every user sends one report: another report of the same user" in text
     assert "a report that is not one vote or none is refused" in text
     assert "coin" not in str(td.VerifiedAggregation(3, 100, epsilon=1.0).guarantee)
 
@@ -355,6 +410,29 @@ def test_the_guarantee_says_what_it_rests_on() -> None:
 def test_bad_arguments_are_refused(arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         td.VerifiedAggregation(3, 100, **({"epsilon": 1.0} | arguments))
+
+
+@pytest.mark.parametrize(
+    ("domain", "arguments", "said"),
+    [
+        (3, {"epsilon": 1e-9}, r"^epsilon must allow .*: pass a larger epsilon$"),
+        (3, {"epsilon": 1e-9, "delta": 1e-6}, r"^epsilon must allow .*: pass a larger epsilon$"),
+        ((0, 10**7), {"epsilon": 1.0}, r"^epsilon must allow .*, or numbers in larger units$"),
+        (3, {"epsilon": 1.0, "parameter": 1e7}, r"^parameter must allow .* got 10000000\.0"),
+    ],
+)
+def test_whoever_asks_for_too_much_noise_is_told_what_to_change(
+    domain: Any, arguments: dict[str, Any], said: str
+) -> None:
+    kind = td.VerifiedSum if isinstance(domain, tuple) else td.VerifiedAggregation
+    with pytest.raises(InvalidValueError, match=said):
+        kind(domain, 100, **arguments)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1.0), (1e4, 1e-6), (1e4, 0.0)])
+def test_whoever_asks_for_no_privacy_gets_the_least_noise(epsilon: float, delta: float) -> None:
+    mechanism = td.VerifiedAggregation(3, 100, epsilon=epsilon, delta=delta)
+    assert mechanism.run([0] * 60 + [1] * 40, seed=1).sums.tolist() == [60, 40, 0]
 
 
 def test_bad_counts_and_values_are_refused() -> None:

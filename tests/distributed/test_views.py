@@ -144,13 +144,16 @@ def test_roles_of_two_stages_show_sets_committees_and_sums_and_nothing_else(
     assert {message.recipient.role for message in wire.of(MessageKind.SET)} == {
         Role.REPORTING_SERVER
     }
-    # The first server gets the sets alone.
+    # The first server gets the sets, and of who is elected that nothing is missing.
     known = [one for one in wire.sent if one.recipient.role is Role.REPORTING_SERVER]
-    assert {one.kind for one in known} == {MessageKind.SET}
+    assert {one.kind for one in known} == {MessageKind.SET, MessageKind.ROSTER}
+    told = [one for one in known if one.kind is MessageKind.ROSTER]
+    assert {one.payload for one in told} == {bytes(4)}
     assert {one.kind for one in wire.sent} == {
         MessageKind.SET,
         MessageKind.ELECTION,
         MessageKind.ITEM_SHARES,
+        MessageKind.ROSTER,
         MessageKind.SUM,
     }
     to_server = [one for one in wire.of(MessageKind.ELECTION) if one.recipient.role is Role.SERVER]
@@ -160,7 +163,7 @@ def test_roles_of_two_stages_show_sets_committees_and_sums_and_nothing_else(
     received: dict[int, np.ndarray[Any, Any]] = {}
     for message in wire.of(MessageKind.ITEM_SHARES):
         sender, recipient = message.sender.index, message.recipient.index
-        items, elements = payloads.unpack_item_shares(message.payload, field, size)
+        items, elements = payloads.unpack_item_shares(message.payload[4:], field, size)
         common = [
             item
             for item in range(size)
@@ -182,7 +185,7 @@ def test_roles_of_two_stages_show_sets_committees_and_sums_and_nothing_else(
     for message in wire.of(MessageKind.SUM):
         user = message.sender.index
         assert message.recipient.role is Role.SERVER
-        items, elements = payloads.unpack_item_shares(message.payload, field, size)
+        items, elements = payloads.unpack_item_shares(message.payload[4:], field, size)
         for item, element in zip(items.tolist(), elements.tolist(), strict=True):
             assert user in election.elected[item]
             if not sets[user][item]:
@@ -259,7 +262,7 @@ def test_real_rounds_of_two_stages_show_the_law_that_is_accounted(
         public = wire.of(MessageKind.ELECTION)[-1]
         elected = Election.unpack(public.payload, 3, 2, None).elected
         for message in wire.of(MessageKind.SUM):
-            items, elements = payloads.unpack_item_shares(message.payload, field, 2)
+            items, elements = payloads.unpack_item_shares(message.payload[4:], field, 2)
             for item, element in zip(items.tolist(), elements.tolist(), strict=True):
                 if (item,) in shown and elected[item][0] == message.sender.index:
                     parts[wire.sums[item]][element] += 1

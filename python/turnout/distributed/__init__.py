@@ -1,7 +1,7 @@
 """Distributed aggregation without a trusted server.
 
-Users split what they send into additive shares, so that aggregators that do not all collude learn
-only the sum; hidden coins, or noise that no single party knows, make the sum private.
+Users split their messages into additive shares. Aggregators that do not all collude learn only the
+sum. Hidden coins, or noise that no single party knows, make the sum private.
 
 >>> import turnout as tn
 >>> domain = tn.Domain(["never", "once", "often"])

@@ -12,6 +12,7 @@ from turnout.distributed.recommendation import recommend as recommend
 from turnout.distributed.results import CostLedger as CostLedger
 from turnout.distributed.results import Costs as Costs
 from turnout.distributed.results import RoundResult as RoundResult
+from turnout.distributed.results import SumResult as SumResult
 from turnout.distributed.roles import AggregatingServer as AggregatingServer
 from turnout.distributed.roles import Aggregator as Aggregator
 from turnout.distributed.roles import ReportingServer as ReportingServer
@@ -20,3 +21,4 @@ from turnout.distributed.rounds import Round as Round
 from turnout.distributed.sampling import SamplingAggregation as SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling as TwoStageSampling
 from turnout.distributed.verified import VerifiedAggregation as VerifiedAggregation
+from turnout.distributed.verified_sum import VerifiedSum as VerifiedSum

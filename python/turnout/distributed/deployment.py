@@ -1,4 +1,4 @@
-"""Who adds up the shares of whole vectors: aggregators, or all users."""
+"""Mechanisms in which aggregators, or all users, add up the shares of whole vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_PARTIES = 10_000
 
 
 def telling_sentence(users: int, kind: str = "") -> str:
-    """Say how many users may tell the adversary what they know."""
+    """State how many users may disclose what they know to the adversary."""
     tell = "user gives what it knows" if users == 1 else "users give what they know"
     return f"at most {users} {kind}{tell} to the adversary"
 
@@ -27,7 +27,7 @@ def telling_sentence(users: int, kind: str = "") -> str:
 class Deployed(AggregationMechanism):
     """A mechanism in which every user shares one vector among parties that add up.
 
-    See the subclasses for what the parameters mean.
+    The subclasses document the parameters.
     """
 
     parties: int | str = 3
@@ -45,7 +45,8 @@ class Deployed(AggregationMechanism):
         if self._users_are_parties and self.max_missing_users:
             raise InvalidValueError(
                 'max_missing_users must be 0 with parties="users", got '
-                f"{self.max_missing_users}: additive shares need every party, and every user is one"
+                f"{self.max_missing_users}: additive shares need every party, and here "
+                "every user is a party"
             )
         if self._users_are_parties and self.users < 2:
             raise InvalidValueError('users must be at least 2 with parties="users", got 1')
@@ -82,22 +83,22 @@ class Deployed(AggregationMechanism):
 
     @property
     def _number_of_parties(self) -> int:
-        """How many shares are made of each user's vector."""
+        """The number of shares into which each user's vector is split."""
         return self.users if isinstance(self.parties, str) else self.parties
 
     def _seeded(self, party: int) -> bool:
-        """Whether the shares of a party travel as seeds: all but the last are, if compressed."""
+        """Return whether a party's shares travel as seeds: all but the last do, if compressed."""
         return self.compressed and party < self._number_of_parties - 1
 
     @property
     def _share_bytes(self) -> int:
-        """What one user sends, without headers."""
+        """The bytes that one user sends, without headers."""
         packed = self.field._packed_size(self.domain.size)
         seeds = self._number_of_parties - 1 if self.compressed else 0
         return seeds * SEED_BYTES + (self._number_of_parties - seeds) * packed
 
     def _noise_of_users(self, seed: int | None = None) -> Integers | None:
-        """Draw the sum of what all users add to their items; None if they add nothing.
+        """Draw the sum of the noise of all users; None if users add no noise.
 
         Parameters
         ----------
@@ -131,7 +132,7 @@ class Deployed(AggregationMechanism):
         return total, self._ledger(users, adding)
 
     def _ledger(self, users: Costs, adding: Costs) -> CostLedger:
-        """Complete the costs by what the messages of a round without missing users take."""
+        """Add to the costs the messages of a round without missing users."""
         field, size, n = self.field, self.domain.size, self.users
         parties = self._number_of_parties
         seeds = parties - 1 if self.compressed else 0
@@ -152,7 +153,7 @@ class Deployed(AggregationMechanism):
         return CostLedger(totals, {"user": n, "aggregator": parties, "server": 1}, {})
 
     def paper_costs(self) -> dict[str, Costs]:
-        """Evaluate the paper's table, which is for users as parties."""
+        """Evaluate the paper's table, which covers users as parties."""
         if not self._users_are_parties:
             return {}
         n, size, element = self.users, self.domain.size, self.field.bits / 8
@@ -168,18 +169,18 @@ class Deployed(AggregationMechanism):
 
     @property
     def _contributing_parties(self) -> int:
-        """How many parties add dummies or noise so that enough of them are honest."""
+        """The number of parties that add dummies or noise, so that enough are honest."""
         if self._users_are_parties:
             return self._knowing_users + self.honest_aggregators
         return self._number_of_parties
 
     @property
     def _knowing_users(self) -> int:
-        """How many know dummies or noise that users add: each knows its own at least."""
+        """The number of users that know their dummies or noise; each knows at least its own."""
         return max(self.max_colluding_users, 1)
 
     def _trust(self) -> list[str]:
-        users = "no other user uses or gives away what it knows of its own coins and noise"
+        users = "no other user exploits or discloses its own randomness"
         if self.max_colluding_users:
             users = telling_sentence(self.max_colluding_users, "other ")
         return [self._parties_trust(), users]

@@ -1,4 +1,4 @@
-"""Sampling among users who report sets of items, and of whom some are elected to add up."""
+"""Sampling with users who report sets of items, some of whom are elected to add up."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FEWEST_ELECTED = 2
 class Elected(Sampled):
     """A mechanism in which users report sets of items, and elected users add up.
 
-    See :class:`~turnout.distributed.TwoStageSampling` for what the parameters mean.
+    :class:`~turnout.distributed.TwoStageSampling` documents the parameters.
     """
 
     reported: int
@@ -60,9 +60,9 @@ class Elected(Sampled):
             )
         if colluding and least <= colluding:
             raise InvalidValueError(
-                f"collusion_bound must be at least max_colluding_users = {colluding}, or elected "
-                f"above it: all {least} elected for an item might collude and see its "
-                "reports"
+                f"collusion_bound must be at least max_colluding_users = {colluding}, or "
+                f"elected above it: otherwise all {least} users elected for an item might "
+                "collude and see its reports"
             )
         if least < self._contributors:
             raise InvalidValueError(
@@ -71,14 +71,15 @@ class Elected(Sampled):
             )
         if least > self.users - self.max_missing_users:
             raise InvalidValueError(
-                f"users must be at least {least + self.max_missing_users}, got {self.users}: "
-                f"{least} are elected for an item (collusion_bound, elected, or with dummies "
-                "max_colluding_users and honest_aggregators), others may be missing"
+                f"users must be at least {least + self.max_missing_users}, got "
+                f"{self.users}: {least} users are elected for each item (see "
+                "collusion_bound, elected, or with dummies max_colluding_users and "
+                "honest_aggregators), and others may be missing"
             )
 
     @property
     def _least_elected(self) -> int:
-        """How many users are elected for an item at least."""
+        """The smallest number of users that are elected for an item."""
         if self.elected is not None:
             return self.elected
         bound = 0 if self.collusion_bound is None else self.collusion_bound + 1
@@ -96,7 +97,7 @@ class Elected(Sampled):
 
     @property
     def accounting(self) -> Mechanism:
-        """The privacy accounting of one round, against whoever knows all sets and the counts."""
+        """The privacy accounting of one round, against those who know all sets and counts."""
         return self._accounting(self._rate)
 
     def _adders(self) -> str:
@@ -129,7 +130,7 @@ class Elected(Sampled):
         }
 
     def _trust(self) -> list[str]:
-        sentences = ["no other user uses or gives away what it knows of its own coins and shares"]
+        sentences = ["no other user exploits or discloses its own randomness or shares"]
         if self.max_colluding_users:
             sentences = [telling_sentence(self.max_colluding_users)]
         if self.dummies:
@@ -148,7 +149,7 @@ class Elected(Sampled):
 
     @property
     def own_probability(self) -> float:
-        """The probability p_chi that the own item of a user that takes part is in its set."""
+        """The probability p_chi that the set of a participating user contains its own item."""
         return self._sampler.own_probability
 
     @property
@@ -165,7 +166,7 @@ class Elected(Sampled):
         return self._sampler.local_epsilon(self._rate)
 
     def collusion_probability(self, colluding: int, reporters: int) -> float:
-        """Compute how likely all users that are elected for an item collude.
+        """Compute the probability that all users elected for an item collude.
 
         Parameters
         ----------
@@ -177,8 +178,9 @@ class Elected(Sampled):
         Returns
         -------
         float
-            ``C(colluding, e) / C(n, e)`` where e users are elected; 0 where that is impossible, as
-            with ``collusion_bound >= colluding``.
+            ``C(colluding, e) / C(n, e)`` if e users are elected; 0 if that is impossible, as with
+            ``collusion_bound >= colluding``. This holds for one election of an item. A round that
+            loses users has further elections, at most ``max_missing_users``.
 
         Raises
         ------
@@ -198,12 +200,12 @@ class Elected(Sampled):
         return math.comb(bad, committee) / math.comb(self.users, committee)
 
     def _committee_size(self, reporters: int) -> int:
-        """How many users are elected for an item that so many report."""
+        """Return the number of users elected for an item with this many reporters."""
         return self.elected if self.elected is not None else max(reporters, self._least_elected)
 
     @property
     def _contributors(self) -> int:
-        """How many elected users of each item add a full set of dummies."""
+        """The number of elected users of each item that add a full set of dummies."""
         if not self.dummies:
             return 0
         # Even a user that colludes with nobody knows its own.
@@ -232,7 +234,7 @@ class Elected(Sampled):
 
 
 def checked_gamma(gamma: object) -> float:
-    """Check how much likelier an item is reported by a user that holds it."""
+    """Check gamma: how many times as likely a set with the user's own item is."""
     checked = _arguments.number("gamma", gamma)
     if not 1.0 < checked < math.inf:
         raise InvalidValueError(f"gamma must be a finite number above 1, got {checked}")

@@ -22,7 +22,7 @@ _LARGEST = 2**61
 
 @dataclass(frozen=True, repr=False)
 class PrimeField:
-    """The integers modulo a prime, and shares of vectors over them.
+    """The integers modulo a prime, with additive sharing of vectors.
 
     Elements are NumPy arrays of ``dtype``: uint32 for a modulus up to 2^32, uint64 above.
 
@@ -62,7 +62,7 @@ class PrimeField:
 
     @classmethod
     def larger_than(cls, bound: int) -> PrimeField:
-        """Make the field of the smallest prime above a bound.
+        """Return the field of the smallest prime above a bound.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class PrimeField:
         Returns
         -------
         PrimeField
-            Its field.
+            The field.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class PrimeField:
         return self._core.bits
 
     def _elements(self, values: npt.ArrayLike, argument: str = "values") -> Array:
-        """Check that whole numbers are elements, and make an array of them.
+        """Check that whole numbers are elements, and return them as an array.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class PrimeField:
         return np.ascontiguousarray(array, self._dtype)
 
     def _reduce(self, values: npt.ArrayLike) -> Array:
-        """Take whole numbers, negative ones too, modulo q.
+        """Reduce whole numbers, also negative ones, modulo q.
 
         Parameters
         ----------
@@ -218,13 +218,13 @@ class PrimeField:
         Returns
         -------
         numpy.ndarray
-            Elements, a share in each row: the first m - 1 are uniform, the last is what is missing
-            to the vector. Any m - 1 of them are uniform, whatever the vector.
+            Elements, one share in each row. The first m - 1 are uniform; the last completes the sum
+            to the vector. Any m - 1 of them are uniform, whatever the vector is.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If the vector holds no elements, or there are fewer than two parties.
+            If the vector does not contain elements, or there are fewer than two parties.
 
         Examples
         --------
@@ -255,7 +255,7 @@ class PrimeField:
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If the vector holds no elements, or there are fewer than two parties.
+            If the vector does not contain elements, or there are fewer than two parties.
 
         Examples
         --------
@@ -272,7 +272,7 @@ class PrimeField:
         return self._core.share_compressed(elements, count, _arguments.seed(seed))
 
     def _expand(self, seed: bytes, length: int) -> Array:
-        """Make the share that a seed stands for.
+        """Expand a seed into its share.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class PrimeField:
         Parameters
         ----------
         shares
-            Elements, a share in each row, at least two: all of them. Fewer give nothing but noise.
+            Elements, one share in each row, at least two. Pass all shares: fewer give only noise.
 
         Returns
         -------
@@ -311,7 +311,7 @@ class PrimeField:
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If they are no elements, or fewer than two rows of one length.
+            If they are not elements, or not at least two rows of one length.
         """
         rows = self._rows("shares", shares)
         if len(rows) < 2:
@@ -344,7 +344,7 @@ class PrimeField:
         return self._core.pack(self._vector("values", values))
 
     def _unpack(self, data: bytes, length: int) -> Array:
-        """Read what :meth:`_pack` wrote.
+        """Read elements that :meth:`_pack` wrote.
 
         Parameters
         ----------
@@ -368,7 +368,7 @@ class PrimeField:
         return self._core.unpack(bytes(data), _length(length))
 
     def _packed_size(self, length: int) -> int:
-        """How many bytes some packed elements take.
+        """Return the number of bytes of some packed elements.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Results that Janus noised: estimates with intervals, and what is guaranteed."""
+"""Estimates with intervals, and guarantees, for results that Janus made noisy."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ class _Law(LaplaceLaw):
 
 @dataclasses.dataclass(frozen=True)
 class JanusTask:
-    """A task of Janus with noise: what its results say, how surely, and what they protect.
+    """A task of Janus with noise: the estimates and the guarantee of its results.
 
-    Janus, the aggregator of the Distributed Aggregation Protocol (DAP), can add noise to what it
-    aggregates: its strategy ``PureDpDiscreteLaplace``, for Prio3Histogram and Prio3SumVec. The
-    collector gets the noisy sums and nothing about their error. This class knows the law of that
-    noise.
+    Janus, the aggregator of the Distributed Aggregation Protocol (DAP), can add noise to its
+    aggregates with its strategy ``PureDpDiscreteLaplace``, for Prio3Histogram and Prio3SumVec. The
+    collector receives the noisy sums, but learns nothing about their error. This class knows the
+    law of that noise.
 
     Parameters
     ----------
     epsilon
         The budget of the task: the number under ``epsilon`` in its ``dp_strategy``.
     domain
-        What was measured. For Prio3Histogram the buckets: a :class:`turnout.Domain`, a list of
-        labels or their number. For Prio3SumVec the bounds of a number and how many there are:
-        ``Bounds(0, max_measurement, dimensions=length)``.
+        What the task measures. For Prio3Histogram, the buckets: a :class:`turnout.Domain`, a list
+        of labels or their number. For Prio3SumVec, the bounds of each number and the count of
+        numbers: ``Bounds(0, max_measurement, dimensions=length)``.
     aggregators
-        How many aggregators add noise, each on its own; 2 in DAP.
+        The number of aggregators that add independent noise; 2 in DAP.
 
     Raises
     ------
@@ -68,20 +68,20 @@ class JanusTask:
 
     Notes
     -----
-    The noise was read in the source of the crate ``prio`` 0.18.1 (``flp/types/dp.rs`` and
-    ``dp/distributions.rs``), and 400,000 values that it drew agree: each aggregator adds to each
-    sum an independent discrete Laplace variable of the scale ``sensitivity / epsilon``. The
-    sensitivity is meant for one report that is replaced, in the L1 norm: 2 for a histogram, which
-    is right, and ``(2**bits - 1) * length`` for a vector of sums, with the bits of the largest
-    number. That is as much as needed where the largest number is ``2**bits - 1``, and up to twice
-    as much elsewhere; :attr:`guarantee` has the smaller loss. One report more or less costs half of
-    epsilon in a histogram, where one bucket changes, and as much as a replacement in a vector of
-    sums. There is no noise for Prio3Count, Prio3Sum and Prio3MultihotCountVec.
+    The law of the noise comes from the source of the crate ``prio`` 0.18.1 (``flp/types/dp.rs`` and
+    ``dp/distributions.rs``), and 400,000 values that it drew agree with it. Each aggregator adds to
+    each sum an independent discrete Laplace variable of the scale ``sensitivity / epsilon``. Its
+    sensitivity is the L1 sensitivity to replacing one report: 2 for a histogram, which is exact,
+    and ``(2**bits - 1) * length`` for a vector of sums, with the bits of the largest number. That
+    is exact if the largest number is ``2**bits - 1``, and otherwise up to twice the necessary
+    value; :attr:`guarantee` states the smaller loss. Adding or removing one report costs half of
+    epsilon in a histogram, since one bucket changes. In a vector of sums it costs as much as a
+    replacement. Janus adds no noise for Prio3Count, Prio3Sum and Prio3MultihotCountVec.
 
     A leader of Janus as of August 2026 (commit 4ab28a36) adds its noise before it asks the helper.
-    Where the helper defers its answer, the leader reads its sums again and adds no noise to them
-    (``collection_job_driver.rs``): then the helper's noise alone protects. Intervals still hold,
-    and are wider than they would have to be. The helper of Janus itself never defers.
+    If the helper defers its answer, the leader reads its sums again and adds no noise to them
+    (``collection_job_driver.rs``). Then only the helper's noise protects. Intervals still hold, and
+    are wider than necessary. The helper of Janus itself never defers.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class JanusTask:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a result protects, against whom, and what that rests on.
+        """The guarantee of a result: what it protects, against whom, and its assumptions.
 
         Its ``mechanism`` is the noise of one aggregator. For a vector of sums it is that of one
         sum, and :meth:`turnout.accounting.Mechanism.compose` with their number gives all of them.
@@ -157,29 +157,29 @@ class JanusTask:
         return Guarantee(mechanism, "replace", self.epsilon, 0.0, tuple(sentences))
 
     def estimate(self, sums: npt.ArrayLike, reports: int) -> FrequencyEstimate | MeanEstimate:
-        """Estimate what people hold from the result of a collection.
+        """Estimate frequencies or means from the result of a collection.
 
         Parameters
         ----------
         sums
-            The aggregate result: one whole number for each bucket or coordinate. Sums that noise
-            made negative may be given as the collector has them, as elements of the field.
+            The aggregate result: one whole number for each bucket or coordinate. You may pass sums
+            that noise made negative as the collector received them, as elements of the field.
         reports
-            The number of reports in it, which the collector is told.
+            The number of reports in the result; the collector receives this number.
 
         Returns
         -------
         FrequencyEstimate or MeanEstimate
-            The frequencies of the buckets, or the means of the numbers, among these reports; with
-            exact variances, and intervals that hold however few reports there are.
+            The frequencies of the buckets, or the means of the numbers, among these reports, with
+            exact variances, and intervals that hold for any number of reports.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
             If there is not one whole number for each bucket or coordinate.
         ImplausibleSumsError
-            If such sums are had once in a million results at most: the budget, the number of
-            reports or of aggregators, or the order of magnitude of the sums is another.
+            If such sums occur at most once in a million results. Then the budget, the number of
+            reports or aggregators, or the order of magnitude of the sums is wrong.
         """
         count = _arguments.integer("reports", reports, least=1, most=_MOST_REPORTS)
         numbers = self._decoded(sums)
@@ -193,7 +193,7 @@ class JanusTask:
         return MeanEstimate(self, "noised", count, count, means)
 
     def _decoded(self, sums: Any) -> Integers:
-        """Check the sums, and give those that are below zero their sign."""
+        """Check the sums, and decode negative ones."""
         size = self.domain.size
         listed = _arguments.items("sums", sums, "a whole number for each bucket or coordinate")
         if len(listed) != size:
@@ -213,7 +213,7 @@ class JanusTask:
         return np.array(numbers, dtype=np.int64)
 
     def _check(self, sums: Integers, reports: int, largest: int) -> None:
-        """Refuse sums that hardly ever are."""
+        """Refuse sums that are almost impossible."""
         law = self._law
         reach = law.tail_bound(0.5 * _CHANCE / sums.size)
         low, high = -reach, reports * largest + reach
@@ -233,6 +233,6 @@ class JanusTask:
                 )
         if reason:
             raise ImplausibleSumsError(
-                f"{reason}, but for one result in a million. Check that reports, epsilon and "
-                "domain are those of this task"
+                f"{reason}, except for one result in a million. Check that reports, "
+                "epsilon and domain belong to this task"
             )

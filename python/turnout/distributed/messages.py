@@ -1,4 +1,4 @@
-r"""The bytes of a message.
+r"""The binary layout of a message.
 
 Version 1, all numbers little-endian:
 
@@ -23,27 +23,31 @@ Payloads, with n users, N items, and a field of q elements of b bits (field elem
 after another, lowest bit first, and padded with zero bits to whole bytes):
 
 share
-    The report (8 bytes, random, not all zero, the same in all shares of one report), and one byte:
-    0 and a seed of 32 bytes, which the recipient expands (AES-256 in counter mode, see
-    ``PrimeField._expand``), or 1 and N packed elements. If shares are compressed, the last party
-    gets elements and the others seeds; otherwise all get elements.
+    The identifier of the report (8 random bytes, not all zero, the same in all shares of one
+    report), and one byte: 0 and a seed of 32 bytes, which the recipient expands (AES-256 in counter
+    mode, see ``PrimeField._expand``), or 1 and N packed elements. If shares are compressed, the
+    last party gets elements and the others seeds; otherwise all get elements.
 roster
-    One bit for each user, set if its share is there, padded to whole bytes; then the reports (8
-    each) of those users, in order. Where users are the parties: BLAKE2b-128 of that.
+    One bit for each user, set if its share arrived, padded to whole bytes; then the identifiers of
+    the reports (8 each) of those users, in order. If users are the parties: BLAKE2b-128 of these
+    bytes.
+    In an election, from an elected user: the number of the election (4), and the users (4 each)
+    whose item shares have not arrived. From the reporting server: that number, and a byte: 0 asks
+    who is missing, 1 permits adding up, 2 states that the round continues without the recipient.
 sum
-    From an aggregator: the number of users (4 bytes), BLAKE2b-128 of the roster agreed on, N packed
-    elements. From an elected user: the number of items (4), the items (4 each), packed elements.
+    From an aggregator: the number of users (4 bytes), BLAKE2b-128 of the agreed roster, N packed
+    elements. From an elected user: the layout of item shares.
 set
-    One bit for each item, set if it will be reported; padded.
+    One bit for each item, set if the user will report it; padded.
 election
-    The number of users (4), of reporters of each item (4 N), of users elected for each item (4 N),
-    the elected users item after item (4 each); then, for each item that the recipient is elected
-    for, in order: the item (4) and its reporters (4 each).
+    The number of the election, from 0 (4), of users (4), of reporters of each item (4 N), of users
+    elected for each item (4 N), the elected users item after item (4 each); then, for each item
+    that the recipient is elected for, in order: the item (4) and its reporters (4 each).
 item shares
-    The number of items (4), the items (4 each), packed elements.
+    The number of the election (4), of items (4), the items (4 each), packed elements.
 
-The checksum finds damage; it does not authenticate. Messages need channels that keep them secret
-and that tell who sent them, such as TLS with certificates.
+The checksum detects damage; it does not authenticate. Messages need confidential channels that
+authenticate the sender, such as TLS with certificates.
 """
 
 from __future__ import annotations
@@ -73,7 +77,7 @@ MESSAGE_OVERHEAD = _HEADER.size + _DIGEST
 
 
 class _Open(enum.IntEnum):
-    """Numbers with names, and those from 128 to 255, which mechanisms take for their own."""
+    """An enumeration with named numbers; mechanisms may use the numbers from 128 to 255."""
 
     @classmethod
     def _missing_(cls, value: object) -> _Open | None:
@@ -89,7 +93,7 @@ class _Open(enum.IntEnum):
 
 
 class Role(_Open):
-    """What a party does in a round; from 128 to 255 what its mechanism says."""
+    """The role of a party in a round; mechanisms define the roles from 128 to 255."""
 
     USER = 1
     AGGREGATOR = 2
@@ -98,7 +102,7 @@ class Role(_Open):
 
 
 class MessageKind(_Open):
-    """What a message holds; from 128 to 255 what its mechanism says."""
+    """The kind of a message's content; mechanisms define the kinds from 128 to 255."""
 
     SHARE = 1
     ROSTER = 2
@@ -109,25 +113,26 @@ class MessageKind(_Open):
 
 
 def in_words(member: Role | MessageKind) -> str:
-    """Name a role or a kind of messages."""
+    """Return the name of a role or a kind of message."""
     return member.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True, order=True)
 class Party:
-    """One of those who take part in a round.
+    """A party that takes part in a round.
 
     Parameters
     ----------
     role
         What it does.
     index
-        Which one it is, counted from 0; there is one server, and one reporting server.
+        The number of the party among those with its role, from 0. A round has one server, and at
+        most one reporting server.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If the role is no :class:`Role`, or the index not from 0 to 2^32 - 1.
+        If the role is not a :class:`Role`, or the index is not from 0 to 2^32 - 1.
 
     Examples
     --------
@@ -152,16 +157,16 @@ class Party:
 
 @dataclass(frozen=True)
 class Message:
-    r"""What one party sends to another.
+    r"""A message from one party to another.
 
     Parameters
     ----------
     kind
-        What the payload is.
+        The kind of the payload.
     round_id
-        The 16 bytes that name the round.
+        The 16 bytes that identify the round.
     sender, recipient
-        From whom and to whom.
+        The parties that send and receive it.
     payload
         The content; its layout depends on the kind.
 
@@ -195,7 +200,7 @@ class Message:
             raise InvalidValueError(f"round_id must be 16 bytes, got {len(self.round_id)}")
 
     def __repr__(self) -> str:
-        """Show who sends what kind of message to whom, not what it says: that may be a share."""
+        """Show the sender, the recipient and the kind; hide the content, which may be a share."""
         return (
             f"<Message: {self.kind.name.lower().replace('_', ' ')} from {self.sender} to "
             f"{self.recipient}, {len(self.payload)} bytes>"
@@ -203,16 +208,16 @@ class Message:
 
     @property
     def _size(self) -> int:
-        """How many bytes :meth:`to_bytes` gives."""
+        """The number of bytes of :meth:`to_bytes`."""
         return MESSAGE_OVERHEAD + len(self.payload)
 
     def to_bytes(self) -> bytes:
-        """Write the message in the layout of this module.
+        """Serialize the message in the layout of this module.
 
         Returns
         -------
         bytes
-            The message with its checksum.
+            The message, with its checksum.
         """
         header = _HEADER.pack(
             MAGIC,
@@ -230,7 +235,7 @@ class Message:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Message:
-        """Read what :meth:`to_bytes` wrote.
+        """Read a message that :meth:`to_bytes` wrote.
 
         Parameters
         ----------
@@ -247,21 +252,21 @@ class Message:
         InvalidTypeError
             If ``data`` is not bytes.
         UnsupportedVersionError
-            If it is of a version that this release does not read.
+            If this release does not read its version.
         MalformedMessageError
-            If it is truncated, altered, or no message.
+            If it is truncated, altered, or not a message.
         """
         _arguments.instance("data", data, (bytes, bytearray, memoryview), "bytes", private=True)
         data = bytes(data)
         if len(data) < MESSAGE_OVERHEAD or data[:4] != MAGIC:
             raise MalformedMessageError(
-                f"data must be one message of turnout's, got {len(data)} bytes that are none"
+                f"data must be one turnout message, got {len(data)} bytes that are not one"
             )
         version, length = data[4], _HEADER.unpack_from(data)[-1]
         if len(data) != MESSAGE_OVERHEAD + length and version == VERSION:
             raise MalformedMessageError(
-                f"data must be a message of {MESSAGE_OVERHEAD + length} bytes by its header, got "
-                f"{len(data)}: it was cut, or something follows it"
+                f"data must be a message of {MESSAGE_OVERHEAD + length} bytes by its "
+                f"header, got {len(data)}: it was truncated, or something follows it"
             )
         if data[-_DIGEST:] != _checksum(data[:-_DIGEST]):
             raise MalformedMessageError(
@@ -272,7 +277,7 @@ class Message:
 
 
 def read_head(data: bytes) -> tuple[Message, int]:
-    """Read the start of a message, before its checksum is there.
+    """Read the start of a message, before its checksum has arrived.
 
     Parameters
     ----------
@@ -289,12 +294,12 @@ def read_head(data: bytes) -> tuple[Message, int]:
     Raises
     ------
     UnsupportedVersionError
-        If it is of a version that this release does not read.
+        If this release does not read its version.
     MalformedMessageError
         If it is no message.
     """
     if len(data) < _HEADER.size or data[:4] != MAGIC:
-        raise MalformedMessageError("data must be the start of a message of turnout's, got another")
+        raise MalformedMessageError("data must be the start of a turnout message")
     _check_version(data[4])
     return _opened(data, b""), _HEADER.unpack_from(data)[-1]
 

@@ -1,4 +1,4 @@
-"""The noise that parties add piece by piece: how it is drawn, its variance, quantiles, tails.
+"""Laws of noise that parties add in pieces: draws, variance, quantiles and tails.
 
 Every contributor adds an independent integer piece to every count. The sum has a known
 characteristic function, from which one Fourier transform gives its law, and a known moment
@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -38,13 +38,16 @@ _WRAPPED = 1e-14
 #: The most pieces that are required, and that are in a sum.
 _MOST_REQUIRED, _MOST_PIECES = 2**53, 2**60
 
+#: The probabilities of more than 0, 1, 2, ... of a symmetric law, a unit, and a number beside it.
+Cover: TypeAlias = tuple[Floats, int, int]
+
 #: How many numbers are drawn at a time.
 _BLOCK = 10_000_000
 
 
 @dataclasses.dataclass(frozen=True)
 class NoiseLaw(abc.ABC):
-    """Noise of one kind in one count, as often above zero as below: its accounting and its law.
+    """The law and the privacy accounting of symmetric noise in one count.
 
     Parameters
     ----------
@@ -101,11 +104,11 @@ class NoiseLaw(abc.ABC):
 
     @abc.abstractmethod
     def total(self, items: int, seed: int | None) -> Integers:
-        """Draw the sum of all pieces, no fewer than protect, for each of some items."""
+        """Draw the sum of all pieces, at least the required number, for each of some items."""
 
     @abc.abstractmethod
     def _exponent(self, sines: Floats, angles: Floats) -> Floats:
-        """Minus the logarithm of the characteristic function, from ``sin(angle / 2)^2``."""
+        """Return minus the log of the characteristic function, from ``sin(angle / 2)^2``."""
 
     @abc.abstractmethod
     def _log_moment(self, tilt: float) -> float:
@@ -116,7 +119,7 @@ class NoiseLaw(abc.ABC):
         return min(LARGEST_TILT, 2.0 + 2.0 * math.log1p(4.0 * needed / self.variance))
 
     def tail_bound(self, probability: float) -> int:
-        """Give a bound that the noise passes with at most some probability.
+        """Return a bound that the noise exceeds with at most some probability.
 
         Parameters
         ----------
@@ -140,7 +143,7 @@ class NoiseLaw(abc.ABC):
         return max(0, chernoff(self._log_moment, chance / 2.0, largest))
 
     def half_width(self, level: float) -> float:
-        """Give a half-width of an interval around zero that holds the noise.
+        """Return the half-width of an interval around zero that contains the noise.
 
         Parameters
         ----------
@@ -175,11 +178,19 @@ class NoiseLaw(abc.ABC):
         return self._wide_half_width(share)
 
     def _wide_half_width(self, share: float) -> float:
-        """Bound the half-width of an interval where the noise is too wide for a transform."""
+        """Bound the half-width of an interval if the noise is too wide for a transform."""
         return float(self.tail_bound(math.nextafter(1.0 - share, 0.0)))
 
+    def _cover(self) -> Cover | None:
+        """Give tails of a variable C, and numbers with which the noise is at most unit C + beside.
+
+        None where the noise is too wide for that.
+        """
+        known = self._masses()
+        return None if known is None else (_tails(known[0]), 1, 0)
+
     def _masses(self) -> tuple[Floats, float] | None:
-        """Give the probabilities from 0 on, and by how much sums of them may be wrong.
+        """Return the probabilities from 0 on, and a bound of the error of their sums.
 
         None where the noise is too wide for a transform.
         """
@@ -196,7 +207,7 @@ class NoiseLaw(abc.ABC):
 
 
 class LaplaceLaw(NoiseLaw):
-    """Noise of which the required pieces make one discrete Laplace variable.
+    """Noise whose required pieces add up to one discrete Laplace variable.
 
     The parameter is the scale of the whole variable, whose ``P[x]`` is proportional to
     ``exp(-|x| / scale)``; at most 1e6. Each piece is the difference of two negative binomial
@@ -249,25 +260,40 @@ class LaplaceLaw(NoiseLaw):
         return -self._shape * math.log1p(-part)
 
     def _wide_half_width(self, share: float) -> float:
-        """Bound the half-width by that of a variable on multiples of a step.
+        coarse = self._coarse()
+        if coarse is None:
+            return super()._wide_half_width(share)
+        law, step, beside = coarse
+        return step * law.half_width(share) + beside
 
-        Each of both geometric variables that make a discrete Laplace variable is the step times
-        another one, of a scale that is smaller by the step, and a rest below the step.
+    def _cover(self) -> Cover | None:
+        found, coarse = super()._cover(), self._coarse()
+        if found is not None or coarse is None:
+            return found
+        law, step, beside = coarse
+        known = law._masses()
+        return None if known is None else (_tails(known[0]), step, beside)
+
+    def _coarse(self) -> tuple[LaplaceLaw, int, int] | None:
+        """Return a law on multiples of a step, the step, and how far the noise is beside at most.
+
+        A discrete Laplace variable is the difference of two geometric variables. Each of these is
+        the step times a geometric variable with the scale divided by the step, plus a rest below
+        the step.
         """
         whole, rest = divmod(self.contributors, self.required)
         step = math.ceil(self.parameter * math.sqrt(whole) / _WIDE)
         if rest or step <= 1:
-            return super()._wide_half_width(share)
+            return None
         scale = math.nextafter(self.parameter / step, math.inf)
-        coarse = dataclasses.replace(self, parameter=scale).half_width(share)
-        return step * coarse + whole * (step - 1)
+        return dataclasses.replace(self, parameter=scale), step, whole * (step - 1)
 
     def piece(self, items: int, seed: int | None) -> Integers:
         """Draw one piece: a difference of negative binomials of fractional shape."""
         return _core.discrete_laplace_piece(self.parameter, self.required, items, seed)
 
     def total(self, items: int, seed: int | None) -> Integers:
-        """Draw the whole, which is exactly one discrete Laplace variable, and what is beyond it."""
+        """Draw the total: exactly one discrete Laplace variable, and the pieces beyond it."""
         total = _core.discrete_laplace(self.parameter, items, step_seed(seed, "noise"))
         for piece in range(self.contributors - self.required):
             total = total + self.piece(items, step_seed(seed, "noise", piece))
@@ -333,7 +359,7 @@ class GaussianLaw(NoiseLaw):
         return _core.discrete_gaussian(self.parameter, items, seed)
 
     def total(self, items: int, seed: int | None) -> Integers:
-        """Draw every piece: the sum of discrete Gaussians is not one."""
+        """Draw every piece, since the sum of discrete Gaussians is not a discrete Gaussian."""
         total = np.zeros(items, np.int64)
         step = max(1, _BLOCK // items)
         for start in range(0, self.contributors, step):
@@ -344,7 +370,7 @@ class GaussianLaw(NoiseLaw):
 
 
 class SkellamLaw(NoiseLaw):
-    """Noise of Skellam pieces: each is the difference of two Poisson variables.
+    """Noise of Skellam pieces, each the difference of two Poisson variables.
 
     The parameter is the mean of each of the two variables of the required pieces together, at most
     1e10.
@@ -362,12 +388,12 @@ class SkellamLaw(NoiseLaw):
 
     @property
     def accounting(self) -> Mechanism:
-        """The privacy accounting of the sum of the required pieces, which is Skellam too."""
+        """The privacy accounting of the sum of the required pieces, which is also Skellam."""
         return SkellamNoise(self.parameter)
 
     @property
     def mean(self) -> float:
-        """The mean of each of the two variables of one piece, rounded up."""
+        """The mean of both Poisson variables of one piece, rounded up."""
         return _core.divide_up(self.parameter, self.required)
 
     @property
@@ -387,7 +413,7 @@ class SkellamLaw(NoiseLaw):
         return _core.skellam(self.mean, items, seed)
 
     def total(self, items: int, seed: int | None) -> Integers:
-        """Draw the sum of all pieces, which is Skellam too."""
+        """Draw the sum of all pieces, which is also Skellam."""
         return _core.skellam(self.contributors * self.mean, items, step_seed(seed, "noise"))
 
 
@@ -397,12 +423,19 @@ NOISES: Mapping[str, type[NoiseLaw]] = MappingProxyType(
 )
 
 
+def _tails(masses: Floats) -> Floats:
+    """Return the probabilities of more than 0, 1, 2, ... of a symmetric law, from its masses."""
+    inside = np.append(0.0, np.cumsum(masses[1:]))
+    return np.asarray(np.maximum(0.5 - 0.5 * masses[0] - inside, 0.0))
+
+
 def _transform_error(length: int, largest: float) -> float:
     """Bound the error of a sum of probabilities from a Fourier transform.
 
-    The root of the sum of the squares of all errors is at most 8 log2(length) units times that of
-    the law, which is below the root of its largest probability, and 32 units for those of the
-    characteristic function; a sum of all is at most the root of their number times that.
+    All norms are Euclidean. The norm of the errors is at most 8 log2(length) units times the norm
+    of the law, plus 32 units for the errors of the characteristic function. The norm of the law is
+    below the root of its largest probability. The sum of all errors is at most the root of their
+    number times their norm.
     """
     unit = 2.0**-53 * math.sqrt(length)
     return unit * (8.0 * math.log2(length) * math.sqrt(largest) + 32.0)

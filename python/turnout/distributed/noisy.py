@@ -1,4 +1,4 @@
-"""Publish counts with integer noise that no single party knows."""
+"""Counts with integer noise that no single party knows."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _WRAPS = 2.0**-64
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NoisyAggregation(Deployed):
-    """Every user shares its item; integer noise is added under the shares, a piece by each party.
+    """A mechanism in which each party adds a piece of integer noise under the shares.
 
-    The noise is whole numbers in the field, drawn exactly: nothing is rounded, and the guarantee is
-    that of :attr:`accounting`. It is split: over the users, each of whom adds a small piece
-    (``source="users"``), or over the parties that add up, each of which adds a whole one
+    Every user shares its item. The noise consists of whole numbers in the field, drawn exactly:
+    nothing is rounded, and :attr:`accounting` gives the guarantee. Either each user adds a small
+    piece of the noise (``source="users"``), or each party that adds up adds a whole one
     (``source="parties"``).
 
     Parameters
@@ -45,30 +45,31 @@ class NoisyAggregation(Deployed):
     noise
         ``"discrete_laplace"``, ``"discrete_gaussian"`` or ``"skellam"``.
     parameter
-        The scale of the discrete Laplace noise, the mean of each Poisson variable of the Skellam
-        noise, both of the noise that honest pieces add up to; for the discrete Gaussian, the
-        parameter sigma^2 of *each piece*. If None, the least that reaches ``epsilon`` and
+        The scale of the discrete Laplace noise, or the mean of each Poisson variable of the Skellam
+        noise; both describe the total of the honest pieces. For the discrete Gaussian, the
+        parameter sigma^2 of *each piece*. If None, the smallest that reaches ``epsilon`` and
         ``delta``.
     epsilon, delta
-        The target, for :attr:`accounting`. Delta may be left out for discrete Laplace noise: it is
-        0 then.
+        The target, for :attr:`accounting`. You may omit delta for discrete Laplace noise: it is
+        then 0.
     source
-        Who adds the pieces: ``"users"`` or ``"parties"``.
+        The parties that add the pieces: ``"users"`` or ``"parties"``.
     parties
-        Who adds up the shares: a number m >= 2 of aggregators, or ``"users"``: every user is one.
+        The parties that add up the shares: a number m >= 2 of aggregators, or ``"users"`` if every
+        user is a party.
     compressed
         Whether all shares but one travel as seeds of 32 bytes.
     honest_aggregators
-        How many of the parties that add noise keep it to themselves.
+        The number of parties that add noise and keep it secret.
     max_colluding_users
-        How many users may tell the adversary their noise. With 0 users are protected from
-        aggregators and from the public; with 1, from each other too.
+        The number of users that may disclose their noise to the adversary. With 0, users are
+        protected from aggregators and from the public; with 1, also from each other.
     max_missing_users
-        How many users may be missing from a round, with their noise. The pieces are so large that
-        those of the other users suffice.
+        The number of users, with their noise, that may be missing from a round. The pieces are so
+        large that those of the remaining users suffice.
     adjacency
-        What neighbouring data sets are: ``"replace"`` (one user's item changes: two counts change),
-        or ``"add_or_remove"`` (one user that takes part holds an item or none).
+        The neighbouring data sets: ``"replace"`` (one user's item changes, which changes two
+        counts), or ``"add_or_remove"`` (one participating user holds an item or none).
 
     Raises
     ------
@@ -78,10 +79,10 @@ class NoisyAggregation(Deployed):
     Notes
     -----
     The pieces of discrete Laplace noise are differences of negative binomial variables with
-    fractional shape, whose sum is exactly discrete Laplace; those of Skellam noise are Skellam. A
-    sum of discrete Gaussians is not one: its law is computed by convolution
-    (:class:`turnout.accounting.SummedDiscreteGaussianNoise`). DPDG of Yang et al., section 3.1.2,
-    gives every user a variance that is too small by a factor of n.
+    fractional shape, whose sum is exactly discrete Laplace. The pieces of Skellam noise are
+    Skellam. A sum of discrete Gaussians is not a discrete Gaussian: its law is computed by
+    convolution (:class:`turnout.accounting.SummedDiscreteGaussianNoise`). DPDG of Yang et al.,
+    section 3.1.2, gives every user a variance that is too small by a factor of n.
 
     Examples
     --------
@@ -125,7 +126,7 @@ class NoisyAggregation(Deployed):
             self._contribution(0)
         except InvalidValueError as error:
             raise InvalidValueError(
-                f"parameter must be one whose pieces can be drawn, got {parameter}: {error}"
+                f"parameter must allow drawing the noise, got {parameter}: {error}"
             ) from error
 
     @classmethod
@@ -146,12 +147,12 @@ class NoisyAggregation(Deployed):
 
     @property
     def _pure(self) -> bool:
-        """Whether a delta of 0 can be reached."""
+        """Whether a delta of 0 is possible."""
         return NOISES[self.noise].pure
 
     @property
     def _required_pieces(self) -> int:
-        """How many honest pieces are enough; the noise of so many is what protects."""
+        """The number of honest pieces whose noise protects."""
         if self.source == "users":
             return self.users - self.max_colluding_users - self.max_missing_users
         return self.honest_aggregators
@@ -175,21 +176,21 @@ class NoisyAggregation(Deployed):
 
     @property
     def _contributors(self) -> int:
-        """How many parties add noise when they add up."""
+        """The number of parties that add noise when they add up."""
         return self._contributing_parties if self.source == "parties" else 0
 
     def law(self, received: int | None = None) -> NoiseLaw:
-        """Give the law of all noise on one count.
+        """Return the law of all noise on one count.
 
         Parameters
         ----------
         received
-            How many users are in the round; all by default.
+            The number of users in the round; all by default.
 
         Returns
         -------
         NoiseLaw
-            Its variance, quantiles and tail bounds.
+            The law, with variance, quantiles and tail bounds.
         """
         pieces = self.users if received is None else received
         if self.source == "parties":
@@ -227,11 +228,11 @@ class NoisyAggregation(Deployed):
         return self.law().total(self.domain.size, seed) if self.source == "users" else None
 
     def _vector_costs(self) -> Costs:
-        """Count what a user draws for its vector: its piece of noise, if users add it."""
+        """Count the draws of a user for its vector: its piece of noise, if users add it."""
         return Costs(noise=self.domain.size if self.source == "users" else 0)
 
     def _contribution_costs(self, items: int) -> Costs:
-        """Count what a contributor draws for some items: its noise."""
+        """Count the draws of a contributor for some items: its noise."""
         return Costs(noise=items)
 
     def _user_vector(self, code: int, seed: int | None = None) -> Integers:
@@ -272,7 +273,7 @@ class NoisyAggregation(Deployed):
         return self.law().piece(self.domain.size if items is None else items, seed)
 
     def _decode(self, sums: Array) -> Integers:
-        """Read field elements as counts with noise, which may be negative or above n."""
+        """Decode field elements as noisy counts, which may be negative or above n."""
         middle = self.users // 2
         shifted = self.field._add(sums, self.field._reduce(np.full(sums.shape, -middle)))
         return self.field._lift(shifted) + middle

@@ -1,4 +1,4 @@
-"""What messages hold: written and read, with everything checked that can be."""
+"""The payloads of messages: writing, and reading with every possible check."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHARE_OVERHEAD = _REPORT.size + 1
 
 
 def new_report() -> int:
-    """Draw the number that all shares of one report carry; never 0."""
+    """Draw the number in all shares of one report; it is never 0."""
     return secrets.randbelow(2**64 - 1) + 1
 
 
@@ -41,7 +41,7 @@ def share_size(field: PrimeField, length: int, seeded: bool) -> int:
 
 
 def unpack_share(payload: bytes, field: PrimeField, length: int) -> tuple[int, Array | bytes]:
-    """Read the report that a share is of, and the share: elements, or the seed of them."""
+    """Read a share and the number of its report: elements, or the seed of them."""
     if len(payload) > _REPORT.size:
         (report,) = _REPORT.unpack_from(payload)
         form, content = payload[_REPORT.size : SHARE_OVERHEAD], payload[SHARE_OVERHEAD:]
@@ -61,7 +61,7 @@ def _elements(field: PrimeField, data: bytes, length: int) -> Array:
     try:
         return field._unpack(data, length)
     except InvalidValueError as error:
-        raise MalformedMessageError(f"elements that are none: {error}") from error
+        raise MalformedMessageError(f"invalid elements: {error}") from error
 
 
 # Rosters and sets.
@@ -95,7 +95,7 @@ def roster_size(users: int) -> int:
 
 
 def pack_roster(reports: Unsigned) -> bytes:
-    """Write which users' shares are there, and of which report each is; 0 is a missing one."""
+    """Write which users' shares arrived, and the number of each report; 0 for a missing one."""
     present = np.ascontiguousarray(reports[reports != 0], "<u8")
     return pack_bits(reports != 0) + bytes(present.tobytes())
 
@@ -117,7 +117,7 @@ def unpack_roster(payload: bytes, users: int) -> Unsigned:
 
 
 def check_roster(payload: bytes, users: int, digest: bool) -> None:
-    """Refuse what is no roster, or no digest of one."""
+    """Refuse a payload that is not a roster, or not a digest of one."""
     if not digest:
         unpack_roster(payload, users)
     elif len(payload) != ROSTER_DIGEST:
@@ -127,7 +127,7 @@ def check_roster(payload: bytes, users: int, digest: bool) -> None:
 
 
 def roster_digest(reports: Unsigned) -> bytes:
-    """Name a roster, to tell whether two are the same."""
+    """Return a digest of a roster, to compare rosters."""
     return hashlib.blake2b(pack_roster(reports), digest_size=ROSTER_DIGEST).digest()
 
 
@@ -171,22 +171,22 @@ def unpack_item_shares(payload: bytes, field: PrimeField, size: int) -> tuple[In
     reader = Reader(payload)
     count = reader.number(size)
     if count == 0:
-        raise MalformedMessageError("there must be at least one item")
+        raise MalformedMessageError("expected at least one item")
     items = reader.numbers(count, size)
     if (np.diff(items) <= 0).any():
-        raise MalformedMessageError("items must be in order, each once")
+        raise MalformedMessageError("items must be in order, without duplicates")
     return items, _elements(field, reader.rest(), count)
 
 
 class Reader:
-    """Numbers from bytes, one after another."""
+    """A reader of consecutive numbers from bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._position = 0
 
     def number(self, most: int) -> int:
-        """Read a number up to a largest one."""
+        """Read a number that is at most a given one."""
         return int(self.numbers(1, most + 1)[0])
 
     def numbers(self, count: int, bound: int) -> Integers:
@@ -205,5 +205,5 @@ class Reader:
         return found
 
     def rest(self) -> bytes:
-        """Take what is left."""
+        """Return the remaining bytes."""
         return self._data[self._position :]

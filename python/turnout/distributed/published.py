@@ -1,4 +1,4 @@
-"""What a round publishes: sums, whether they can be, and the frequencies that they estimate."""
+"""The published sums of a round: their plausibility, and estimates of frequencies."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from turnout import _arguments
 from turnout._types import Array, Floats, Integers
 from turnout.distributed.parameters import Parameters
+from turnout.domain import Domain
 from turnout.errors import ImplausibleSumsError, InvalidValueError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.frequency.estimation.estimators import Estimation
@@ -26,9 +27,11 @@ _CHANCE = 1e-6
 class Published(Parameters):
     """The law of the sums that a mechanism publishes."""
 
+    domain: Domain = dataclasses.field(kw_only=False)
+
     @abc.abstractmethod
     def _decode(self, sums: Array) -> Integers:
-        """Read field elements as the whole numbers that they stand for.
+        """Decode field elements as whole numbers.
 
         Parameters
         ----------
@@ -71,18 +74,19 @@ class Published(Parameters):
         received
             The number of users in the round.
         chance
-            How likely the sum is beyond the limits at most, whoever holds what.
+            The largest probability that the sum is beyond the limits, whatever items the users
+            hold.
         """
 
     def _unpublished(self, sums: Integers) -> tuple[Integers, Integers]:
-        """Give the least and the most that each sum may have been before it was published."""
+        """Return the range in which each sum may have been before publication."""
         return sums, sums
 
     def _implausible(self, sums: Integers, received: int, chance: float = _CHANCE) -> str | None:
-        """Say why sums cannot come from parties that all follow the protocol, or None if they can.
+        """Return why honest parties cannot have produced the sums, or None if they can.
 
-        Every user holds one item, so that the law of the total is known, whoever holds what; and of
-        each item no more users than all of them are counted, and no fewer than none.
+        Every user holds one item. So the law of the total is known, whatever items the users hold,
+        and the count of each item is from zero to the number of users.
 
         Parameters
         ----------
@@ -91,7 +95,7 @@ class Published(Parameters):
         received
             The number of users that are in it.
         chance
-            How often honest rounds are found implausible at most.
+            The largest probability that an honest round is found implausible.
 
         Returns
         -------
@@ -117,13 +121,13 @@ class Published(Parameters):
         )
 
     def _check_sums(self, sums: Integers, received: int) -> None:
-        """Refuse sums that cannot be, or hardly ever are."""
+        """Refuse sums that are impossible or almost impossible."""
         reason = self._implausible(sums, received)
         if reason is not None:
             raise ImplausibleSumsError(
-                f"{reason}, but for one round in a million at most. A message was altered, or a "
-                "party sent what is not the shares of one item. Do not publish these sums. A new "
-                "round costs privacy again"
+                f"{reason}, except for at most one round in a million. A message was "
+                "altered, or a party sent invalid shares. Do not publish these sums. A "
+                "new round costs privacy again"
             )
 
     def estimate(self, sums: npt.ArrayLike, received: int | None = None) -> FrequencyEstimate:
@@ -134,7 +138,7 @@ class Published(Parameters):
         sums
             The decoded sum of one round: one whole number for each item.
         received
-            The number of users that are in it; all of them by default.
+            The number of users in the sum; all users by default.
 
         Returns
         -------
@@ -146,12 +150,12 @@ class Published(Parameters):
         InvalidTypeError, InvalidValueError
             If there is not one whole number for each item.
         ImplausibleSumsError
-            If parties that all follow the protocol reach such sums in one round of a million at
-            most: each sum, and their total, which does not depend on who holds what.
+            If honest parties produce such sums in at most one of a million rounds. The check covers
+            each sum, and the total, which does not depend on who holds which item.
         """
         numbers = _arguments.frequencies("sums", sums, self.domain.size)
         if (numbers != np.floor(numbers)).any():
-            raise InvalidValueError("sums must be whole numbers, and some are not")
+            raise InvalidValueError("sums must be whole numbers")
         count = self.users
         if received is not None:
             count = _arguments.integer("received", received, least=1, most=self.users)
@@ -184,19 +188,19 @@ class Published(Parameters):
         return model.variance(truth)
 
     def expected_error(self, frequencies: npt.ArrayLike | None = None) -> float:
-        """Compute the root of the mean over items of the expected squared error.
+        """Compute the root mean squared error of the frequencies, averaged over items.
 
         Parameters
         ----------
         frequencies
-            The true frequencies; uniform by default. They do not matter where the variance is
-            linear in them, as it is for all mechanisms here without a threshold, below which items
-            are lost.
+            The true frequencies; uniform by default. They do not matter if the variance is linear
+            in them. That is so for all mechanisms here without a threshold, below which counts are
+            withheld.
 
         Returns
         -------
         float
-            The root mean squared error of a frequency; with a threshold bias included.
+            The root mean squared error of a frequency. With a threshold it includes the bias.
 
         Raises
         ------
@@ -206,6 +210,9 @@ class Published(Parameters):
         size = self.domain.size
         truth = np.full(size, 1.0 / size) if frequencies is None else frequencies
         return float(np.sqrt(self._squared_errors(truth).mean()))
+
+    def _error(self) -> tuple[float, str]:
+        return self.expected_error(), "a frequency"
 
     def _squared_errors(self, frequencies: npt.ArrayLike) -> Floats:
         """Compute the expected squared error of each estimated frequency."""

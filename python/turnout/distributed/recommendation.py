@@ -1,7 +1,8 @@
-"""Which mechanism has the smallest error at equal privacy, by computation."""
+"""Comparison of mechanisms at equal privacy by computed error."""
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from turnout._drawing import finish, new_axes
 from turnout._tables import Listing
 from turnout._types import Axes
 from turnout.accounting.values import nonnegative, unit_interval
+from turnout.bounds import Bounds
 from turnout.collecting.variance import estimator_variance
 from turnout.distributed.aggregation import AggregationMechanism
 from turnout.distributed.elected import checked_gamma
@@ -24,9 +26,11 @@ from turnout.distributed.sampled import checked_floor
 from turnout.distributed.sampling import SamplingAggregation
 from turnout.distributed.two_stage import TwoStageSampling
 from turnout.distributed.verified import VerifiedAggregation
+from turnout.distributed.verified_sum import VerifiedSum
 from turnout.domain import Domain
 from turnout.errors import InvalidValueError, TurnoutError
 from turnout.frequency.oracle import FrequencyOracle
+from turnout.mean.mechanism import MeanMechanism, mechanisms_of
 from turnout.participation import Everyone
 from turnout.planning.choice import choose_oracle
 
@@ -45,47 +49,50 @@ _DUMMIES = (5, 10, 20, 33, 50, 100, 200, 333, 500, 1000, 2000)
 
 @dataclass(frozen=True)
 class RecommendationRecord:
-    """One mechanism at the target.
+    """One mechanism that reaches the target, with its error and its costs.
 
     Attributes
     ----------
     title
-        What it is, in words.
+        The name of the mechanism in words.
     mechanism
-        The mechanism, ready to run; None for local randomization, which is not one of these.
+        The mechanism, ready to run; None for local randomization.
     rmse
-        The root mean squared error of a frequency, computed, not simulated.
+        The root mean squared error of a frequency, computed, not simulated. For numbers, the error
+        of their mean in the worst case.
     delta
-        Delta at the target's epsilon, computed.
+        The computed delta at the target's epsilon.
     share_bytes
-        What one user sends, without headers; None in two-stage sampling, where it varies.
+        The bytes that one user sends, without headers; None in two-stage sampling, where they vary.
     conditional
         Whether the guarantee needs the floor.
     oracle
-        The oracle of local randomization; None for the mechanisms.
+        The oracle of local randomization, or its mechanism for means; None for the others.
     """
 
     title: str
-    mechanism: AggregationMechanism | None
+    mechanism: AggregationMechanism | VerifiedSum | None
     rmse: float
     delta: float
     share_bytes: int | None
     conditional: bool
-    oracle: FrequencyOracle | None = None
+    oracle: FrequencyOracle | MeanMechanism | None = None
 
 
 @dataclass(frozen=True)
 class Recommendation(Listing):
-    """All mechanisms at equal privacy, those of smallest error first.
+    """All mechanisms at equal privacy, sorted by error, the smallest first.
 
     Attributes
     ----------
     records
         One for each mechanism that reaches the target.
     refused
-        What does not, with the reason.
+        The mechanisms that do not reach the target, with the reasons.
     users, items, epsilon, delta
-        The setting.
+        The setting. For numbers there is one item.
+    of
+        The quantity whose error is computed: ``"a frequency"``, or ``"the mean"`` for numbers.
     """
 
     records: tuple[RecommendationRecord, ...]
@@ -94,11 +101,12 @@ class Recommendation(Listing):
     items: int
     epsilon: float
     delta: float
+    of: str = "a frequency"
 
     _columns = ("title", "rmse", "delta", "share_bytes", "conditional")
 
     @property
-    def best(self) -> AggregationMechanism:
+    def best(self) -> AggregationMechanism | VerifiedSum:
         """The distributed mechanism with the smallest error, whatever the data."""
         for record in self.records:
             if record.mechanism is not None and not record.conditional:
@@ -106,7 +114,7 @@ class Recommendation(Listing):
         raise InvalidValueError("no distributed mechanism reaches the target")
 
     def __str__(self) -> str:
-        """Give the records as a text table, and below it what is not among them with the reason."""
+        """Return a text table of the records, then the refused mechanisms with the reasons."""
         width = max(len(record.title) for record in self.records) + 2
         lines = [f"{'mechanism':<{width}}{'rmse':>10}{'delta':>10}{'share bytes':>14}  holds for"]
         for record in self.records:
@@ -121,7 +129,7 @@ class Recommendation(Listing):
         return "\n".join(lines)
 
     def _not_compared(self) -> list[str]:
-        """Say which mechanisms do not reach the target, one line for each reason.
+        """Return the mechanisms that do not reach the target, one line for each reason.
 
         Returns
         -------
@@ -174,9 +182,10 @@ class Recommendation(Listing):
         axes.grid(visible=True, color="0.92")
         axes.set_axisbelow(True)
         axes.set_yticks(positions, [record.title for record in self.records], fontsize=9)
-        axes.set_xlabel("root mean squared error of a frequency")
+        axes.set_xlabel(f"root mean squared error of {self.of}")
         target = f"epsilon = {self.epsilon:g}, delta = {self.delta:g}"
-        finish(axes, f"{self.users:,} users, {self.items:,} items, {target}", legend="upper right")
+        asked = f"{self.items:,} items" if self.items > 1 else "one number each"
+        finish(axes, f"{self.users:,} users, {asked}, {target}", legend="upper right")
         return axes
 
 
@@ -188,7 +197,7 @@ def _kind(record: RecommendationRecord) -> str:
 
 def recommend(
     users: int,
-    domain: Domain | Sequence[Hashable] | int,
+    domain: Domain | Bounds | Sequence[Hashable] | int,
     epsilon: float,
     delta: float | None = None,
     *,
@@ -208,17 +217,19 @@ def recommend(
     users
         The number n of users.
     domain
-        The items: a :class:`turnout.Domain`, or their number N.
+        The items: a :class:`turnout.Domain`, or their number N. Or :class:`turnout.Bounds` of one
+        whole number for each user, to estimate the mean.
     epsilon
         The target.
     delta
-        The target's delta. Without it, or with 0, the mechanisms that need one are not compared:
-        all but discrete Laplace noise, which gets delta 0 in any case, and votes with proofs.
+        The target's delta. Without it, or with 0, mechanisms that need a positive delta are not
+        compared. Discrete Laplace noise, which always gets delta 0, and votes with proofs do not
+        need one.
     floor
-        How many users hold each item at least, if that is known; sampling without dummies is
-        compared too, then.
+        The smallest number of users that hold each item, if it is known. Then sampling without
+        dummies is compared too.
     parties, honest_aggregators, max_colluding_users, max_missing_users, adjacency
-        As for the mechanisms.
+        As in the mechanisms.
     reported
         The number of items of a set in two-stage sampling; two fifths of all by default.
     gamma
@@ -227,8 +238,8 @@ def recommend(
     Returns
     -------
     Recommendation
-        The mechanisms, those of smallest error first, beside local randomization by the best
-        oracle, which needs no aggregators.
+        The mechanisms, the one with the smallest error first. They include local randomization by
+        the best oracle, which needs no aggregators.
 
     Raises
     ------
@@ -246,12 +257,30 @@ def recommend(
     discrete laplace noise by aggregators        0.00485         0           106  any data
     votes with proofs, noise by aggregators      0.00485         0         1,392  any data
     subset selection (local, no aggregators)      0.0584         0             3  any data
+
+    Of numbers:
+
+    >>> import turnout as tn
+    >>> [each.title for each in recommend(1000, tn.Bounds(0, 60), epsilon=1.0).records]
+    ['numbers with proofs, noise by aggregators', 'hybrid (local, no aggregators)']
     """
     target_epsilon = _arguments.number("epsilon", epsilon)
     target_delta = 0.0
     if delta is not None:
         target_delta = float(unit_interval("delta", _arguments.number("delta", delta)))
     nonnegative("epsilon", target_epsilon)
+    if isinstance(domain, Bounds):
+        return _of_numbers(
+            domain,
+            users,
+            parties,
+            epsilon=target_epsilon,
+            delta=target_delta,
+            honest_aggregators=honest_aggregators,
+            max_colluding_users=max_colluding_users,
+            max_missing_users=max_missing_users,
+            adjacency=adjacency,
+        )
     common: dict[str, Any] = {
         "honest_aggregators": honest_aggregators,
         "max_colluding_users": max_colluding_users,
@@ -305,6 +334,44 @@ def recommend(
     )
 
 
+def _of_numbers(
+    bounds: Bounds, users: int, parties: int | str, *, epsilon: float, delta: float, **common: Any
+) -> Recommendation:
+    """Compare sums with proofs and local randomization for whole numbers."""
+    if isinstance(parties, str):
+        raise InvalidValueError(
+            f"parties must be a number with numbers, which aggregators add up, got {parties!r}"
+        )
+    mechanism = VerifiedSum(
+        bounds, users, aggregators=parties, epsilon=epsilon, delta=delta, **common
+    )
+    error, of = mechanism._error()
+    reached = mechanism.accounting.delta(epsilon, mechanism.adjacency)
+    title = "numbers with proofs, noise by aggregators"
+    size = mechanism._share_bytes
+    records = [RecommendationRecord(title, mechanism, error, reached, size, conditional=False)]
+    refused = []
+    try:
+        oracle = mechanisms_of(epsilon, bounds)[0]
+        local = math.sqrt(oracle.worst_variance / mechanism.users)
+        size = (oracle.report_bits + 7) // 8
+        records.append(
+            RecommendationRecord(
+                _local_title(oracle.name),
+                None,
+                local,
+                0.0,
+                size,
+                conditional=False,
+                oracle=oracle,
+            )
+        )
+    except TurnoutError as found:
+        refused.append((_local_title("an oracle"), str(found)))
+    records.sort(key=lambda record: record.rmse)
+    return Recommendation(tuple(records), tuple(refused), mechanism.users, 1, epsilon, delta, of=of)
+
+
 class _Candidate(NamedTuple):
     """What is compared: how it is made, whether it needs the floor, whether it needs no delta."""
 
@@ -349,7 +416,7 @@ def _candidates(
 
 def _verified(probe: NoisyAggregation, common: dict[str, Any]) -> VerifiedAggregation:
     if isinstance(probe.parties, str):
-        raise InvalidValueError("needs aggregators, that is parties as a number")
+        raise InvalidValueError("needs aggregators: pass parties as a number")
     make = partial(VerifiedAggregation, probe.domain, probe.users, aggregators=probe.parties)
     pure = make(**{**common, "delta": 0.0})
     if not common["delta"]:
@@ -362,7 +429,7 @@ def _verified(probe: NoisyAggregation, common: dict[str, Any]) -> VerifiedAggreg
 def _best(
     make: Callable[..., AggregationMechanism], numbers: Sequence[int]
 ) -> AggregationMechanism:
-    """Make a mechanism with each number of dummies; return the one of the smallest error."""
+    """Make a mechanism with each number of dummies; return the one with the smallest error."""
     found, refusal = [], None
     for number in numbers:
         try:

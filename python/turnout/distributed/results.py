@@ -1,39 +1,57 @@
-"""What a round gives, and what it costs each party."""
+"""The results of a round, and its costs for each party."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from turnout._tables import Tabular, WithTop, fields_of
+from turnout._tables import Tabular, WithSimultaneous, WithTop, fields_of
 from turnout._types import Integers
 from turnout.distributed.messages import MESSAGE_OVERHEAD
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.mean.estimate import MeanEstimate
+
+#: What is estimated.
+E = TypeVar("E", FrequencyEstimate, MeanEstimate)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RoundResult(WithTop):
-    """What a round gave: a table of the frequencies with intervals.
+class BaseResult(Generic[E]):
+    """The result of a round of any kind (base class).
+
+    Attributes
+    ----------
+    estimate
+        The estimate, with standard errors and intervals.
+    sums
+        int64: the sums that the round reveals, one whole number for each item or number.
+    costs
+        The costs of each role.
+    refused
+        The number of refused reports by reason: ``"proof"`` if a proof is invalid, ``"malformed"``
+        if a report cannot be read, ``"replayed"`` if a report arrived twice. Empty if reports carry
+        no proof.
+    """
+
+    estimate: E
+    sums: Integers
+    costs: CostLedger
+    refused: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RoundResult(BaseResult[FrequencyEstimate], WithTop):
+    """The result of a round of votes: a table of frequencies with intervals.
 
     Attributes
     ----------
     estimate
         The frequencies, with exact variances and intervals.
-    sums
-        int64: what the round reveals, one whole number for each item.
-    costs
-        What each role did.
-    refused
-        How many reports were refused, by the reason: ``"proof"`` where a proof does not hold,
-        ``"malformed"`` where a report cannot be read, ``"replayed"`` where one came twice. Empty
-        where reports carry no proof.
+    sums, costs, refused
+        As in every result: the sums that the round reveals, one whole number for each item; the
+        costs of each role; and the number of refused reports by reason.
     """
-
-    estimate: FrequencyEstimate
-    sums: Integers
-    costs: CostLedger
-    refused: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     _columns = FrequencyEstimate._columns
 
@@ -60,9 +78,47 @@ class RoundResult(WithTop):
         return self.estimate.to_records(level, simultaneous=simultaneous, top=top)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class SumResult(BaseResult[MeanEstimate], WithSimultaneous):
+    """The result of a round of numbers: a table of the mean with its interval.
+
+    Attributes
+    ----------
+    estimate
+        The mean and the sum of the numbers.
+    sums, costs, refused
+        As in every result: the revealed sum of the distances of all numbers from the lower bound;
+        the costs of each role; and the number of refused reports by reason.
+    """
+
+    _columns = MeanEstimate._columns
+
+    def to_records(
+        self, level: float = 0.95, *, simultaneous: str | None = None
+    ) -> list[dict[str, Any]]:
+        """List one dictionary with the mean.
+
+        Parameters
+        ----------
+        level, simultaneous
+            As for :meth:`turnout.mean.MeanEstimate.to_records`.
+
+        Returns
+        -------
+        list of dict
+            As :meth:`turnout.mean.MeanEstimate.to_records` gives it.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If an argument is of the wrong type, or none of the allowed values.
+        """
+        return self.estimate.to_records(level, simultaneous=simultaneous)
+
+
 @dataclasses.dataclass
 class Costs:
-    """What parties of one role did.
+    """The costs of the parties of one role.
 
     Attributes
     ----------
@@ -94,9 +150,9 @@ class Costs:
         return Costs(*(one + two for one, two in pairs))
 
     def _count_bundles(self, items: Integers, bits: int) -> None:
-        """Count messages that each hold elements of some items, with the items' numbers."""
+        """Count messages of an election with elements of some items, and the items."""
         self.messages += len(items)
-        sizes = MESSAGE_OVERHEAD + 4 + 4 * items + (items * bits + 7) // 8
+        sizes = MESSAGE_OVERHEAD + 8 + 4 * items + (items * bits + 7) // 8
         self.bytes += int(sizes.sum())
 
 
@@ -110,11 +166,11 @@ class CostLedger(Tabular):
     Attributes
     ----------
     totals
-        The costs of all parties of a role together.
+        The total costs of all parties of a role.
     parties
-        How many parties each role has.
+        The number of parties of each role.
     formulas
-        What Table 1 of the paper says for one party of a role, where it says something.
+        The formulas in Table 1 of the paper for one party of a role, if there are any.
     """
 
     totals: dict[str, Costs]
@@ -124,7 +180,7 @@ class CostLedger(Tabular):
     _columns = ("role", "parties", *_COLUMNS)
 
     def to_records(self) -> list[dict[str, Any]]:
-        """List what one party of each role does on average, for tables and programs.
+        """List the average costs of one party of each role, for tables and programs.
 
         Returns
         -------
@@ -141,7 +197,7 @@ class CostLedger(Tabular):
         ]
 
     def average(self, role: str) -> Costs:
-        """Give the mean cost of one party of a role.
+        """Return the mean cost of one party of a role.
 
         Parameters
         ----------
@@ -152,7 +208,7 @@ class CostLedger(Tabular):
         return Costs(*(value / parties for value in dataclasses.astuple(self.totals[role])))
 
     def __str__(self) -> str:
-        """Give the mean costs of a party, with the formulas of the paper below, as a text table.
+        """Return a text table of mean costs of a party, with the paper's formulas below it.
 
         Columns without costs are left out.
         """
@@ -173,7 +229,7 @@ def _line(title: str, parties: str, costs: Costs, columns: Iterable[str]) -> str
 
 
 def _short(value: float) -> str:
-    """Write a number in at most ten characters."""
+    """Format a number in at most ten characters."""
     if 0 < value < 100 and value != round(value):
         return f"{value:.1f}"
     return f"{value:,.0f}" if value < 1e8 else f"{value:.2e}"

@@ -1,4 +1,4 @@
-"""A round: one use of a mechanism, with a name and roles of its own; and one in this process."""
+"""Rounds: single uses of a mechanism, and their execution in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from turnout import _arguments
 from turnout._documents import canonical, check_version, document
 from turnout._values import settle
 from turnout.distributed.aggregation import AggregationMechanism, check_users
-from turnout.distributed.mechanisms import mechanism_from_dict
+from turnout.distributed.mechanisms import known, rebuilt
 from turnout.distributed.messages import Message, Party, Role, in_words
 from turnout.distributed.results import CostLedger, Costs, RoundResult
 from turnout.distributed.roles import AggregatingServer, Aggregator, ReportingServer, User
@@ -27,14 +27,14 @@ _NONCE = 16
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """One use of a mechanism. All parties of a round get the same one, and make their roles of it.
+    """One use of a mechanism; all parties receive it and create their roles from it.
 
     Parameters
     ----------
     mechanism
-        What is computed.
+        The mechanism of the round.
     nonce
-        16 bytes that were never used before: :meth:`start` draws them.
+        16 bytes that have never been used before; :meth:`start` draws them.
 
     Raises
     ------
@@ -56,7 +56,7 @@ class Round:
     identifier: bytes = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the fields and derive the name."""
+        """Check the fields and derive the identifier."""
         _arguments.instance("mechanism", self.mechanism, AggregationMechanism, "a mechanism")
         if self.mechanism._no_rounds is not None:
             raise InvalidValueError(
@@ -72,17 +72,17 @@ class Round:
 
     @classmethod
     def start(cls, mechanism: AggregationMechanism) -> Round:
-        """Start a round: everyone who takes part gets it, as :meth:`to_bytes` writes it.
+        """Start a round with a fresh identifier.
 
         Parameters
         ----------
         mechanism
-            What is computed.
+            The mechanism of the round.
 
         Returns
         -------
         Round
-            A round with a fresh name, which makes the roles.
+            A round with a fresh identifier. Send it to every party, as :meth:`to_bytes` writes it.
 
         Raises
         ------
@@ -95,13 +95,13 @@ class Round:
 
     @property
     def parties(self) -> Iterator[Party]:
-        """All who take part: users, those who add up, and the server."""
+        """All parties: users, those who add up, and the server."""
         for kind in self.mechanism._roles:
             for index in range(self.mechanism._number_of(kind._role)):
                 yield Party(kind._role, index)
 
     def role(self, party: Party) -> Participant:
-        """Make the role of a party.
+        """Create the role of a party.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class Round:
         Returns
         -------
         Participant
-            What takes and gives the messages of the party.
+            The object that receives and returns the messages of the party.
 
         Raises
         ------
@@ -143,12 +143,12 @@ class Round:
         )
 
     def user(self, index: int) -> User:
-        """Make the role of a user.
+        """Create the role of a user.
 
         Parameters
         ----------
         index
-            Which one, from 0 to n - 1.
+            The number of the user, from 0 to n - 1.
 
         Raises
         ------
@@ -159,29 +159,29 @@ class Round:
         return made
 
     def aggregator(self, index: int) -> Aggregator:
-        """Make the role of a party that adds up shares; user ``index`` if users are the parties.
+        """Create the role of a party that adds up shares; user ``index`` if users are the parties.
 
         Parameters
         ----------
         index
-            Which one, from 0.
+            The number of the aggregator, from 0.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If there is no such aggregator, or none at all: in two-stage sampling elected users add
+            If there is no such aggregator. In two-stage sampling there is none: elected users add
             up.
         """
         made: Aggregator = self._made(Role.AGGREGATOR, index)
         return made
 
     def server(self) -> AggregatingServer:
-        """Make the role that gets the sums and publishes their total."""
+        """Create the role that receives the sums and publishes their total."""
         made: AggregatingServer = self._made(Role.SERVER)
         return made
 
     def reporting_server(self) -> ReportingServer:
-        """Make the role that gets the sets and elects users: S1 of two-stage sampling.
+        """Create the role that receives the sets and elects users (S1 in two-stage sampling).
 
         Raises
         ------
@@ -194,12 +194,12 @@ class Round:
     # What travels.
 
     def to_bytes(self) -> bytes:
-        """Write the round: canonical JSON.
+        """Serialize the round as canonical JSON.
 
         Returns
         -------
         bytes
-            What :meth:`from_bytes` takes.
+            The bytes that :meth:`from_bytes` accepts.
         """
         description = {
             "format": _FORMAT,
@@ -211,7 +211,7 @@ class Round:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Round:
-        """Read what :meth:`to_bytes` wrote.
+        """Read a round that :meth:`to_bytes` wrote.
 
         Parameters
         ----------
@@ -226,9 +226,9 @@ class Round:
         Raises
         ------
         UnsupportedVersionError
-            If it is of a version that this release does not read.
+            If this release does not read its version.
         CorruptDataError
-            If it is no round.
+            If the bytes are not a round.
         InvalidTypeError
             If ``data`` is not bytes.
         """
@@ -238,16 +238,16 @@ class Round:
         match description:
             case {"nonce": str(nonce), "mechanism": mechanism}:
                 try:
-                    found = cls(mechanism_from_dict(mechanism), bytes.fromhex(nonce))
+                    found = cls(rebuilt(mechanism, known()), bytes.fromhex(nonce))
                 except (TypeError, ValueError) as error:
-                    raise CorruptDataError(f"not a round of turnout's: {error}") from error
+                    raise CorruptDataError(f"not a turnout round: {error}") from error
                 if found.to_bytes() == bytes(data):
                     return found
-        raise CorruptDataError(f"not a round of turnout's: {_arguments.shown(description)}")
+        raise CorruptDataError(f"not a turnout round: {_arguments.shown(description)}")
 
 
 def exchange(round_: Round, values: Any) -> RoundResult:
-    """Run one round with all its roles and messages, in this process.
+    """Run one round in this process, with all its roles and messages.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def exchange(round_: Round, values: Any) -> RoundResult:
 
 
 def ledger(roles: Iterable[Participant], mechanism: AggregationMechanism) -> CostLedger:
-    """Add up the costs of roles; the two roles of one party are one."""
+    """Add up the costs of roles; two roles of one party count as one."""
     names = dict.fromkeys(mechanism._bearer(kind._role) for kind in mechanism._roles)
     totals: dict[str, Costs] = {}
     parties: dict[str, set[int]] = {}

@@ -1,4 +1,4 @@
-"""What the mechanisms that publish counts of sampled users share, and their exact limits."""
+"""The shared base of mechanisms that publish counts of sampled users, with exact limits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LEAST_RATE = 1e-100
 class Sampled(AggregationMechanism):
     """A mechanism in which users toss coins, and contributors add dummies with coins.
 
-    See the subclasses for what the parameters mean.
+    The subclasses document the parameters.
     """
 
     _found: ClassVar[str | None] = "rate"
@@ -57,7 +57,7 @@ class Sampled(AggregationMechanism):
         settle(self, floor=floor, dummies=dummies)
 
     def _find_rate(self, accounting: Mechanism) -> None:
-        """Check that coins are hidden, and find the rate for the accounting of any rate."""
+        """Check that coins are hidden, and find the rate by the accounting of any rate."""
         self._check_protected()
         rate = self._calibrated("rate", accounting, "rate")
         if self.rate is None and rate >= 1.0:
@@ -69,18 +69,19 @@ class Sampled(AggregationMechanism):
         settle(self, rate=rate)
 
     def _check_protected(self) -> None:
-        """Refuse sampling that would protect nobody, with the reason."""
+        """Refuse sampling that would protect nobody, and state the reason."""
         if not self.floor and not self.dummies:
             raise InvalidValueError(
-                "floor or dummies must be given: without noise, only hidden coins of other holders "
-                "of the same item protect a user, and an item that one user holds would have delta "
-                "= rate. Give floor, if that many users are sure to hold every item, or dummies, "
-                "which work for any data; or, with SamplingAggregation, threshold, which does too"
+                "floor or dummies must be given: without noise, only the hidden coins of "
+                "other holders of the same item protect a user, and an item with a "
+                "single holder has delta = rate. Pass floor if you are sure that so many "
+                "users hold every item. Otherwise pass dummies or, for "
+                "SamplingAggregation, threshold, which work for any data"
             )
         if self._honest_floor + self._hidden_dummies < 1:
             raise InvalidValueError(
                 "floor must be above max_colluding_users + max_missing_users, got "
-                f"{self.floor}: no hidden coin would be left"
+                f"{self.floor}: otherwise no hidden coin is left"
             )
 
     def _told(self) -> list[tuple[str, str]]:
@@ -94,7 +95,7 @@ class Sampled(AggregationMechanism):
 
     @abc.abstractmethod
     def _dummies_of(self) -> str:
-        """Say who adds the dummies."""
+        """Name the parties that add the dummies."""
 
     def _facts(self) -> dict[str, Any]:
         added = self._contributors * self.dummies
@@ -122,7 +123,7 @@ class Sampled(AggregationMechanism):
         return self.users + self._contributors * self.dummies
 
     def _user_vector(self, code: int, seed: int | None = None) -> Integers:
-        """Draw what one user shares: its item if its coin says so, otherwise zeros.
+        """Draw the vector that one user shares: its item if its coin says so, else zeros.
 
         Parameters
         ----------
@@ -159,15 +160,15 @@ class Sampled(AggregationMechanism):
         return _core.bernoulli_counts(self.dummies, self._rate, length, seed)
 
     def _vector_costs(self) -> Costs:
-        """Count what a user draws for its vector: a coin."""
+        """Count the draws of a user for its vector: a coin."""
         return Costs(coins=1)
 
     def _contribution_costs(self, items: int) -> Costs:
-        """Count what a contributor draws for some items: the coins of dummies."""
+        """Count the draws of a contributor for some items: the coins of dummies."""
         return Costs(coins=self.dummies * items)
 
     def _decode(self, sums: Array) -> Integers:
-        """Read field elements as counts."""
+        """Decode field elements as counts."""
         return sums.astype(np.int64)
 
     @property
@@ -214,8 +215,8 @@ def checked_floor(floor: int, users: int, items: int) -> int:
     checked = _arguments.integer("floor", floor, least=0, most=users)
     if checked * items > users:
         raise InvalidValueError(
-            f"floor must be at most {users // items}, got {checked}: {users} users with one item "
-            f"each cannot hold each of {items} items so often"
+            f"floor must be at most {users // items}, got {checked}: {users} users "
+            f"with one item each cannot hold every one of {items} items so often"
         )
     return checked
 
@@ -254,7 +255,7 @@ def exact_sampling_limits(
     offsets, masses = _dummies(dummies, rates) if rates[0] != rates[1] else (None, None)
 
     def upper_tail(held: Integers, least: Integers) -> Floats:
-        """Give ``P[sum >= least]`` where ``held`` users hold the item."""
+        """Return ``P[sum >= least]`` if ``held`` users hold the item."""
         if offsets is None or masses is None:
             return at_least(held + dummies, least, rates[0])
         beyond = at_least(held[:, None], least[:, None] - offsets[None, :], rates[0])
@@ -271,10 +272,11 @@ def exact_sampling_limits(
 def thresholded_limits(
     sums: Integers, received: int, rate: float, threshold: int, level: float
 ) -> tuple[Floats, Floats]:
-    """Invert the tails of a count that is published where it reaches a threshold.
+    """Invert the tails of a count that is published if it reaches a threshold.
 
-    What is not published, a sum of 0, may be any smaller count: the limits hold those of all of
-    them, and cover with at least the level like the limits of counts that are all published.
+    If a count is not published, its sum is 0, and it may be any smaller count. The limits enclose
+    those of all such counts, and cover the truth with at least the given level, as they do if all
+    counts are published.
 
     Parameters
     ----------
@@ -301,12 +303,12 @@ def thresholded_limits(
 
 
 def summable(dummies: int, dummy_rate: float) -> bool:
-    """Whether there are so few dummies that sums over their number are quick."""
+    """Return whether there are few enough dummies to sum over their number quickly."""
     return dummies * dummy_rate * (1.0 - dummy_rate) <= 1e4
 
 
 def _dummies(dummies: int, rates: tuple[float, float]) -> tuple[Integers, Floats]:
-    """Give the likely numbers of dummies that are counted, with their probabilities."""
+    """Return the likely numbers of counted dummies, with their probabilities."""
     from scipy import special  # noqa: PLC0415
 
     rate = rates[1]

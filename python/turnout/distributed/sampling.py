@@ -1,4 +1,4 @@
-"""Publish counts of sampled users, added up under secret sharing."""
+"""Counts of sampled users, added up under secret sharing."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from turnout.frequency.estimation.estimators import Estimation
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SamplingAggregation(Deployed, Sampled):
-    """Every user takes part with the same probability, unseen; the counts of those are published.
+    """A mechanism that publishes the counts of secretly sampled users.
 
-    A user tosses a coin: with probability ``rate`` it shares its item, otherwise nothing, and both
-    look the same. Only the sum of all shares is ever seen. No noise is added: the coins protect,
-    and they do so only where enough of them are hidden among the holders of each item. So the
-    mechanism asks for a ``floor`` that the data is known to have, or for ``dummies``, with which
-    the guarantee holds for any data: each aggregator adds, for each item, that many users that do
-    not exist, each with a coin, and their expected number is subtracted from the estimate. With a
-    ``threshold`` it needs neither: the server that adds up withholds the counts below it, and is
-    trusted not to use them.
+    Every user tosses a coin. With probability ``rate`` it shares its item, otherwise nothing, and
+    both look the same. Only the sum of all shares is ever seen. No noise is added: the coins
+    protect, and only if enough of them are hidden among the holders of each item. Therefore the
+    mechanism requires a ``floor`` that the data is known to have, or ``dummies``, with which the
+    guarantee holds for any data. Each aggregator adds this many fictitious users to each item, each
+    with a coin, and the estimate subtracts their expected number. With a ``threshold`` the
+    mechanism needs neither: the server that adds up withholds the counts below it, and is trusted
+    not to use them.
 
     Parameters
     ----------
@@ -43,34 +43,37 @@ class SamplingAggregation(Deployed, Sampled):
     users
         The number n of users.
     rate
-        The probability to take part, in (0, 1). If None, the largest that reaches ``epsilon`` and
+        The probability of taking part, in (0, 1). If None, the largest that reaches ``epsilon`` and
         ``delta``.
     epsilon, delta
         The target, for :attr:`accounting`.
     floor
-        How many users hold each item at least, whatever happens: a promise about the data.
+        The smallest number of users that hold each item, whatever happens: a promise about the
+        data.
     dummies
-        How many dummy users each contributor adds to each item, 0 to 10^7.
+        The number of dummy users that each contributor adds to each item, 0 to 10^7.
     threshold
-        The smallest count that is published, 1 to 10^5: instead of a floor and of dummies. Holds
-        for any data; the server that puts the sums together sees the counts below it.
+        The smallest count that is published, 1 to 10^5, instead of a floor or dummies. The
+        guarantee holds for any data. The server that combines the sums sees the counts below the
+        threshold.
     parties
-        Who adds up the shares: a number m >= 2 of aggregators, or ``"users"``: every user is one,
-        as in the paper.
+        The parties that add up the shares: a number m >= 2 of aggregators, or ``"users"`` if every
+        user is a party, as in the paper.
     central
-        A trusted server samples and adds up (DPCS): no sharing.
+        Whether a trusted server samples and adds up (DPCS), without secret sharing.
     compressed
         Whether all shares but one travel as seeds of 32 bytes.
     honest_aggregators
-        How many of those who add dummies keep their coins to themselves and do not collude.
+        The number of parties that add dummies, keep their coins secret, and do not collude.
     max_colluding_users
-        How many users may tell the adversary their coins. The floor counts honest users only. With
-        0 users are protected from aggregators and from the public; with 1, from each other too.
+        The number of users that may disclose their coins to the adversary. The floor counts only
+        honest users. With 0, users are protected from aggregators and from the public; with 1, also
+        from each other.
     max_missing_users
-        How many users' shares may be missing from a round. They are not counted in the floor.
+        The number of users whose shares may be missing from a round. The floor does not count them.
     adjacency
-        What neighbouring data sets are: ``"replace"`` (one user's item changes), or
-        ``"add_or_remove"`` (one user that takes part holds an item or none).
+        The neighbouring data sets: ``"replace"`` (one user's item changes), or ``"add_or_remove"``
+        (one participating user holds an item or none).
 
     Raises
     ------
@@ -85,15 +88,16 @@ class SamplingAggregation(Deployed, Sampled):
     bounds of delta; the rate here comes from the exact delta of
     :class:`turnout.accounting.CountSampling`.
 
-    Whoever knows a coin gets no protection from it: colluding users know theirs, an aggregator
-    knows those of its own dummies. So each aggregator adds a full set, and one honest one suffices;
-    with ``parties="users"`` the first ``max(max_colluding_users, 1) + honest_aggregators`` users
-    do, so that nobody knows all of them.
+    A coin does not protect against a party that knows it. Colluding users know their own coins, and
+    an aggregator knows those of its own dummies. Therefore each aggregator adds a full set, and one
+    honest aggregator suffices. With ``parties="users"`` the first ``max(max_colluding_users, 1) +
+    honest_aggregators`` users add one, so that nobody knows all of them.
 
     With a threshold K the guarantee is that of :class:`turnout.accounting.SampleAndThreshold`,
-    against whoever sees what is published: K less the colluding users, whose coins are known. In
-    the sums 0 stands for "below K"; the estimate of such an item is 0, its standard error is not
-    known, and its interval holds all frequencies of which a count below K is not unlikely.
+    against anyone who sees the published counts. Its threshold is K minus the number of colluding
+    users, whose coins are known. In the sums 0 stands for "below K". The estimate of such an item
+    is 0 and its standard error is unknown. Its interval contains all frequencies for which a count
+    below K is not unlikely.
 
     Examples
     --------
@@ -137,13 +141,13 @@ class SamplingAggregation(Deployed, Sampled):
         checked = _arguments.integer("threshold", self.threshold, least=1, most=MOST_THRESHOLD)
         if checked <= self.max_colluding_users:
             raise InvalidValueError(
-                f"threshold must be above max_colluding_users, got {checked}: colluding users "
-                "would reach it alone"
+                f"threshold must be above max_colluding_users, got {checked}: otherwise "
+                "colluding users reach it alone"
             )
         if checked > self.users:
             raise InvalidValueError(
-                f"threshold must be at most the {self.users} users, got {checked}: nothing would "
-                "be published"
+                f"threshold must be at most the {self.users} users, got {checked}: "
+                "otherwise nothing is published"
             )
         for name in ("floor", "dummies"):
             if getattr(self, name):
@@ -176,12 +180,12 @@ class SamplingAggregation(Deployed, Sampled):
 
     @property
     def _has_messages(self) -> bool:
-        """Whether parties exchange messages: not with a trusted server."""
+        """Whether parties exchange messages; they do not with a trusted server."""
         return not self.central
 
     @property
     def _hidden_floor(self) -> int:
-        """How many coins the adversary does not know, for each item, at least."""
+        """The smallest number of coins of an item that the adversary does not know."""
         return self._honest_floor + self._hidden_dummies
 
     @property
@@ -196,7 +200,7 @@ class SamplingAggregation(Deployed, Sampled):
     def _accounting(self, rate: float) -> Mechanism:
         if self.threshold is None:
             return CountSampling(rate, self._hidden_floor)
-        # Who knows the coins of some knows how many others are missing to the threshold.
+        # Somebody who knows the coins of some users knows how many others the threshold needs.
         return SampleAndThreshold(rate, self.threshold - self.max_colluding_users)
 
     @property
@@ -222,7 +226,7 @@ class SamplingAggregation(Deployed, Sampled):
 
     @property
     def _contributors(self) -> int:
-        """How many parties add a full set of dummies."""
+        """The number of parties that add a full set of dummies."""
         if not self.dummies:
             return 0
         return 1 if self.central else self._contributing_parties
@@ -239,7 +243,7 @@ class SamplingAggregation(Deployed, Sampled):
         return Estimation(frequencies, unknown, limits=limits)
 
     def _decode(self, sums: Array) -> Integers:
-        """Read field elements as counts; those below the threshold are withheld, and become 0."""
+        """Decode field elements as counts; those below the threshold become 0."""
         counts = super()._decode(sums)
         return np.where(counts >= (self.threshold or 0), counts, 0)
 

@@ -1,7 +1,7 @@
-"""Bounds of sums that a round passes with a small chance at most, by Chernoff's method.
+"""Bounds that sums of a round exceed with a small probability, by Chernoff's method.
 
-All of them are proven for any chance: what is searched for is the best of many valid bounds. SciPy
-is not needed, which the device of a user need not load.
+All of them are proven for any probability: the search picks the best of many valid bounds. They do
+not need SciPy, so the device of a user does not load it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ROOM = 1.0 + 1e-9
 
 
 def chernoff(log_moment: Callable[[float], float], chance: float, largest: float) -> int:
-    """Give a whole number h with ``P[X > h] <= chance`` for a whole number X.
+    """Return a whole number h with ``P[X > h] <= chance`` for a whole number X.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def chernoff(log_moment: Callable[[float], float], chance: float, largest: float
 
 
 def binomials(parts: Sequence[tuple[int, float]], chance: float) -> int:
-    """Give a number that a sum of binomial variables exceeds with a chance at most.
+    """Return a number that a sum of binomial variables exceeds with at most a given chance.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def binomials(parts: Sequence[tuple[int, float]], chance: float) -> int:
 
 
 def binomials_least(parts: Sequence[tuple[int, float]], chance: float) -> int:
-    """Give a number that a sum of binomial variables stays below with a chance at most.
+    """Return a number that a sum of binomial variables is below with at most a given chance.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def binomials_least(parts: Sequence[tuple[int, float]], chance: float) -> int:
 
 
 def _least(function: Callable[[float], float], low: float, high: float) -> float:
-    """Find the least value of a function that falls and then rises; any of its values is safe."""
+    """Find the minimum of a function that falls and then rises; any of its values is valid."""
     for _ in range(80):
         left, right = (2.0 * low + high) / 3.0, (low + 2.0 * high) / 3.0
         if function(left) <= function(right):

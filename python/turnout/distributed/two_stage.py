@@ -1,4 +1,4 @@
-"""Sampling in two stages: users report some items only, to elected users."""
+"""Sampling in two stages: users report only some items, to elected users."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from turnout._types import Array, Integers
 from turnout.distributed.aggregation import Codes, step_seed
 from turnout.distributed.elected import Elected
 from turnout.distributed.messages import MESSAGE_OVERHEAD
-from turnout.distributed.payloads import bits_size
+from turnout.distributed.payloads import NUMBER, bits_size
 from turnout.distributed.results import CostLedger, Costs
+from turnout.distributed.roles.elections import WORD_SIZE
 from turnout.distributed.roles.staged import ROLES
 from turnout.errors import InvalidValueError
 
@@ -28,18 +29,18 @@ _MOST_SHARES = 20_000_000_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TwoStageSampling(Elected):
-    """Sampling in which a user reports a few items only, and elected users add up.
+    """A mechanism in which users report only a few items, and elected users add up.
 
-    Each user tosses a coin (probability ``rate``); then it draws a set of ``reported`` items out of
-    all, and tells it to a first server. That server elects users for each item, to whom those who
-    report the item share one bit: whether it is theirs and their coin says so. The elected users
-    send their sums to a second server. Compared with :class:`SamplingAggregation` among users, each
-    user sends less; the price is a smaller sample.
+    Each user tosses a coin (probability ``rate``). Then it draws a set of ``reported`` items from
+    all, and sends the set to a first server. That server elects users for each item. The reporters
+    of the item share one bit with them: whether they hold the item and their coin says so. The
+    elected users send their sums to a second server. Compared with :class:`SamplingAggregation`
+    among users, each user sends less, and the sample is smaller.
 
-    Reporting is uniform unless ``gamma`` is given: the set says nothing about the user's item,
-    which is in it with probability M / N. With ``gamma`` it is adaptive: the sets that hold the own
-    item of a user that takes part are that many times as likely; a larger sample, and a leak to the
-    first server that :attr:`reporting_epsilon` bounds.
+    Without ``gamma``, reporting is uniform: the set reveals nothing about the user's item, which is
+    in it with probability M / N. With ``gamma``, reporting is adaptive: sets that contain the own
+    item of a participating user are ``gamma`` times as likely. The sample is then larger, and the
+    set leaks information to the first server, which :attr:`reporting_epsilon` bounds.
 
     Parameters
     ----------
@@ -50,45 +51,50 @@ class TwoStageSampling(Elected):
     reported
         The number M of items in each set, from 1 to N.
     gamma
-        How much likelier a set with the own item is, above 1; None for uniform reporting.
+        How many times as likely a set with the user's own item is, above 1; None for uniform
+        reporting.
     rate
         The probability of the coin, in (0, 1). If None, the largest that reaches ``epsilon`` and
         ``delta``.
     epsilon, delta
         The target, for :attr:`accounting`.
     floor
-        How many users hold each item at least, whatever happens: a promise about the data.
+        The smallest number of users that hold each item, whatever happens: a promise about the
+        data.
     dummies
-        How many dummy users each contributor adds to each item.
+        The number of dummy users that each contributor adds to each item.
     collusion_bound
-        The number phi of TSS': at least ``phi + 1`` users are elected for each item, so that phi
-        colluding users never see all shares. None is TSS, as many as report the item, but at least
-        two: then all of them may collude, with :meth:`collusion_probability`.
+        The number phi of TSS'. At least ``phi + 1`` users are elected for each item, so that phi
+        colluding users never see all shares. None is TSS: as many users are elected as report the
+        item, but at least two. Then all of them may collude, with probability
+        :meth:`collusion_probability`.
     elected
-        Elect exactly so many users for each item instead, at least two, which costs less.
+        The exact number of users to elect for each item instead, at least two, which costs less.
     honest_aggregators
-        How many of the elected users that add dummies keep their coins to themselves.
+        The number of elected users that add dummies and keep their coins secret.
     max_colluding_users
-        How many users may tell the adversary what they know. The floor counts honest users only.
+        The number of users that may disclose what they know to the adversary. The floor counts only
+        honest users.
     max_missing_users
-        How many users may fail to report a set. They are not counted in the floor.
+        The number of users that may fail to report a set, or be lost after it. The floor does not
+        count them. Other users are elected in place of lost ones.
     adjacency
-        ``"replace"``: one user's item changes; or ``"add_or_remove"``: one user that takes part
-        holds an item or none.
+        ``"replace"``: one user's item changes; or ``"add_or_remove"``: one participating user holds
+        an item or none.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
         If an argument is of the wrong type or out of range; if there is neither a floor nor
-        dummies; if ``max_colluding_users`` could be all that are elected; if no rate reaches the
+        dummies; if ``max_colluding_users`` could include all elected users; if no rate reaches the
         target.
 
     Notes
     -----
     TSS and TSS' of Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and Differentially Private Distributed
     Frequency Estimation", algorithms 3 and 4. Their Theorem 3.4, the guarantee of one-stage
-    sampling, holds for a server that sees no set. But the first server knows every set and, as
-    everyone does, the published counts; the elected users know who reports. So :attr:`accounting`
+    sampling, holds for a server that sees no set. But the first server knows every set and, like
+    everyone, the published counts. The elected users know who reports. Therefore :attr:`accounting`
     is the exact delta against an adversary that knows all sets and the published counts
     (:class:`turnout.accounting.TwoStageCountSampling`).
 
@@ -109,7 +115,7 @@ class TwoStageSampling(Elected):
     _roles = ROLES
 
     def paper_costs(self) -> dict[str, Costs]:
-        """Evaluate the paper's table, where as many users are elected as report an item."""
+        """Evaluate the paper's table, if as many users are elected as report an item."""
         if self.elected is not None:
             return {}
         n, size, element = self.users, self.domain.size, self.field.bits / 8
@@ -163,11 +169,14 @@ class TwoStageSampling(Elected):
         users = Costs(coins=n, sets=n, draws=draws, additions=additions)
         users += self._contributions_costs()
         self._count_messages(users, sets, chosen, reporters)
-        election = 4 + 4 * (2 * size + sum(sizes))
+        election = 8 + 4 * (2 * size + sum(sizes))
         duties = sum(4 * len(who) * (1 + int(m)) for who, m in zip(chosen, reporters, strict=True))
+        # An election for all users and the server; and when all is there, a word for each user.
         reporting = Costs(
-            messages=n + 1,
-            bytes=(n + 1) * (MESSAGE_OVERHEAD + election) + duties,
+            messages=2 * n + 1,
+            bytes=(n + 1) * (MESSAGE_OVERHEAD + election)
+            + duties
+            + n * (MESSAGE_OVERHEAD + WORD_SIZE),
             additions=n * size,
         )
         server = Costs(additions=sum(sizes))
@@ -182,12 +191,15 @@ class TwoStageSampling(Elected):
         chosen: list[Integers],
         reporters: Integers,
     ) -> None:
-        """Add the messages of users: a set each, bundles of shares, a sum of each elected user."""
+        """Add the messages of users: a set each, bundles of shares, two of each elected user."""
         field, size, n = self.field, self.domain.size, self.users
         users.messages += n
         users.bytes += n * (MESSAGE_OVERHEAD + bits_size(size))
         # Who is elected for which items: bundles go from every user to those elected for its items.
         elected = np.unique(np.concatenate(chosen))
+        # They say that nothing is missing.
+        users.messages += len(elected)
+        users.bytes += len(elected) * (MESSAGE_OVERHEAD + NUMBER.size)
         member = np.zeros((size, len(elected)), np.float32)
         for item, who in enumerate(chosen):
             member[item, np.searchsorted(elected, who)] = 1.0

@@ -1,4 +1,4 @@
-//! Aggregation jobs: what leader and helper send each other to verify reports.
+//! Aggregation jobs: the messages with which leader and helper verify reports.
 
 use super::codec::{Filled32, Input, Message, Wire};
 use super::error::{Error, Result};
@@ -7,16 +7,16 @@ use super::task::{Extension, increasing};
 use super::upload::{REPORT_ID_BYTES, ReportMetadata};
 use super::words::ReportError;
 
-/// The bytes of a batch ID.
+/// The number of bytes of a batch ID.
 pub const BATCH_ID_BYTES: usize = 32;
 
 /// The extension of an aggregation job that says to which batch its reports belong.
 pub const LEADER_SELECTED_BATCH_ID: u16 = 1;
 
-/// What the helper needs of a report.
+/// What the helper needs to know of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportShare<'a> {
-    /// What everybody may know of it.
+    /// The public metadata of the report.
     pub report_metadata: ReportMetadata<'a>,
     /// The part of the VDAF that both aggregators see.
     pub public_share: &'a [u8],
@@ -26,7 +26,7 @@ pub struct ReportShare<'a> {
 
 layout!(ReportShare<'a>: report_metadata, public_share as Opaque32, encrypted_input_share);
 
-/// A report for the helper, with the leader's first message of its verification.
+/// A report for the helper, with the leader's first message about its verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyInit<'a> {
     /// The report.
@@ -40,11 +40,11 @@ layout!(VerifyInit<'a>: report_share, payload as Filled32);
 /// The beginning of an aggregation job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AggregationJobInitReq<'a> {
-    /// Which of the verification keys that the aggregators have agreed on.
+    /// Which verification key, of those that the aggregators agreed on, the job uses.
     pub verification_key_id: u8,
     /// The aggregation parameter of the VDAF.
     pub agg_param: &'a [u8],
-    /// Extensions in the order of their types.
+    /// Extensions, ordered by their types.
     pub extensions: Vec<Extension<'a>>,
     /// The reports.
     pub verify_inits: Vec<VerifyInit<'a>>,
@@ -59,7 +59,7 @@ layout!(
 );
 
 impl<'a> AggregationJobInitReq<'a> {
-    /// The batch to which the leader has assigned the reports, if it says so.
+    /// The batch to which the leader assigned the reports, if it names one.
     #[must_use]
     pub fn batch_id(&self) -> Option<&'a [u8]> {
         let found = self
@@ -69,12 +69,12 @@ impl<'a> AggregationJobInitReq<'a> {
         found.map(|extension| extension.extension_data)
     }
 
-    /// Checks what every helper must: extensions are in order, a batch ID has its length, and no report is
-    /// there twice.
+    /// Checks what every helper must check: extensions are in order, a batch ID has its length, and
+    /// no report is duplicated.
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if not.
+    /// [`Error::Malformed`] if one of these is not so.
     pub fn check(&self) -> Result<()> {
         let malformed = |reason| Err(Error::Malformed { message: Self::NAME, reason, place: 0 });
         if !increasing(&self.extensions) {
@@ -90,13 +90,13 @@ impl<'a> AggregationJobInitReq<'a> {
             .collect();
         ids.sort_unstable();
         if ids.windows(2).any(|pair| pair[0] == pair[1]) {
-            return malformed("a report is there twice");
+            return malformed("a report is duplicated");
         }
         Ok(())
     }
 }
 
-/// What came out of a step of a report's verification.
+/// The result of one step of a report's verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VerifyStep<'a> {
     /// There is a message for the other aggregator.
@@ -133,27 +133,27 @@ impl<'a> Wire<'a> for VerifyStep<'a> {
     }
 }
 
-/// The helper's answer for a report.
+/// The helper's answer about one report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyResp<'a> {
     /// Which report.
     pub report_id: [u8; REPORT_ID_BYTES],
-    /// What came out.
+    /// The result of the step.
     pub result: VerifyStep<'a>,
 }
 
 layout!(VerifyResp<'a>: report_id, result);
 
-/// The helper's answers for all reports, in their order.
+/// The helper's answers about all reports, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AggregationJobResp<'a> {
-    /// One for each report.
+    /// One answer for each report.
     pub verify_resps: Vec<VerifyResp<'a>>,
 }
 
 layout!(AggregationJobResp<'a>: verify_resps as Rest);
 
-/// A report's next message to the helper.
+/// The next message to the helper about a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyContinue<'a> {
     /// Which report.
@@ -167,7 +167,7 @@ layout!(VerifyContinue<'a>: report_id, payload as Filled32);
 /// The next step of an aggregation job. Prio3 has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AggregationJobContinueReq<'a> {
-    /// The step that the helper shall reach.
+    /// The step that the helper is to reach.
     pub step: u16,
     /// The reports.
     pub verify_continues: Vec<VerifyContinue<'a>>,
@@ -175,13 +175,14 @@ pub struct AggregationJobContinueReq<'a> {
 
 layout!(AggregationJobContinueReq<'a>: step, verify_continues as Rest);
 
-/// How an aggregation job is written.
+/// The encoding of an aggregation job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
-    /// As in the draft.
+    /// The encoding of the draft.
     #[default]
     Draft,
-    /// As in Janus, whose main has parts of draft 18 and parts of earlier ones (commit 4ab28a36, of August
-    /// 2026): lists say how long they are, and a partial batch selector stands where the draft has extensions.
+    /// The encoding of Janus, whose main branch mixes draft 18 with earlier drafts (commit
+    /// 4ab28a36, of August 2026). Lists state their length, and a partial batch selector takes the
+    /// place of the draft's extensions.
     Janus,
 }

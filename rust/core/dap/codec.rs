@@ -1,7 +1,8 @@
-//! The presentation language of RFC 8446, section 3: how fields become bytes and come back.
+//! The presentation language of RFC 8446, section 3: how fields are written as bytes and read back.
 //!
-//! [`layout!`] lists the fields of a message once; it is both read and written by that list. What is read
-//! borrows from the input, so a length that lies costs nothing, and no message contains itself.
+//! [`layout!`] lists the fields of a message once, and this list both reads and writes it. Messages
+//! that are read borrow from the input, so a false length costs nothing, and no message contains
+//! itself.
 
 use super::error::{Error, Result};
 
@@ -50,13 +51,13 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What has an encoding of its own.
+/// A type with an encoding.
 pub trait Wire<'a>: Sized {
-    /// Reads one, and no byte more.
+    /// Reads one value, and no byte more.
     #[doc(hidden)]
     fn read(input: &mut Input<'a>) -> Result<Self>;
 
-    /// Writes it behind what is there.
+    /// Writes the value at the end of `out`.
     #[doc(hidden)]
     fn write(&self, out: &mut Vec<u8>) -> Result<()>;
 }
@@ -214,16 +215,16 @@ macro_rules! layout {
     (@write $value:expr, $out:ident, $form:ident) => { $crate::dap::codec::$form::write($value, $out)? };
 }
 
-/// A message, or a part of one, that is read from all of some bytes and written as them.
+/// A message, or a part of one, with an encoding that takes up a whole byte string.
 pub trait Message<'a>: Wire<'a> {
-    /// What the draft calls it.
+    /// Its name in the draft.
     const NAME: &'static str;
 
-    /// Reads one from all of these bytes.
+    /// Reads one value from all of these bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if they are none, or more than one.
+    /// [`Error::Malformed`] if they are not exactly one value.
     fn decode(bytes: &'a [u8]) -> Result<Self> {
         let mut input = Input::new(Self::NAME, bytes);
         let message = Self::read(&mut input)?;
@@ -231,7 +232,7 @@ pub trait Message<'a>: Wire<'a> {
         Ok(message)
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     ///
     /// # Errors
     ///

@@ -13,23 +13,23 @@ use super::words::BatchMode;
 /// Which batch a collector asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
-    /// The reports of these times.
+    /// The reports of this interval.
     TimeInterval(Interval),
-    /// The next batch that the leader has.
+    /// The next batch that the leader has ready.
     LeaderSelected,
 }
 
-/// Which batch the leader means.
+/// The batch that the leader has chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchSelector {
-    /// The reports of these times.
+    /// The reports of this interval.
     TimeInterval(Interval),
-    /// The batch of this ID.
+    /// The batch with this ID.
     LeaderSelected([u8; BATCH_ID_BYTES]),
 }
 
 impl Query {
-    /// The batch mode that it belongs to.
+    /// The batch mode of the query.
     #[must_use]
     pub fn batch_mode(&self) -> BatchMode {
         match self {
@@ -40,7 +40,7 @@ impl Query {
 }
 
 impl BatchSelector {
-    /// The batch mode that it belongs to.
+    /// The batch mode of the batch.
     #[must_use]
     pub fn batch_mode(&self) -> BatchMode {
         match self {
@@ -49,7 +49,7 @@ impl BatchSelector {
         }
     }
 
-    /// Whether it is a batch that the query asks for.
+    /// Tells whether this batch is one that the query asks for.
     #[must_use]
     pub fn answers(&self, query: &Query) -> bool {
         match (self, query) {
@@ -120,14 +120,14 @@ impl Message<'_> for BatchSelector {
     const NAME: &'static str = "BatchSelector";
 }
 
-/// What a collector asks the leader for.
+/// A collector's request to the leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectionJobReq<'a> {
     /// The batch.
     pub query: Query,
     /// The aggregation parameter of the VDAF.
     pub agg_param: &'a [u8],
-    /// Extensions in the order of their types.
+    /// Extensions, ordered by their types.
     pub extensions: Vec<Extension<'a>>,
 }
 
@@ -136,9 +136,9 @@ layout!(CollectionJobReq<'a>: query, agg_param as Opaque32, extensions as List16
 /// The result of a batch, in two shares that only the collector can read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectionJobResp<'a> {
-    /// The reports of the batch.
+    /// The number of reports of the batch.
     pub report_count: u64,
-    /// The shortest interval with the times of all.
+    /// The shortest interval that contains the times of all its reports.
     pub interval: Interval,
     /// The leader's share.
     pub leader_encrypted_agg_share: HpkeCiphertext<'a>,
@@ -154,16 +154,16 @@ layout!(
     helper_encrypted_agg_share,
 );
 
-/// What the leader asks the helper for.
+/// The leader's request to the helper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AggregateShareReq<'a> {
-    /// What the collector asked for.
+    /// The collector's request.
     pub collection_job_req: CollectionJobReq<'a>,
     /// The batch.
     pub batch_selector: BatchSelector,
-    /// The reports of the batch.
+    /// The number of reports of the batch.
     pub report_count: u64,
-    /// Their checksum, by [`add_to_checksum`].
+    /// Their checksum, computed by [`add_to_checksum`].
     pub checksum: [u8; 32],
 }
 
@@ -172,27 +172,27 @@ layout!(AggregateShareReq<'a>: collection_job_req, batch_selector, report_count,
 /// The helper's share of the result of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AggregateShare<'a> {
-    /// It, encrypted to the collector.
+    /// The share, encrypted to the collector.
     pub encrypted_aggregate_share: HpkeCiphertext<'a>,
 }
 
 layout!(AggregateShare<'a>: encrypted_aggregate_share);
 
-/// What an encrypted aggregate share is bound to.
+/// The associated data of an encrypted aggregate share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AggregateShareAad<'a> {
     /// The task.
     pub task_id: [u8; 32],
     /// What its parties agreed on.
     pub task_configuration: TaskConfiguration<'a>,
-    /// What the collector asked for.
+    /// The collector's request.
     pub collection_job_req: CollectionJobReq<'a>,
 }
 
 layout!(AggregateShareAad<'a>: task_id, task_configuration, collection_job_req);
 
-/// Changes the checksum of a batch by one report: the exclusive or of the SHA-256 of all report IDs. A
-/// report that is added twice is taken out again.
+/// Adds one report to the checksum of a batch: the exclusive or of the SHA-256 of all report IDs.
+/// Adding a report twice removes it again.
 pub fn add_to_checksum(checksum: &mut [u8; 32], report_id: &[u8; REPORT_ID_BYTES]) {
     for (byte, digit) in checksum.iter_mut().zip(Sha256::digest(report_id)) {
         *byte ^= digit;

@@ -1,4 +1,5 @@
-//! Hybrid encryption of RFC 9180 in base mode, by the crate `hpke`: the suites, keys and one message a key.
+//! Hybrid encryption of RFC 9180 in base mode, by the crate `hpke`: suites, keys, and encryption of
+//! one message at a time.
 
 use core::fmt;
 
@@ -26,10 +27,10 @@ const AES_128: u16 = 0x0001;
 /// AES-256-GCM.
 const AES_256: u16 = 0x0002;
 
-/// A public key with the algorithms that go with it.
+/// A public key with its algorithms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HpkeConfig<'a> {
-    /// Which of its owner's keys it is.
+    /// Which of its owner's keys this is.
     pub id: u8,
     /// The key encapsulation of RFC 9180, section 7.1.
     pub kem_id: u16,
@@ -53,11 +54,11 @@ pub struct HpkeConfigList<'a> {
 layout!(HpkeConfigList<'a>: configs as FilledList16);
 
 impl<'a> HpkeConfigList<'a> {
-    /// The first one that can be encrypted to here.
+    /// The first key that this crate can encrypt to.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if there is none.
+    /// [`Error::Unsupported`] if there is no such key.
     pub fn supported(&self) -> Result<&HpkeConfig<'a>> {
         self.configs.iter().find(|config| config.recipient().is_ok()).ok_or_else(|| {
             let given: Vec<String> = self.configs.iter().map(HpkeConfig::suite).collect();
@@ -66,14 +67,14 @@ impl<'a> HpkeConfigList<'a> {
     }
 }
 
-/// Something encrypted.
+/// An encrypted message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HpkeCiphertext<'a> {
-    /// To which key.
+    /// The ID of the key that it is encrypted to.
     pub config_id: u8,
     /// The encapsulated key.
     pub enc: &'a [u8],
-    /// What is encrypted by it.
+    /// The encrypted message itself.
     pub payload: &'a [u8],
 }
 
@@ -103,12 +104,12 @@ impl HpkeConfig<'_> {
         Ok((key, cipher))
     }
 
-    /// Encrypts a message to this key: an encoded [`HpkeCiphertext`].
+    /// Encrypts a message to this key. Returns an encoded [`HpkeCiphertext`].
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] or [`Error::Key`] if that cannot be done, [`Error::Randomness`] if the operating
-    /// system gives none.
+    /// [`Error::Unsupported`] or [`Error::Key`] if the key cannot be used; [`Error::Randomness`] if
+    /// the operating system gives no random bytes.
     pub fn seal(&self, info: &[u8], aad: &[u8], plaintext: &[u8]) -> Result<Vec<u8>> {
         let mut seed = Zeroizing::new([0; 32]);
         SysRng.try_fill_bytes(&mut *seed).map_err(|_| Error::Randomness)?;
@@ -151,7 +152,7 @@ fn sealed<A: Aead>(
     )
 }
 
-/// A private key with its configuration. It is never shown, and overwritten when it is dropped.
+/// A private key with its configuration. It is never shown, and is overwritten when it is dropped.
 pub struct HpkeKey {
     id: u8,
     config: Vec<u8>,
@@ -160,11 +161,12 @@ pub struct HpkeKey {
 }
 
 impl HpkeKey {
-    /// A new key of the suite that everybody knows, from the operating system's randomness.
+    /// Generates a key of the suite that everybody supports, from the operating system's
+    /// randomness.
     ///
     /// # Errors
     ///
-    /// [`Error::Randomness`] if it gives none.
+    /// [`Error::Randomness`] if the operating system gives no random bytes.
     pub fn generate(id: u8) -> Result<Self> {
         let mut material = Zeroizing::new([0; 32]);
         SysRng.try_fill_bytes(&mut *material).map_err(|_| Error::Randomness)?;
@@ -179,11 +181,12 @@ impl HpkeKey {
         Ok(Self { id, config: config.encode()?, cipher: Cipher::Aes128, private })
     }
 
-    /// The private key that belongs to this encoded [`HpkeConfig`].
+    /// Makes the key from an encoded [`HpkeConfig`] and its private key.
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`], [`Error::Unsupported`] or [`Error::Key`] if they are none or do not belong together.
+    /// [`Error::Malformed`], [`Error::Unsupported`] or [`Error::Key`] if one of them is invalid, or
+    /// they do not belong together.
     pub fn new(config: &[u8], private: &[u8]) -> Result<Self> {
         let read = HpkeConfig::decode(config)?;
         let (public, cipher) = read.recipient()?;
@@ -195,7 +198,7 @@ impl HpkeKey {
         Ok(Self { id: read.id, config: config.to_vec(), cipher, private })
     }
 
-    /// Which of its owner's keys it is.
+    /// Which of its owner's keys this is.
     #[must_use]
     pub fn id(&self) -> u8 {
         self.id
@@ -207,13 +210,13 @@ impl HpkeKey {
         &self.config
     }
 
-    /// The bytes of the private key, which are overwritten when they are dropped.
+    /// Returns the bytes of the private key, which are overwritten when they are dropped.
     #[must_use]
     pub fn private_key(&self) -> Zeroizing<Vec<u8>> {
         Zeroizing::new(self.private.to_bytes().to_vec())
     }
 
-    /// Decrypts what was encrypted to this key; none if it was not.
+    /// Decrypts a message that was encrypted to this key; returns `None` if it was not.
     #[must_use]
     pub fn open(
         &self,

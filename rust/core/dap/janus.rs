@@ -1,4 +1,4 @@
-//! Aggregation jobs as Janus writes them, which is not yet as in the draft; see [`Dialect`].
+//! Aggregation jobs as Janus writes them, which differs from the draft; see [`Dialect`].
 
 use super::aggregation::{
     AggregationJobContinueReq, AggregationJobInitReq, AggregationJobResp, Dialect,
@@ -40,11 +40,11 @@ struct JanusResp<'a> {
 layout!(JanusResp<'a>: verify_resps as List32);
 
 impl<'a> AggregationJobInitReq<'a> {
-    /// Reads one that is written in this dialect.
+    /// Reads a request that is written in this dialect.
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if the bytes are none.
+    /// [`Error::Malformed`] if the bytes are not such a request.
     pub fn decode_as(dialect: Dialect, bytes: &'a [u8]) -> Result<Self> {
         if dialect == Dialect::Draft {
             return Self::decode(bytes);
@@ -72,11 +72,11 @@ impl<'a> AggregationJobInitReq<'a> {
         })
     }
 
-    /// Its bytes in this dialect.
+    /// Returns its bytes in this dialect.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if it cannot be written.
+    /// [`Error::Value`] if it has no encoding.
     pub fn encode_as(self, dialect: Dialect) -> Result<Vec<u8>> {
         if dialect == Dialect::Draft {
             return self.encode();
@@ -110,7 +110,7 @@ impl<'a> AggregationJobContinueReq<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if the bytes are none.
+    /// [`Error::Malformed`] if the bytes are not one.
     pub fn decode_as(dialect: Dialect, bytes: &'a [u8]) -> Result<Self> {
         if dialect == Dialect::Draft {
             return Self::decode(bytes);
@@ -119,11 +119,11 @@ impl<'a> AggregationJobContinueReq<'a> {
         Ok(Self { step, verify_continues })
     }
 
-    /// Its bytes in this dialect.
+    /// Returns its bytes in this dialect.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if it cannot be written.
+    /// [`Error::Value`] if it has no encoding.
     pub fn encode_as(self, dialect: Dialect) -> Result<Vec<u8>> {
         if dialect == Dialect::Draft {
             return self.encode();
@@ -137,7 +137,7 @@ impl<'a> AggregationJobResp<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if the bytes are none.
+    /// [`Error::Malformed`] if the bytes are not one.
     pub fn decode_as(dialect: Dialect, bytes: &'a [u8]) -> Result<Self> {
         if dialect == Dialect::Draft {
             return Self::decode(bytes);
@@ -145,11 +145,11 @@ impl<'a> AggregationJobResp<'a> {
         Ok(Self { verify_resps: JanusResp::decode(bytes)?.verify_resps })
     }
 
-    /// Its bytes in this dialect.
+    /// Returns its bytes in this dialect.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if it cannot be written.
+    /// [`Error::Value`] if it has no encoding.
     pub fn encode_as(self, dialect: Dialect) -> Result<Vec<u8>> {
         if dialect == Dialect::Draft {
             return self.encode();

@@ -1,13 +1,14 @@
 //! The Distributed Aggregation Protocol: its messages and their encryption, as of draft-ietf-ppm-dap-18.
 //!
-//! A client splits its measurement into two input shares and encrypts one to each of two aggregators, the
-//! leader and the helper. These verify shares together in aggregation jobs and add them up; a collector
-//! gets the sums of a batch in a collection job. What is verified and how is a VDAF's; here its shares
-//! and messages are bytes. Storage, HTTP and time are a server's.
+//! A client splits its measurement into two input shares, and encrypts one to each of two
+//! aggregators, the leader and the helper. These verify shares together in aggregation jobs and add
+//! them up. A collector gets the sums of a batch in a collection job. A VDAF defines what is
+//! verified and how; here its shares and messages are bytes. A server provides storage, HTTP and
+//! the time.
 //!
-//! Every message is a type whose fields stand in the draft's order, with a [`Message`] that reads and writes
-//! it. What is read borrows from the input: it costs no more than its size, consumes all of it and cannot
-//! panic.
+//! Every message is a type whose fields have the draft's order. Its [`Message`] reads and writes
+//! it. A message that is read borrows from the input and consumes all of it. Reading costs no more
+//! than the size of the input, and cannot panic.
 //!
 //! ```
 //! use turnout_core::dap::*;

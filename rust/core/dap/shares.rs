@@ -1,4 +1,5 @@
-//! Shares that only one party can read: input shares to an aggregator, aggregate shares to the collector.
+//! Shares that only one party can read: input shares for an aggregator, aggregate shares for the
+//! collector.
 
 use core::fmt;
 
@@ -22,16 +23,16 @@ fn info(label: &str, sender: Role, recipient: Role) -> Vec<u8> {
     info
 }
 
-/// A report that a client makes, before its shares are encrypted. It is never shown.
+/// A new report of a client, before its shares are encrypted. It is never shown.
 #[derive(Clone, Copy)]
 pub struct NewReport<'a> {
-    /// Its own random number.
+    /// The random number that identifies the report.
     pub report_id: [u8; REPORT_ID_BYTES],
     /// When it was made, in units of the task's time precision.
     pub time: u64,
     /// The part of the VDAF that both aggregators see.
     pub public_share: &'a [u8],
-    /// The share of the leader and that of the helper.
+    /// The leader's share and the helper's share.
     pub input_shares: [&'a [u8]; 2],
 }
 
@@ -57,7 +58,7 @@ impl Task {
         Ok(aad)
     }
 
-    /// Whole reports, whose shares are encrypted to leader and helper: an encoded
+    /// Encrypts the shares of reports to leader and helper. Returns an encoded
     /// [`UploadRequest`](super::UploadRequest).
     ///
     /// # Errors
@@ -101,13 +102,14 @@ impl Task {
         Ok(report)
     }
 
-    /// The input share of an aggregator, or why its report is refused. What is checked is what the report
-    /// and the task say: the report's extensions, of which none is known, and the task's interval. Whether
-    /// it comes from the future, was there before or comes too late knows who stores reports.
+    /// Decrypts the input share of an aggregator, or says why the report is refused. It checks what
+    /// the report and the task state: the report's extensions, all of which are unknown here, and
+    /// the task's interval. The server that stores reports must check whether a report comes from
+    /// the future, is a repeat, or is too late.
     ///
     /// # Errors
     ///
-    /// The [`ReportError`] that the draft has for it.
+    /// The [`ReportError`] that the draft names for the reason.
     pub fn open_input_share(
         &self,
         role: Role,
@@ -143,7 +145,7 @@ impl Task {
         Ok(plaintext.split_off(payload))
     }
 
-    /// The input shares of many reports, in parallel.
+    /// Decrypts the input shares of many reports, in parallel.
     #[must_use]
     pub fn open_input_shares(
         &self,
@@ -161,7 +163,8 @@ impl Task {
         Ok(aad)
     }
 
-    /// Encrypts an aggregator's share of a result to the collector: an encoded [`HpkeCiphertext`].
+    /// Encrypts an aggregator's share of a result to the collector. Returns an encoded
+    /// [`HpkeCiphertext`].
     ///
     /// # Errors
     ///
@@ -177,11 +180,11 @@ impl Task {
         collector.seal(&info, &self.aggregate_share_aad(request)?, share)
     }
 
-    /// The aggregate share that an aggregator has encrypted.
+    /// Decrypts the aggregate share of an aggregator.
     ///
     /// # Errors
     ///
-    /// [`Error::Sealed`] if it does not open.
+    /// [`Error::Sealed`] if it cannot be decrypted.
     pub fn open_aggregate_share(
         &self,
         role: Role,

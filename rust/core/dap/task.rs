@@ -1,14 +1,14 @@
-//! What all parties of a task have agreed on: it enters the encryption of every share.
+//! What all parties of a task agree on. It enters the encryption of every share.
 
 use super::codec::{Input, Message, Wire};
 use super::error::{Error, Result};
 use super::words::{BatchMode, VERSION};
 
-/// The bytes of a task ID.
+/// The number of bytes of a task ID.
 pub const TASK_ID_BYTES: usize = 32;
 
-/// A span of time, in units of the task's time precision: `start` belongs to it, `start + duration` does
-/// not, and is no overflow.
+/// A span of time, in units of the task's time precision. It contains `start`, but not `start +
+/// duration`, which does not overflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Interval {
     start: u64,
@@ -16,11 +16,11 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The interval of so many units from `start` on.
+    /// Makes the interval of `duration` units from `start` on.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if its end is beyond the last time.
+    /// [`Error::Value`] if it ends after the largest time.
     pub fn new(start: u64, duration: u64) -> Result<Self> {
         if start.checked_add(duration).is_none() {
             return Err(Error::Value {
@@ -32,25 +32,25 @@ impl Interval {
         Ok(Self { start, duration })
     }
 
-    /// Its first time.
+    /// Its first unit of time.
     #[must_use]
     pub fn start(self) -> u64 {
         self.start
     }
 
-    /// How many times belong to it.
+    /// How many units of time it contains.
     #[must_use]
     pub fn duration(self) -> u64 {
         self.duration
     }
 
-    /// The first time after it.
+    /// The first unit of time after it.
     #[must_use]
     pub fn end(self) -> u64 {
         self.start + self.duration
     }
 
-    /// Whether a time belongs to it.
+    /// Tells whether it contains a time.
     #[must_use]
     pub fn holds(self, time: u64) -> bool {
         (self.start..self.end()).contains(&time)
@@ -73,10 +73,11 @@ impl Message<'_> for Interval {
     const NAME: &'static str = "Interval";
 }
 
-/// An extension of a report, of a task or of a job: a number, and bytes that the number gives a meaning.
+/// An extension of a report, a task or a job: a number, and bytes with a meaning that the number
+/// decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extension<'a> {
-    /// Which extension.
+    /// The number of the extension.
     pub extension_type: u16,
     /// Its bytes.
     pub extension_data: &'a [u8],
@@ -84,34 +85,34 @@ pub struct Extension<'a> {
 
 layout!(Extension<'a>: extension_type, extension_data as Opaque16);
 
-/// Whether extensions stand in the order that the draft wants, which also lets none stand twice.
+/// Tells whether extensions have the order of the draft, in which none can be duplicated.
 #[must_use]
 pub fn increasing(extensions: &[Extension<'_>]) -> bool {
     extensions.is_sorted_by(|one, next| one.extension_type < next.extension_type)
 }
 
-/// The parameters of a task that are in all parties' hands.
+/// The parameters of a task that all parties know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskConfiguration<'a> {
-    /// What tells apart two tasks that are otherwise the same.
+    /// Bytes that distinguish two tasks that are otherwise equal.
     pub task_info: &'a [u8],
-    /// The URL of the leader, byte by byte as all parties write it.
+    /// The URL of the leader. All parties must write it with the same bytes.
     pub leader_aggregator_endpoint: &'a [u8],
-    /// The URL of the helper, likewise.
+    /// The URL of the helper. All parties must write it with the same bytes.
     pub helper_aggregator_endpoint: &'a [u8],
-    /// The seconds of a unit of time.
+    /// The number of seconds in a unit of time.
     pub time_precision: u64,
-    /// The fewest reports of a batch.
+    /// The smallest number of reports of a batch.
     pub min_batch_size: u64,
-    /// How reports are put into batches.
+    /// How reports are assigned to batches.
     pub batch_mode: BatchMode,
-    /// Parameters of the batch mode; those of today have none.
+    /// Parameters of the batch mode; present modes have none.
     pub batch_config: &'a [u8],
     /// The number of the VDAF.
     pub vdaf_type: u32,
     /// The parameters of the VDAF, an encoded [`VdafConfiguration`](super::VdafConfiguration).
     pub vdaf_configuration: &'a [u8],
-    /// Extensions in the order of their types.
+    /// Extensions, ordered by their types.
     pub extensions: Vec<Extension<'a>>,
 }
 
@@ -132,7 +133,7 @@ layout!(
 /// The extension by which a task has a beginning and an end.
 const TASK_INTERVAL: u16 = 1;
 
-/// A task: its ID and its configuration, checked.
+/// A task: its ID and its checked configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     id: [u8; TASK_ID_BYTES],
@@ -141,12 +142,13 @@ pub struct Task {
 }
 
 impl Task {
-    /// The task of this ID with this encoded [`TaskConfiguration`].
+    /// Makes the task with this ID and this encoded [`TaskConfiguration`].
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if that is none; [`Error::Value`] if nobody here can take part in it: an unknown
-    /// extension, a time precision of zero, or a URL that is not ASCII.
+    /// [`Error::Malformed`] if the bytes are not a configuration; [`Error::Value`] if this crate
+    /// cannot take part in the task: an unknown extension, a time precision of zero, or a URL that
+    /// is not ASCII.
     pub fn new(id: [u8; TASK_ID_BYTES], configuration: &[u8]) -> Result<Self> {
         let read = TaskConfiguration::decode(configuration)?;
         let mut interval = None;
@@ -178,11 +180,11 @@ impl Task {
         Ok(Self { id, configuration: configuration.to_vec(), interval })
     }
 
-    /// As [`new`](Self::new), with an interval in place of extensions.
+    /// Like [`new`](Self::new), with an interval instead of extensions.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if a parameter has no encoding or is refused by [`new`](Self::new).
+    /// [`Error::Value`] if a parameter has no encoding or [`new`](Self::new) refuses it.
     pub fn of(
         id: [u8; TASK_ID_BYTES],
         configuration: TaskConfiguration<'_>,
@@ -213,18 +215,18 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// None: it was read before.
+    /// No error: the task was made from a valid configuration.
     pub fn parameters(&self) -> Result<TaskConfiguration<'_>> {
         TaskConfiguration::decode(&self.configuration)
     }
 
-    /// From when to when reports belong to it, if that is limited.
+    /// The interval in which its reports must lie, if it has one.
     #[must_use]
     pub fn interval(&self) -> Option<Interval> {
         self.interval
     }
 
-    /// What enters the proofs of its reports: the version and its ID.
+    /// The bytes that enter the proofs of its reports: the version and the task's ID.
     #[must_use]
     pub fn context(&self) -> Vec<u8> {
         [VERSION.as_bytes(), &self.id].concat()

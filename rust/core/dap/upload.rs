@@ -7,13 +7,13 @@ use super::hpke::HpkeCiphertext;
 use super::task::{Extension, TaskConfiguration};
 use super::words::{ReportError, Role};
 
-/// The bytes of a report ID.
+/// The number of bytes of a report ID.
 pub const REPORT_ID_BYTES: usize = 16;
 
-/// What everybody may know of a report.
+/// The public metadata of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportMetadata<'a> {
-    /// Its own random number.
+    /// The random number that identifies the report.
     pub report_id: [u8; REPORT_ID_BYTES],
     /// When it was made, in units of the task's time precision.
     pub time: u64,
@@ -26,13 +26,13 @@ layout!(ReportMetadata<'a>: report_id, time, public_extensions as List16);
 /// A report, as a client sends it to the leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report<'a> {
-    /// What everybody may know of it.
+    /// The public metadata of the report.
     pub report_metadata: ReportMetadata<'a>,
     /// The part of the VDAF that both aggregators see.
     pub public_share: &'a [u8],
-    /// The leader's share, encrypted to it.
+    /// The leader's share, encrypted to the leader.
     pub leader_encrypted_input_share: HpkeCiphertext<'a>,
-    /// The helper's share, encrypted to it.
+    /// The helper's share, encrypted to the helper.
     pub helper_encrypted_input_share: HpkeCiphertext<'a>,
 }
 
@@ -45,7 +45,8 @@ layout!(
 );
 
 impl<'a> Report<'a> {
-    /// What an aggregator gets of it: the leader its own share, anybody else the helper's.
+    /// The part of the report for an aggregator: the leader's share for the leader, the helper's
+    /// share for any other role.
     #[must_use]
     pub fn share(&self, role: Role) -> ReportShare<'a> {
         let encrypted_input_share = match role {
@@ -60,7 +61,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Reports that are uploaded together. Those of several uploads, one behind the other, are one again.
+/// Reports that are uploaded together. Several uploads, one after the other, form one upload again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadRequest<'a> {
     /// The reports.
@@ -69,27 +70,27 @@ pub struct UploadRequest<'a> {
 
 layout!(UploadRequest<'a>: reports as Rest);
 
-/// Why the leader did not take a report.
+/// Why the leader refused a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportUploadStatus {
     /// Which report.
     pub id: [u8; REPORT_ID_BYTES],
-    /// Why.
+    /// The reason.
     pub error: ReportError,
 }
 
 layout!(ReportUploadStatus: id, error);
 
-/// The reports of an upload that the leader did not take, in their order.
+/// The reports of an upload that the leader refused, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadErrors {
-    /// One for each.
+    /// One entry for each.
     pub status: Vec<ReportUploadStatus>,
 }
 
 layout!(UploadErrors: status as Rest);
 
-/// What an aggregator finds when it has decrypted its share. It is never shown.
+/// The content of an aggregator's decrypted share. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PlaintextInputShare<'a> {
     /// Extensions that only this aggregator sees.
@@ -106,14 +107,14 @@ impl fmt::Debug for PlaintextInputShare<'_> {
     }
 }
 
-/// What an encrypted input share is bound to.
+/// The associated data of an encrypted input share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputShareAad<'a> {
     /// The task.
     pub task_id: [u8; 32],
     /// What its parties agreed on.
     pub task_configuration: TaskConfiguration<'a>,
-    /// What everybody may know of the report.
+    /// The public metadata of the report.
     pub report_metadata: ReportMetadata<'a>,
     /// The part of the VDAF that both aggregators see.
     pub public_share: &'a [u8],

@@ -17,7 +17,7 @@ pub enum VdafConfiguration<'a> {
     Histogram(HistogramConfig),
     /// `Prio3MultihotCountVec`.
     MultihotCountVec(MultihotCountVecConfig),
-    /// Another one.
+    /// Any other VDAF.
     Other {
         /// Its number.
         vdaf_type: u32,
@@ -38,11 +38,11 @@ layout!(SumConfig: max_measurement);
 /// The parameters of `Prio3SumVec`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SumVecConfig {
-    /// The numbers of a vector.
+    /// The number of entries of a vector.
     pub length: u32,
     /// The largest number that can be sent.
     pub max_measurement: u64,
-    /// The numbers that a step of the proof takes together.
+    /// How many entries a step of the proof handles together.
     pub chunk_length: u32,
 }
 
@@ -51,9 +51,9 @@ layout!(SumVecConfig: length, max_measurement, chunk_length);
 /// The parameters of `Prio3Histogram`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistogramConfig {
-    /// The buckets.
+    /// The number of buckets.
     pub length: u32,
-    /// The numbers that a step of the proof takes together.
+    /// How many entries a step of the proof handles together.
     pub chunk_length: u32,
 }
 
@@ -62,22 +62,22 @@ layout!(HistogramConfig: length, chunk_length);
 /// The parameters of `Prio3MultihotCountVec`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MultihotCountVecConfig {
-    /// The numbers of a vector.
+    /// The number of entries of a vector.
     pub length: u32,
-    /// The numbers that a step of the proof takes together.
+    /// How many entries a step of the proof handles together.
     pub chunk_length: u32,
-    /// The most ones of a vector.
+    /// The largest number of ones in a vector.
     pub max_weight: u64,
 }
 
 layout!(MultihotCountVecConfig: length, chunk_length, max_weight);
 
 impl<'a> VdafConfiguration<'a> {
-    /// The VDAF of this number with these encoded parameters.
+    /// Reads the VDAF with this number from its encoded parameters.
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`](super::Error::Malformed) if they are not those of this VDAF.
+    /// [`Error::Malformed`](super::Error::Malformed) if the bytes are not parameters of this VDAF.
     pub fn of(vdaf_type: u32, configuration: &'a [u8]) -> Result<Self> {
         Ok(match vdaf_type {
             1 => {
@@ -105,11 +105,11 @@ impl<'a> VdafConfiguration<'a> {
         }
     }
 
-    /// Its encoded parameters.
+    /// Returns its encoded parameters.
     ///
     /// # Errors
     ///
-    /// None: all have an encoding.
+    /// No error: all have an encoding.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         match self {

@@ -1,9 +1,10 @@
-//! The numbers and names of the draft: roles, batch modes, errors of reports, problems, media types.
+//! The numbers and names of the draft: roles, batch modes, errors of reports, problem types, media
+//! types.
 
 use super::codec::{Input, Wire};
 use super::error::Result;
 
-/// The version that enters every key and every proof: the draft's tag.
+/// The tag of the draft's version, which enters every key and every proof.
 pub const VERSION: &str = "dap-18";
 
 macro_rules! words {
@@ -19,13 +20,13 @@ macro_rules! words {
             /// All of them, in the order of the draft.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The draft's word for it.
+            /// The draft's word for this value.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// The one of this word.
+            /// Finds the value with this word.
             #[must_use]
             pub fn named(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|one| one.word() == word)
@@ -38,13 +39,13 @@ macro_rules! words {
 macro_rules! numbered {
     ($name:ident, $kind:literal) => {
         impl $name {
-            /// The number that stands for it in messages.
+            /// The number that stands for this value in messages.
             #[must_use]
             pub const fn code(self) -> u8 {
                 self as u8
             }
 
-            /// The one of this number.
+            /// Finds the value with this number.
             #[must_use]
             pub fn of(code: u8) -> Option<Self> {
                 Self::ALL.iter().copied().find(|one| one.code() == code)
@@ -146,7 +147,7 @@ words! {
 }
 
 impl Problem {
-    /// The URN that stands in a problem document.
+    /// The URN of this problem in a problem document.
     #[must_use]
     pub fn urn(self) -> String {
         format!("urn:ietf:params:ppm:dap:error:{}", self.word())
@@ -179,7 +180,7 @@ words! {
 }
 
 impl MediaType {
-    /// The content type of HTTP.
+    /// The HTTP content type.
     #[must_use]
     pub fn content_type(self) -> String {
         format!("application/ppm-dap;message={}", self.word())

@@ -4,38 +4,39 @@ use crate::parallel;
 use crate::random::{Purpose, Streams, Words, uniform_below};
 use crate::{Error, Result};
 
-/// What the elected users have after all shares have arrived.
+/// What the elected users hold after all shares have arrived, and how much work it took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TwoStageSums {
-    /// The sum of the shares that each elected user received, in the order of the elections. Those
-    /// of an item add up to its count, modulo the modulus.
+    /// The sum of the shares that each elected user received, in the order of the elections. The
+    /// sums of an item's elected users add up to its count, modulo the modulus.
     pub sums: Vec<u64>,
-    /// Uniform field elements drawn by the users who report.
+    /// The number of uniform field elements that the reporting users drew.
     pub draws: u64,
-    /// Additions and subtractions: one for each element drawn, by the user who reports (the last
-    /// share is the bit less all others), and one for each share, by the elected user.
+    /// The number of additions and subtractions. A reporting user makes one for each element drawn,
+    /// because the last share is the bit less all others. An elected user makes one for each share.
     pub additions: u64,
 }
 
-/// Shares the reports of two-stage sampling among elected users, and sums what each receives: lines
-/// 12 to 20 of algorithm 3 of Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and differentially private
-/// distributed frequency estimation".
+/// Shares the reports of two-stage sampling among elected users, and sums the shares that each
+/// receives. These are lines 12 to 20 of algorithm 3 of Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and
+/// differentially private distributed frequency estimation".
 ///
-/// User `i` holds item `codes[i]`, takes part if `coins[i]` is one, and reports the items of row `i`
-/// of `sets`, whose rows of equal length ascend. For item `j` the users `elected[offsets[j]..
-/// offsets[j + 1]]` are elected. Each user who reports the item draws a uniform number below
-/// `modulus` for all of them but the last, who gets the bit, one if the user takes part and holds
-/// the item, less the sum of the others. Every share is really drawn; none is kept.
+/// User `i` holds item `codes[i]`, takes part if `coins[i]` is one, and reports the items of row
+/// `i` of `sets`. All rows have the same length and ascend. For item `j` the users
+/// `elected[offsets[j]..offsets[j + 1]]` are elected. Each user who reports the item draws a
+/// uniform number below `modulus` for each elected user but the last. The last gets the bit less
+/// the sum of these numbers; the bit is one if the user takes part and holds the item. Every share
+/// is really drawn; none is kept.
 ///
 /// Runs on the current rayon pool, in parallel over items. The result depends on `streams` alone.
 ///
 /// # Errors
 ///
-/// [`Error::LengthMismatch`] if the lengths do not go together; [`Error::Entry`] if a coin is not 0
-/// or 1, a code or an item is outside the domain, a row does not ascend, the offsets do not ascend
-/// from 0 to the number of elected users, or an elected user does not exist or is elected twice for
-/// an item; [`Error::Accounting`] if the modulus is not from 2 to 2^61; [`Error::NobodyElected`] if
-/// an item is reported and nobody is elected for it.
+/// [`Error::LengthMismatch`] if the lengths do not fit together. [`Error::Entry`] if a coin is not
+/// 0 or 1, a code or an item is outside the domain, or a row does not ascend. The same error if the
+/// offsets do not ascend from 0 to the number of elected users, or an elected user does not exist
+/// or is elected twice for an item. [`Error::Accounting`] if the modulus is not from 2 to 2^61.
+/// [`Error::NobodyElected`] if an item is reported and nobody is elected for it.
 ///
 /// ```
 /// use turnout_core::random::AesStreams;

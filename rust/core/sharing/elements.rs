@@ -10,12 +10,12 @@ pub trait Element: Kernel + Copy + Default + Eq + Ord + Debug + Send + Sync + 's
     /// The number of its bits.
     const BITS: u32;
 
-    /// The element as a number.
+    /// The element as an integer.
     fn value(self) -> u64;
 }
 
-/// What the field computes with elements. All take the modulus `q` as an element, and elements
-/// below it.
+/// The arithmetic of the field. All methods take the modulus `q` as an element, and elements below
+/// it.
 pub trait Kernel: Sized {
     /// The low bits of a number.
     fn cut(value: u64) -> Self;
@@ -29,18 +29,18 @@ pub trait Kernel: Sized {
     /// `left - right` modulo `q`.
     fn minus(left: Self, right: Self, q: Self) -> Self;
 
-    /// Subtracts values pairwise, as many as there are of both.
+    /// Subtracts values pairwise, up to the shorter length.
     fn subtract(left: &mut [Self], right: &[Self], q: Self);
 
-    /// How many candidates a 64-bit word gives.
+    /// The number of candidates in a 64-bit word.
     const CANDIDATES: usize;
 
-    /// The candidates of each word: `high(w q)` for each piece `w` of [`Element::BITS`] bits, the
-    /// low piece first. Says whether some `low(w q)` is below `threshold`, that is, whether some
-    /// candidate must be rejected.
+    /// Computes the candidates of each word: `high(w q)` for each piece `w` of [`Element::BITS`]
+    /// bits, the low piece first. Tells whether some `low(w q)` is below `threshold`, that is,
+    /// whether some candidate must be rejected.
     fn candidates(words: &[u64], q: u64, threshold: u64, values: &mut [Self]) -> bool;
 
-    /// The candidates that are accepted, in order, and their number.
+    /// Computes the candidates that are accepted, in order, and their number.
     fn accepted(words: &[u64], q: u64, threshold: u64, values: &mut [Self]) -> usize;
 }
 

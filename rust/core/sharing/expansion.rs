@@ -14,11 +14,11 @@ const BLOCK: usize = 256;
 impl PrimeField {
     /// Fills a slice with uniform elements, exactly and independently.
     ///
-    /// Multiply-and-reject: Lemire, "Fast random integer generation in an interval", ACM TOMACS 29
-    /// (2019). Each 64-bit word gives two 32-bit numbers, the low one first, if the modulus q is at
-    /// most 2^32, and itself above. With `b` bits, a number `w` is accepted if `w q mod 2^b` is at
-    /// least `2^b mod q`, and then gives the element `floor(w q / 2^b)`. A number of the last word
-    /// that is not needed is dropped.
+    /// The method is multiply-and-reject: Lemire, "Fast random integer generation in an interval",
+    /// ACM TOMACS 29 (2019). If the modulus q is at most 2^32, each 64-bit word gives two 32-bit
+    /// numbers, the low one first; otherwise it gives one 64-bit number. A number `w` of `b` bits
+    /// is accepted if `w q mod 2^b` is at least `2^b mod q`, and then gives the element `floor(w q
+    /// / 2^b)`. If the last word gives a number that is not needed, it is dropped.
     ///
     /// # Errors
     ///
@@ -40,14 +40,14 @@ impl PrimeField {
         Ok(())
     }
 
-    /// The vector of uniform elements that a seed stands for.
+    /// Expands a seed to the vector of uniform elements that it stands for.
     ///
-    /// The format: block `i = 0, 1, ...` is the AES-256 encryption, under the seed as key, of the 16
-    /// bytes that hold `i` as a little-endian 64-bit integer and then the seven bytes 0 and the byte
-    /// 16 (0x10). The blocks one after the other are little-endian 64-bit words, from which elements
-    /// are made as [`uniform`](Self::uniform) says.
+    /// The format: block `i = 0, 1, ...` is an AES-256 encryption with the seed as key. It encrypts
+    /// 16 bytes: `i` as a little-endian 64-bit integer, then the byte 0 seven times and the byte 16
+    /// (0x10). The blocks one after the other are little-endian 64-bit words, and
+    /// [`uniform`](Self::uniform) says how words become elements.
     ///
-    /// A seed must be uniformly random and secret; then its vector differs from uniform elements
+    /// A seed must be uniformly random and secret. Then its vector differs from uniform elements
     /// only as far as AES-256 differs from a random permutation.
     ///
     /// # Errors
@@ -75,8 +75,8 @@ pub(super) fn fill<E: Element, R: Words>(field: PrimeField, rng: &mut R, values:
 
 /// Draws `length` uniform elements and gives them out in pieces, each with the index of its first.
 ///
-/// The elements are those that are accepted, in order, and the words used are those up to the last
-/// of them: neither depends on the blocks in which this works.
+/// The elements are the accepted ones, in order, and the words used are those up to the last of
+/// them. Neither depends on the blocks in which this works.
 #[inline(always)]
 pub(super) fn draw<E: Element, R: Words>(
     field: PrimeField,

@@ -6,8 +6,8 @@ use crate::{Error, Result};
 
 /// The integers modulo a prime.
 ///
-/// Elements are integers from 0 to `modulus - 1`, held as `u32` if the modulus is at most 2^32 and
-/// as `u64` above: functions refuse the other type.
+/// Elements are integers from 0 to `modulus - 1`. They are `u32` if the modulus is at most 2^32 and
+/// `u64` if it is larger; functions refuse the other type.
 ///
 /// ```
 /// use turnout_core::sharing::PrimeField;
@@ -23,10 +23,10 @@ pub struct PrimeField {
 }
 
 impl PrimeField {
-    /// No modulus is above this: 2^61. The largest prime below is 2^61 - 1.
+    /// An upper bound of the modulus: 2^61. The largest prime below it is 2^61 - 1.
     pub const MAXIMUM: u64 = 1 << 61;
 
-    /// The field with that modulus.
+    /// Makes the field with that modulus.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl PrimeField {
         }
     }
 
-    /// The field whose modulus is the smallest prime above `bound`.
+    /// Makes the field whose modulus is the smallest prime above `bound`.
     ///
     /// # Errors
     ///
@@ -76,9 +76,9 @@ impl PrimeField {
     ///
     /// # Errors
     ///
-    /// For this and the other operations: [`Error::ElementWidth`] for the wrong integer type,
-    /// [`Error::OutsideField`] for a value that is not an element, [`Error::LengthMismatch`] if two
-    /// arguments differ in length.
+    /// The same for this and the other operations: [`Error::ElementWidth`] for the wrong integer
+    /// type; [`Error::OutsideField`] for a value that is not an element; [`Error::LengthMismatch`]
+    /// if two arguments differ in length.
     pub fn add<E: Element>(self, left: &[E], right: &[E]) -> Result<Vec<E>> {
         self.pairwise(left, right, E::plus)
     }
@@ -87,28 +87,28 @@ impl PrimeField {
     ///
     /// # Errors
     ///
-    /// As for [`add`](Self::add).
+    /// Those of [`add`](Self::add).
     pub fn subtract<E: Element>(self, left: &[E], right: &[E]) -> Result<Vec<E>> {
         self.pairwise(left, right, E::minus)
     }
 
-    /// The elements that give zero when they are added.
+    /// Negates elements: returns the elements that add up to zero with them.
     ///
     /// # Errors
     ///
-    /// As for [`add`](Self::add).
+    /// Those of [`add`](Self::add).
     pub fn negate<E: Element>(self, values: &[E]) -> Result<Vec<E>> {
         self.check("values", values)?;
         let (zero, q) = (E::cut(0), E::cut(self.modulus));
         Ok(values.iter().map(|&value| E::minus(zero, value, q)).collect())
     }
 
-    /// The integers of least absolute value that are equal to the elements modulo q: from
-    /// -(q - 1)/2 to (q - 1)/2, and 0 or 1 for q = 2.
+    /// Returns the integers of least absolute value that are equal to the elements modulo q. They
+    /// range from -(q - 1)/2 to (q - 1)/2, or are 0 or 1 for q = 2.
     ///
     /// # Errors
     ///
-    /// As for [`add`](Self::add).
+    /// Those of [`add`](Self::add).
     ///
     /// ```
     /// use turnout_core::sharing::PrimeField;
@@ -123,7 +123,7 @@ impl PrimeField {
         Ok(values.iter().map(|value| lift(value.value())).collect())
     }
 
-    /// The elements that are equal to integers modulo q.
+    /// Returns the elements that are equal to integers modulo q.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl PrimeField {
         Ok(values.iter().map(|&value| E::cut(reduce(value).cast_unsigned())).collect())
     }
 
-    /// Checks that all values are elements, in the integer type of elements.
+    /// Checks that all values are elements and have the integer type of elements.
     ///
     /// # Errors
     ///

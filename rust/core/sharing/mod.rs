@@ -1,10 +1,10 @@
 //! Additive secret sharing over prime fields: sums of secrets without a trusted server.
 //!
-//! A vector of a [`PrimeField`] is split among m parties into m vectors that add up to it, any m - 1
-//! of which are uniform and say nothing. Parties add up the shares of many users in a [`ShareSum`];
-//! the sums of all parties add up to the sum of the secrets. Shares travel [packed](PrimeField::pack)
-//! to as many bits as an element needs, or as seeds that the receiver
-//! [expands](PrimeField::expand). [`OneHotSharing`] runs this for many users in memory.
+//! A vector of a [`PrimeField`] is split among m parties into m vectors that add up to it. Any m -
+//! 1 of them are uniform and reveal nothing. Parties add up the shares of many users in a
+//! [`ShareSum`]; the sums of all parties add up to the sum of the secrets. Shares travel
+//! [packed](PrimeField::pack) to as many bits as an element needs, or as seeds that the receiver
+//! [expands](PrimeField::expand). [`OneHotSharing`] simulates this for many users in memory.
 //!
 //! In two-stage sampling a [`SetSampler`] chooses which items a user reports, and
 //! [`two_stage_sums`] adds up the shares of elected users. Integer noise whose law is exact is in

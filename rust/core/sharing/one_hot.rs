@@ -1,4 +1,4 @@
-//! Many users' shares at once, of which only the sums are kept.
+//! The shares of many users at once; only the sums are kept.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,10 +19,10 @@ use crate::{Error, Result};
 /// thousands of parties.
 const CHUNK: usize = 64;
 
-/// A round in which every user shares one vector among the same parties: the one-hot vector of its
-/// code if its coin says so, else zeros.
+/// A round in which every user shares one vector among the same parties. It is the one-hot vector
+/// of the user's code if the coin says so, and zeros otherwise.
 ///
-/// All coins and shares are drawn as separate users would; but no share is kept once it is added.
+/// It draws all coins and shares as separate users would, but drops each share once it is added.
 ///
 /// ```
 /// use turnout_core::parameters::DomainSize;
@@ -45,26 +45,25 @@ pub struct OneHotSharing {
     compressed: bool,
 }
 
-/// What the parties hold at the end, and what it took.
+/// What the parties hold at the end, and how much work the protocol took.
 ///
-/// The counts are those of the protocol, in field operations: that a round in memory need not make
-/// each user's last share (the sum of all last shares follows from the other sums) is its own
-/// business.
+/// The counts are field operations of the protocol. They include making each user's last share,
+/// although a round in memory skips that (the sum of all last shares follows from the other sums).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneHotSums<E> {
-    /// The sum of the shares of each party: row-major, one row for each.
+    /// The sum of the shares of each party: row-major, one row for each party.
     pub shares: Vec<E>,
-    /// Coins tossed by the users: one each.
+    /// The number of coins tossed by the users: one each.
     pub coins: u64,
-    /// Uniform elements drawn: `N` for each user and each party but the last.
+    /// The number of uniform elements drawn: `N` for each user and each party but the last.
     pub draws: u128,
-    /// Additions of elements: each user's to make the last share, `N` for each other share, and each
-    /// party's to add up what it receives, `N` for each user but one.
+    /// The number of additions of elements. To make the last share, each user adds `N` for each
+    /// other share. To add up what it receives, each party adds `N` for each user but one.
     pub additions: u128,
 }
 
 impl OneHotSharing {
-    /// A round over a domain, in which each user takes part with probability `rate` and draws the
+    /// Makes a round over a domain. Each user takes part with probability `rate`, and draws the
     /// shares of all parties but the last as elements.
     ///
     /// # Errors
@@ -81,7 +80,7 @@ impl OneHotSharing {
         Ok(Self { field, domain, parties, coin, compressed: false })
     }
 
-    /// The same with seeds in place of all shares but the last.
+    /// Returns the same round with seeds instead of all shares but the last.
     #[must_use]
     pub const fn compressed(self) -> Self {
         Self { compressed: true, ..self }
@@ -89,10 +88,10 @@ impl OneHotSharing {
 
     /// Runs the round for the users that hold `codes`, on the current rayon pool.
     ///
-    /// Memory is that of the sums of all parties for each thread. The result depends on `streams`
-    /// alone: users `64 i` to `64 i + 63` toss their coins one after the other from the stream of
-    /// [`Purpose::Participation`] with index `i`, and draw shares, or seeds of 32 bytes, from that of
-    /// [`Purpose::Share`].
+    /// It needs memory for the sums of all parties in each thread. The result depends on `streams`
+    /// alone. Users `64 i` to `64 i + 63` toss their coins one after the other from the stream of
+    /// [`Purpose::Participation`] with index `i`. They draw shares, or seeds of 32 bytes, from the
+    /// stream of [`Purpose::Share`].
     ///
     /// # Errors
     ///

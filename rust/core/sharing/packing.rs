@@ -1,8 +1,8 @@
-//! Elements as bits.
+//! Packs elements into bits.
 //!
-//! The format: element `i` takes the bits `i b` to `(i + 1) b - 1`, its lowest bit first, with `b` the
-//! [bits](PrimeField::bits) of the field; bit `j` is bit `j mod 8`, counted from the lowest, of byte
-//! `floor(j / 8)`. The bits of the last byte that no element takes are zero.
+//! The format: element `i` takes the bits `i b` to `(i + 1) b - 1`, its lowest bit first. Here `b`
+//! is the [bits](PrimeField::bits) of the field. Bit `j` is bit `j mod 8`, counted from the lowest,
+//! of byte `floor(j / 8)`. The unused bits of the last byte are zero.
 
 use super::elements::Element;
 use super::field::PrimeField;
@@ -19,7 +19,8 @@ impl PrimeField {
         whole.saturating_add((length % 8 * bits).div_ceil(8))
     }
 
-    /// Packs elements: [bits](Self::bits) of each, little-endian, and zeros up to a whole byte.
+    /// Packs elements, each as [bits](Self::bits) bits, little-endian, with zeros up to a whole
+    /// byte.
     ///
     /// Element `i` takes the bits `i b` to `(i + 1) b - 1`, its lowest bit first; bit `j` is bit
     /// `j mod 8`, counted from the lowest, of byte `floor(j / 8)`.
@@ -56,9 +57,9 @@ impl PrimeField {
     ///
     /// # Errors
     ///
-    /// [`Error::ElementWidth`] for the wrong integer type, [`Error::PackedLength`] if there are more
-    /// or fewer bytes than that many elements take, [`Error::PackedPadding`] if an unused bit is set,
-    /// [`Error::OutsideField`] for a value that is not an element.
+    /// [`Error::ElementWidth`] for the wrong integer type; [`Error::PackedLength`] if there are
+    /// more or fewer bytes than so many elements take; [`Error::PackedPadding`] if an unused bit is
+    /// set; [`Error::OutsideField`] for a value that is not an element.
     pub fn unpack<E: Element>(self, data: &[u8], length: usize) -> Result<Vec<E>> {
         self.expect_width::<E>()?;
         check_length(self, data, length)?;

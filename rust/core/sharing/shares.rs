@@ -7,7 +7,7 @@ use super::sums::Lanes;
 use crate::random::{AesStreams, Purpose, Streams, Words};
 use crate::{Error, Result};
 
-/// Shares of a vector, all but the last as seeds.
+/// Shares of a vector; all but the last are seeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompressedShares<E> {
     /// The shares of all parties but the last: each [expands](PrimeField::expand) to a vector.
@@ -33,10 +33,11 @@ pub(super) fn check_parties(parties: usize, length: usize) -> Result<()> {
 }
 
 impl PrimeField {
-    /// Shares a vector among parties: row-major, one row for each party.
+    /// Shares a vector among parties. The result is row-major, one row for each party.
     ///
     /// All rows but the last are [uniform](Self::uniform), drawn in one go; the last is the vector
-    /// minus their sum. So the rows add up to the vector, and any of them but one say nothing of it.
+    /// minus their sum. So the rows add up to the vector, and rows of which one is missing reveal
+    /// nothing about it.
     ///
     /// # Errors
     ///
@@ -76,11 +77,11 @@ impl PrimeField {
         Ok(shares)
     }
 
-    /// Shares a vector among parties, with all shares but the last given as seeds.
+    /// Shares a vector among parties, and gives all shares but the last as seeds.
     ///
     /// # Errors
     ///
-    /// As for [`share`](Self::share).
+    /// Those of [`share`](Self::share).
     ///
     /// ```
     /// use turnout_core::random::{AesStreams, Purpose, Streams};
@@ -113,17 +114,17 @@ impl PrimeField {
         Ok(CompressedShares { seeds, explicit })
     }
 
-    /// The vector whose shares are the rows, of `length` elements each, of a matrix in row-major
-    /// order: their [sum](Self::sum).
+    /// Returns the vector with these shares: the [sum](Self::sum) of the rows, of `length` elements
+    /// each, of a row-major matrix.
     ///
     /// # Errors
     ///
-    /// As for [`sum`](Self::sum).
+    /// Those of [`sum`](Self::sum).
     pub fn reconstruct<E: Element>(self, shares: &[E], length: usize) -> Result<Vec<E>> {
         self.sum(shares, length)
     }
 
-    /// The vector of compressed shares.
+    /// Returns the vector with these compressed shares.
     ///
     /// # Errors
     ///

@@ -184,7 +184,7 @@ impl Lanes {
 
 /// A running sum of shares: what a party keeps of the users' vectors.
 ///
-/// A vector that is refused leaves the sum as it was.
+/// If it refuses a vector, the sum does not change.
 ///
 /// ```
 /// use turnout_core::sharing::{PrimeField, ShareSum};
@@ -206,7 +206,7 @@ pub struct ShareSum<E> {
 }
 
 impl<E: Element> ShareSum<E> {
-    /// The empty sum of vectors with `length` elements of a field.
+    /// Makes the empty sum of vectors with `length` elements of a field.
     ///
     /// # Errors
     ///
@@ -239,7 +239,7 @@ impl<E: Element> ShareSum<E> {
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] for a vector of another length, [`Error::OutsideField`] with the
+    /// [`Error::LengthMismatch`] for a vector of another length; [`Error::OutsideField`] with the
     /// first value that is not an element.
     pub fn add(&mut self, values: &[E]) -> Result<()> {
         self.add_named("values", 0, values)
@@ -263,7 +263,7 @@ impl<E: Element> ShareSum<E> {
     ///
     /// # Errors
     ///
-    /// As for [`unpack`](PrimeField::unpack).
+    /// Those of [`unpack`](PrimeField::unpack).
     pub fn add_packed(&mut self, data: &[u8]) -> Result<()> {
         self.unpacked.resize(self.lanes.length(), E::default());
         unpack_into(self.field, data, &mut self.unpacked)?;
@@ -280,11 +280,12 @@ impl<E: Element> ShareSum<E> {
         self.count += 1;
     }
 
-    /// Adds all that another sum has added.
+    /// Adds all vectors of another sum.
     ///
     /// # Errors
     ///
-    /// [`Error::FieldMismatch`] or [`Error::LengthMismatch`] if the vectors are not of one kind.
+    /// [`Error::FieldMismatch`] or [`Error::LengthMismatch`] if the fields or the lengths of the
+    /// vectors differ.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         if other.field != self.field {
             let (left, right) = (self.field.modulus(), other.field.modulus());
@@ -305,7 +306,7 @@ impl<E: Element> ShareSum<E> {
         self.lanes.elements()
     }
 
-    /// The sum.
+    /// Ends the sum and returns it.
     #[must_use]
     pub fn finish(self) -> Vec<E> {
         self.sum()
@@ -327,7 +328,7 @@ impl PrimeField {
     ///
     /// # Errors
     ///
-    /// As for [`add`](PrimeField::add); [`Error::LengthMismatch`] if the last row is not full.
+    /// Those of [`add`](PrimeField::add); [`Error::LengthMismatch`] if the last row is not full.
     ///
     /// ```
     /// use turnout_core::sharing::PrimeField;

@@ -11,54 +11,49 @@ use crate::parallel;
 /// How many reports one job takes.
 const REPORTS: usize = 32;
 
-/// A report at the helper, with what the leader sent.
+/// A report at the helper, with the leader's message.
 #[derive(Debug, Clone, Copy)]
 pub struct Given<'a> {
-    /// What the helper has of the report.
+    /// The helper's part of the report.
     pub report: Incoming<'a>,
-    /// What the leader sent.
+    /// The leader's message.
     pub leader_message: &'a [u8],
 }
 
-/// A report at the leader, with what the helper sent.
+/// A report at the leader, with the helper's message.
 #[derive(Debug, Clone, Copy)]
 pub struct Continued<'a> {
-    /// What the leader kept.
+    /// The state that the leader kept.
     pub state: &'a [u8],
-    /// What the helper sent.
+    /// The helper's message.
     pub helper_message: &'a [u8],
 }
 
-/// What all aggregators have once they have verified reports together.
+/// The result of verifying reports together, for all aggregators.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Together {
     /// The aggregate share of each aggregator, in their order.
     pub aggregate_shares: Vec<Vec<u8>>,
-    /// Of each report: why it was refused, or nothing if it is in the shares.
+    /// For each report: why it was refused, or `None` if the shares include it.
     pub refused: Vec<Option<Error>>,
 }
 
 impl Prio3 {
-    /// Shares one vote for each nonce: an item, or nothing where the vote is negative.
+    /// Shares one vote for each nonce: an item, or nothing for a negative number.
     ///
-    /// For a histogram nothing is its last bucket.
+    /// A histogram counts "nothing" in its last bucket.
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] if votes are not what is measured, [`crate::Error::LengthMismatch`] if
-    /// there is not one nonce for each vote, and what [`Prio3::shard`] says.
+    /// [`Error::Parameter`] if votes do not fit the measure; [`crate::Error::LengthMismatch`] if
+    /// there is not one nonce for each vote; those of [`Prio3::shard`].
     pub fn shard_votes(
         &self,
         context: &[u8],
         votes: &[i64],
         nonces: &[[u8; NONCE_SIZE]],
     ) -> Result<Vec<Report>> {
-        let (left_length, right_length) = (votes.len(), nonces.len());
-        if left_length != right_length {
-            let (left, right) = ("votes", "nonces");
-            let error = crate::Error::LengthMismatch { left, left_length, right, right_length };
-            return Err(error.into());
-        }
+        same_length("votes", votes.len(), nonces.len())?;
         let (items, multihot) = match self.measure() {
             Measure::MultihotCountVec { length, .. } => (u64::from(length), true),
             Measure::Histogram { length, .. } => (u64::from(length) - 1, false),
@@ -87,7 +82,35 @@ impl Prio3 {
         reports.into_iter().collect()
     }
 
-    /// [`Prio3::leader_initialized`] for each of many reports.
+    /// Shares the numbers of one report for each nonce. A report has as many numbers as the sum;
+    /// they are given one report after another.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`] if numbers do not fit the measure; [`Error::Measurement`] if one is
+    /// above the largest; [`crate::Error::LengthMismatch`] if a nonce has more or fewer numbers;
+    /// those of [`Prio3::shard`].
+    pub fn shard_numbers(
+        &self,
+        context: &[u8],
+        numbers: &[u64],
+        nonces: &[[u8; NONCE_SIZE]],
+    ) -> Result<Vec<Report>> {
+        let (Measure::Count | Measure::Sum { .. } | Measure::SumVec { .. }) = self.measure() else {
+            let (argument, value) = ("algorithm_id", self.algorithm_id().into());
+            let expected = "1 (Count), 2 (Sum) or 3 (SumVec) to share numbers";
+            return Err(Error::Parameter { argument, value, expected });
+        };
+        let width = self.output_length();
+        same_length("numbers", numbers.len(), nonces.len() * width)?;
+        let reports = parallel::map(nonces.len(), |index| {
+            let row = index * width..(index + 1) * width;
+            self.shard(context, &numbers[row], &nonces[index])
+        });
+        reports.into_iter().collect()
+    }
+
+    /// Applies [`Prio3::leader_initialized`] to each of many reports.
     #[must_use]
     pub fn leader_initialized_many(
         &self,
@@ -99,7 +122,7 @@ impl Prio3 {
         parallel::map(reports.len(), begin)
     }
 
-    /// [`Prio3::helper_initialized`] for each of many reports.
+    /// Applies [`Prio3::helper_initialized`] to each of many reports.
     #[must_use]
     pub fn helper_initialized_many(
         &self,
@@ -113,7 +136,7 @@ impl Prio3 {
         })
     }
 
-    /// [`Prio3::leader_continued`] for each of many reports.
+    /// Applies [`Prio3::leader_continued`] to each of many reports.
     #[must_use]
     pub fn leader_continued_many(
         &self,
@@ -126,13 +149,13 @@ impl Prio3 {
         })
     }
 
-    /// Verifies reports as all aggregators would, in one process, and adds up those that hold.
+    /// Verifies reports as all aggregators would, in one process, and adds up the valid ones.
     ///
-    /// A nonce that another report before it has is refused, as aggregators do.
+    /// Like aggregators, it refuses a report whose nonce an earlier report has.
     ///
     /// # Errors
     ///
-    /// None of a report: those are in [`Together::refused`].
+    /// No error concerns a single report: those are in [`Together::refused`].
     pub fn verify_together(
         &self,
         verify_key: &[u8; VERIFY_KEY_SIZE],
@@ -167,4 +190,12 @@ impl Prio3 {
         let aggregate_shares = shares.iter().map(add).collect::<Result<_>>()?;
         Ok(Together { aggregate_shares, refused })
     }
+}
+
+fn same_length(left: &'static str, left_length: usize, right_length: usize) -> Result<()> {
+    if left_length == right_length {
+        return Ok(());
+    }
+    let right = "nonces";
+    Err(crate::Error::LengthMismatch { left, left_length, right, right_length }.into())
 }

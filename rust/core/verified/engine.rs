@@ -78,9 +78,9 @@ pub(super) type Outcomes = Vec<Option<Error>>;
 pub struct Entire<'a> {
     /// The nonce of the report.
     pub nonce: &'a [u8; NONCE_SIZE],
-    /// What every aggregator gets.
+    /// The share for every aggregator.
     pub public_share: &'a [u8],
-    /// What each aggregator gets, in their order.
+    /// The share for each aggregator, in their order.
     pub input_shares: &'a [&'a [u8]],
 }
 

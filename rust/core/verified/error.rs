@@ -1,4 +1,4 @@
-//! What is refused of parameters, measurements and reports.
+//! Why parameters, measurements and reports are refused.
 
 /// Why Prio3 refuses something.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -15,14 +15,14 @@ pub enum Error {
         expected: &'static str,
     },
 
-    /// A measurement is not one that the parameters allow.
+    /// The parameters do not allow this measurement.
     #[error("measurement must be {expected}")]
     Measurement {
         /// What is accepted.
         expected: String,
     },
 
-    /// Bytes have another length than they must have.
+    /// Bytes have the wrong length.
     #[error("{what} must have {expected} bytes, got {found}")]
     Length {
         /// What the bytes are.
@@ -33,14 +33,14 @@ pub enum Error {
         found: usize,
     },
 
-    /// Bytes hold no field elements, or no message of the protocol.
+    /// Bytes are not field elements, or not a message of the protocol.
     #[error("{what} cannot be read: it was altered, or made with other parameters")]
     Encoding {
         /// What the bytes are.
         what: &'static str,
     },
 
-    /// There are more or fewer parts than aggregators.
+    /// The number of parts differs from the number of aggregators.
     #[error("there must be {expected} {what}, one from each aggregator, got {found}")]
     Parts {
         /// What they are.
@@ -55,7 +55,7 @@ pub enum Error {
     #[error("the proof does not hold: the report was altered, or is not one valid measurement")]
     Proof,
 
-    /// Another report before it has the same nonce.
+    /// An earlier report has the same nonce.
     #[error("the nonce is that of a report before: the report was replayed")]
     Replayed,
 
@@ -69,18 +69,18 @@ pub enum Error {
         reports: u64,
     },
 
-    /// The core refused.
+    /// The core refuses its input.
     #[error(transparent)]
     Core(#[from] crate::Error),
 }
 
 impl Error {
-    /// Whether bytes could not be read, as against a proof that does not hold.
+    /// Tells whether bytes could not be read, in contrast to a proof that does not hold.
     #[must_use]
     pub const fn malformed(&self) -> bool {
         matches!(self, Self::Length { .. } | Self::Encoding { .. } | Self::Parts { .. })
     }
 }
 
-/// What a function of Prio3 gives.
+/// The result of a fallible function of this module.
 pub type Result<T, E = Error> = core::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! What a report measures, and which parameters are allowed.
+//! What a report measures, and with which parameters.
 
 use prio::field::{Field64, Field128};
 use prio::flp::Type;
@@ -21,13 +21,13 @@ pub(super) type Numbers = Sum<Field64>;
 /// Yes or no.
 pub(super) type Yes = Count<Field64>;
 
-/// The most elements that a measurement is encoded as.
+/// The largest number of field elements of an encoded measurement.
 pub const MOST_ELEMENTS: u64 = 1 << 24;
 
-/// What is measured: the function whose sum is published.
+/// The measure: the function whose sum is published.
 ///
-/// A chunk length that is not given is the one that makes the smallest proof. Both aggregators and
-/// all clients must use the same.
+/// Without a chunk length, it takes the one with the smallest proof. Both aggregators and all
+/// clients must use the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Measure {
@@ -47,14 +47,14 @@ pub enum Measure {
         /// How many elements a gadget of the proof takes.
         chunk_length: Option<u32>,
     },
-    /// One of so many buckets.
+    /// One of several buckets.
     Histogram {
         /// How many buckets there are.
         length: u32,
         /// How many elements a gadget of the proof takes.
         chunk_length: Option<u32>,
     },
-    /// A set of items, no larger than a maximum: with 1, a vote or none.
+    /// A set of items up to a maximum size: with a maximum of 1, a vote or none.
     MultihotCountVec {
         /// How many items there are.
         length: u32,

@@ -1,15 +1,15 @@
-//! Sums whose every report is proven valid: Prio3.
+//! Sums of reports that are each proven valid: Prio3.
 //!
-//! A client shares a measurement among aggregators, with a proof that it is one that is allowed.
+//! A client shares a measurement among aggregators, with a proof that the measurement is allowed.
 //! Aggregators verify the proof together, learn nothing else, and add up the shares of the reports
-//! that they accept. A client that cheats can change a sum by one allowed measurement and no more.
+//! that they accept. A client that cheats can change a sum by one allowed measurement at most.
 //!
-//! [`Prio3`] is that of [draft-irtf-cfrg-vdaf-18], by the crate `prio`, over bytes: what clients and
-//! aggregators send, and states that an aggregator keeps, are the encodings of the draft.
-//! Aggregators verify in two ways: any number of them ([`Prio3::verify_init`],
-//! [`Prio3::verifier_message`], [`Prio3::verify_next`]), or a leader and a helper that send one
-//! message each ([`Prio3::leader_initialized`], [`Prio3::helper_initialized`],
-//! [`Prio3::leader_continued`]), as in the Distributed Aggregation Protocol.
+//! [`Prio3`] implements [draft-irtf-cfrg-vdaf-18] with the crate `prio`, over bytes. Messages of
+//! clients and aggregators, and states that an aggregator keeps, have the encodings of the draft.
+//! Aggregators can verify in two ways. Any number of them can use [`Prio3::verify_init`],
+//! [`Prio3::verifier_message`] and [`Prio3::verify_next`]. A leader and a helper that send one
+//! message each, as in the Distributed Aggregation Protocol, use [`Prio3::leader_initialized`],
+//! [`Prio3::helper_initialized`] and [`Prio3::leader_continued`].
 //!
 //! [draft-irtf-cfrg-vdaf-18]: https://datatracker.ietf.org/doc/draft-irtf-cfrg-vdaf/18/
 //!
@@ -60,51 +60,52 @@ use crate::noise::{DiscreteGaussian, DiscreteLaplace};
 use crate::random::Streams;
 use engine::{Engine, Of, Setting};
 
-/// The bytes of a nonce: in the Distributed Aggregation Protocol, the identifier of a report.
+/// The number of bytes of a nonce. In the Distributed Aggregation Protocol it is the identifier of
+/// a report.
 pub const NONCE_SIZE: usize = 16;
 
-/// The bytes of the key that aggregators share and that clients must not know.
+/// The number of bytes of the key that aggregators share and that clients must not know.
 pub const VERIFY_KEY_SIZE: usize = 32;
 
-/// What a client sends.
+/// A report of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// For every aggregator.
+    /// The share for every aggregator.
     pub public_share: Vec<u8>,
-    /// For each aggregator, in their order.
+    /// The share for each aggregator, in their order.
     pub input_shares: Vec<Vec<u8>>,
 }
 
-/// What one aggregator has of a report.
+/// The part of a report that one aggregator receives.
 #[derive(Debug, Clone, Copy)]
 pub struct Incoming<'a> {
     /// The nonce of the report.
     pub nonce: &'a [u8; NONCE_SIZE],
-    /// What every aggregator gets.
+    /// The share for every aggregator.
     pub public_share: &'a [u8],
-    /// What this aggregator gets.
+    /// The share for this aggregator.
     pub input_share: &'a [u8],
 }
 
-/// An aggregator that has begun to verify a report.
+/// An aggregator's side after it has begun to verify a report.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Started {
-    /// What it keeps to itself.
+    /// The state that it keeps to itself.
     pub state: Vec<u8>,
-    /// What it sends.
+    /// The message that it sends.
     pub message: Vec<u8>,
 }
 
-/// An aggregator that accepts a report, once the other has taken its message.
+/// An aggregator's side after it has accepted a report with the other's message.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// What it adds to its sum, and keeps to itself.
+    /// The share that it adds to its sum, and keeps to itself.
     pub output_share: Vec<u8>,
-    /// What it sends.
+    /// The message that it sends.
     pub message: Vec<u8>,
 }
 
-/// Noise that an aggregator adds to each entry of its sum: exact integers.
+/// Exact integer noise that an aggregator adds to each entry of its sum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
     /// [`DiscreteLaplace`] noise.
@@ -141,7 +142,7 @@ impl Noise {
     }
 }
 
-/// Prio3 of one measure and so many aggregators.
+/// Prio3 with one measure and a number of aggregators.
 #[derive(Debug, Clone)]
 pub struct Prio3 {
     measure: Measure,
@@ -159,13 +160,13 @@ impl PartialEq for Prio3 {
 impl Eq for Prio3 {}
 
 impl Prio3 {
-    /// The fewest aggregators: with one there would be no secret.
+    /// The smallest number of aggregators: one alone would see the secret.
     pub const FEWEST_AGGREGATORS: u8 = 2;
 
-    /// The most aggregators.
+    /// The largest number of aggregators.
     pub const MOST_AGGREGATORS: u8 = 254;
 
-    /// Prio3 for that measure.
+    /// Makes Prio3 for a measure.
     ///
     /// # Errors
     ///
@@ -184,13 +185,13 @@ impl Prio3 {
         Ok(Self { measure, aggregators, id, engine })
     }
 
-    /// What is measured; a chunk length that was not given is in it.
+    /// The measure, with the chunk length that it uses.
     #[must_use]
     pub const fn measure(&self) -> Measure {
         self.measure
     }
 
-    /// How many aggregators there are.
+    /// The number of aggregators.
     #[must_use]
     pub const fn aggregators(&self) -> u8 {
         self.aggregators
@@ -214,20 +215,20 @@ impl Prio3 {
         self.engine.modulus()
     }
 
-    /// How many bytes the public share of a report has.
+    /// The number of bytes of a report's public share.
     #[must_use]
     pub fn public_share_length(&self) -> usize {
         self.engine.sizes().public_share
     }
 
-    /// How many bytes an aggregator's share of a report has: that of the first is long.
+    /// The number of bytes of an aggregator's share of a report; the first aggregator's is long.
     #[must_use]
     pub fn input_share_length(&self, aggregator: u8) -> usize {
         let sizes = self.engine.sizes();
         if aggregator == 0 { sizes.leader_share } else { sizes.helper_share }
     }
 
-    /// How many bytes an output share or an aggregate share has.
+    /// The number of bytes of an output share or an aggregate share.
     #[must_use]
     pub fn aggregate_share_length(&self) -> usize {
         self.engine.sizes().output_share
@@ -236,13 +237,13 @@ impl Prio3 {
     /// Shares a measurement among the aggregators, with its proof.
     ///
     /// `measurement` is 0 or 1 for a count, one integer for a sum or a histogram (the bucket),
-    /// otherwise one for each entry. `context` names the application, and `nonce` is public,
-    /// random, and of no other report. The randomness is the operating system's.
+    /// otherwise one integer for each entry. `context` names the application. `nonce` is public and
+    /// random, and no other report may have it. The randomness is the operating system's.
     ///
     /// # Errors
     ///
-    /// [`Error::Measurement`] if the measurement is not one that is allowed, and
-    /// [`crate::Error::Entropy`] if the operating system has no randomness.
+    /// [`Error::Measurement`] if the measurement is not allowed; [`crate::Error::Entropy`] if the
+    /// operating system gives no randomness.
     pub fn shard(
         &self,
         context: &[u8],
@@ -252,12 +253,12 @@ impl Prio3 {
         self.engine.shard(context, measurement, nonce)
     }
 
-    /// Begins to verify a report; the message is the verifier share of this aggregator.
+    /// Begins to verify a report. The message is the verifier share of this aggregator.
     ///
     /// # Errors
     ///
-    /// [`Error::Length`] or [`Error::Encoding`] if the report cannot be read,
-    /// [`Error::Parameter`] if there is no such aggregator.
+    /// [`Error::Length`] or [`Error::Encoding`] if the report cannot be read; [`Error::Parameter`]
+    /// if there is no such aggregator.
     pub fn verify_init(
         &self,
         verify_key: &[u8; VERIFY_KEY_SIZE],
@@ -269,7 +270,7 @@ impl Prio3 {
         self.engine.verify_init(Setting { verify_key, context }, aggregator, report)
     }
 
-    /// Puts the verifier shares of all aggregators together, in their order.
+    /// Combines the verifier shares of all aggregators, in their order.
     ///
     /// # Errors
     ///
@@ -279,7 +280,7 @@ impl Prio3 {
         self.engine.verifier_message(context, verifier_shares)
     }
 
-    /// Ends the verification at one aggregator, and gives its output share.
+    /// Ends the verification at one aggregator, and returns its output share.
     ///
     /// # Errors
     ///
@@ -300,7 +301,7 @@ impl Prio3 {
     ///
     /// # Errors
     ///
-    /// As [`Prio3::verify_init`]; [`Error::Parameter`] if there are not two aggregators.
+    /// Those of [`Prio3::verify_init`]; [`Error::Parameter`] if there are not two aggregators.
     pub fn leader_initialized(
         &self,
         verify_key: &[u8; VERIFY_KEY_SIZE],
@@ -310,7 +311,7 @@ impl Prio3 {
         self.engine.leader_initialized(Setting { verify_key, context }, report)
     }
 
-    /// Verifies a report as the helper, with what the leader sent: Prio3 has one round, so the
+    /// Verifies a report as the helper, with the leader's message. Prio3 has one round, so the
     /// helper is done.
     ///
     /// # Errors
@@ -327,7 +328,7 @@ impl Prio3 {
         self.engine.helper_initialized(Setting { verify_key, context }, report, leader_message)
     }
 
-    /// Ends the verification at the leader, with what the helper sent.
+    /// Ends the verification at the leader, with the helper's message.
     ///
     /// # Errors
     ///
@@ -342,13 +343,14 @@ impl Prio3 {
         self.engine.leader_continued(context, state, helper_message)
     }
 
-    /// The aggregate share of no report.
+    /// The aggregate share of no reports.
     #[must_use]
     pub fn aggregate_init(&self) -> Vec<u8> {
         vec![0; self.engine.sizes().output_share]
     }
 
-    /// Adds output shares of one aggregator, or aggregate shares of its batches, to its share.
+    /// Adds output shares of one aggregator, or aggregate shares of its batches, to its aggregate
+    /// share.
     ///
     /// # Errors
     ///
@@ -357,15 +359,15 @@ impl Prio3 {
         self.engine.add(aggregate_share, output_shares)
     }
 
-    /// Adds noise to every entry of an aggregate share of so many reports.
+    /// Adds noise to every entry of an aggregate share of `reports` reports.
     ///
-    /// Every aggregator may add as much, and the sum still fits into the field.
+    /// Every aggregator may add as much noise, and the sum still fits into the field.
     ///
     /// # Errors
     ///
-    /// [`Error::Wraps`] if the sum may not fit into the field, [`Error::Core`] if the noise has a
-    /// parameter that is out of range, [`Error::Length`] or [`Error::Encoding`] if the share cannot
-    /// be read.
+    /// [`Error::Wraps`] if the sum may not fit into the field; [`Error::Core`] if a parameter of
+    /// the noise is out of range; [`Error::Length`] or [`Error::Encoding`] if the share cannot be
+    /// read.
     pub fn add_noise<S: Streams>(
         &self,
         aggregate_share: &[u8],
@@ -383,11 +385,12 @@ impl Prio3 {
 
     /// Adds up the aggregate shares of all aggregators, in any order.
     ///
-    /// Noise may make a number negative: those above half of the modulus are.
+    /// Noise may make a number negative. A number above half of the modulus stands for a negative
+    /// one.
     ///
     /// # Errors
     ///
-    /// [`Error::Parts`] if there is not one share for each aggregator, [`Error::Length`] or
+    /// [`Error::Parts`] if there is not one share for each aggregator; [`Error::Length`] or
     /// [`Error::Encoding`] if one cannot be read.
     pub fn unshard(&self, aggregate_shares: &[&[u8]]) -> Result<Vec<i128>> {
         self.engine.unshard(aggregate_shares)

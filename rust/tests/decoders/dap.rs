@@ -9,8 +9,8 @@ use turnout_core::dap::{
     AggregateShare, AggregateShareAad, AggregateShareReq, AggregationJobContinueReq,
     AggregationJobInitReq, AggregationJobResp, BatchMode, CollectionJobReq, CollectionJobResp,
     Dialect, HpkeCiphertext, HpkeConfig, HpkeConfigList, HpkeKey, InputShareAad, Message,
-    PlaintextInputShare, Role, Task, TaskConfiguration, UploadErrors, UploadRequest,
-    VdafConfiguration, increasing,
+    PlaintextInputShare, Query, ReportError, ReportMetadata, ReportShare, Role, Task,
+    TaskConfiguration, UploadErrors, UploadRequest, VERSION, VdafConfiguration, increasing,
 };
 
 use super::bodies::Target;
@@ -79,6 +79,11 @@ fn key() -> &'static HpkeKey {
 /// A public key, which can be encrypted to or not.
 fn keys(data: &[u8]) {
     same::<HpkeConfig<'_>>(data);
+    if let Ok(list) = HpkeConfigList::decode(data)
+        && let Ok(chosen) = list.supported()
+    {
+        assert!(chosen.seal(b"info", b"aad", b"text").is_ok(), "{chosen:?}");
+    }
     let Ok(config) = HpkeConfig::decode(data) else { return };
     if let Ok(sealed) = config.seal(b"info", b"aad", b"text") {
         assert_eq!(HpkeCiphertext::decode(&sealed).map(|sealed| sealed.config_id), Ok(config.id));
@@ -93,7 +98,18 @@ fn shares(data: &[u8]) {
     if let Ok(ciphertext) = HpkeCiphertext::decode(data) {
         assert!(key().open(b"info", b"aad", &ciphertext).is_none());
     }
+    opened(data);
     let Ok(upload) = UploadRequest::decode(data) else { return };
+    let task = task();
+    for report in upload.reports.iter().take(3) {
+        let share = report.share(Role::Leader);
+        assert_eq!(share.report_metadata, report.report_metadata);
+        assert!(task.open_input_share(Role::Leader, &[key()], &share).is_err());
+    }
+}
+
+/// A task that never changes.
+fn task() -> Task {
     let configuration = TaskConfiguration {
         task_info: b"fuzz",
         leader_aggregator_endpoint: b"https://leader.example/",
@@ -106,10 +122,41 @@ fn shares(data: &[u8]) {
         vdaf_configuration: &[],
         extensions: Vec::new(),
     };
-    let task = Task::of([1; 32], configuration, None).expect("a task");
-    for report in upload.reports.iter().take(3) {
-        let share = report.share(Role::Leader);
-        assert_eq!(share.report_metadata, report.report_metadata);
-        assert!(task.open_input_share(Role::Leader, &[key()], &share).is_err());
+    Task::of([1; 32], configuration, None).expect("a task")
+}
+
+/// Whoever knows a public key encrypts what it likes, and it is opened: only then it is read.
+fn opened(data: &[u8]) {
+    // Encryption takes long: what cannot be read is not worth it.
+    let Ok(read) = PlaintextInputShare::decode(data) else { return };
+    let task = task();
+    let to = HpkeConfig::decode(key().config()).expect("a configuration");
+    let report_metadata =
+        ReportMetadata { report_id: [5; 16], time: 7, public_extensions: Vec::new() };
+    let aad = InputShareAad {
+        task_id: *task.id(),
+        task_configuration: task.parameters().expect("it was read"),
+        report_metadata: report_metadata.clone(),
+        public_share: b"public",
+    };
+    let aad = aad.encode().expect("it is short");
+    let mut info = format!("{VERSION} input share").into_bytes();
+    info.extend([Role::Client.code(), Role::Leader.code()]);
+    let sealed = to.seal(&info, &aad, data).expect("any bytes can be sealed");
+    let encrypted_input_share = HpkeCiphertext::decode(&sealed).expect("it was written");
+    let share = ReportShare { report_metadata, public_share: b"public", encrypted_input_share };
+    match task.open_input_share(Role::Leader, &[key()], &share) {
+        Ok(payload) => assert!(read.private_extensions.is_empty() && payload == read.payload),
+        Err(error) => {
+            assert!(!read.private_extensions.is_empty());
+            assert_eq!(error, ReportError::InvalidMessage);
+        }
     }
+    let asked =
+        CollectionJobReq { query: Query::LeaderSelected, agg_param: &[], extensions: Vec::new() };
+    let sealed = task.seal_aggregate_share(Role::Helper, &to, &asked, data).expect("any bytes");
+    let sealed = HpkeCiphertext::decode(&sealed).expect("it was written");
+    let share = task.open_aggregate_share(Role::Helper, key(), &asked, &sealed);
+    assert_eq!(share.as_deref(), Ok(data));
+    assert!(task.open_aggregate_share(Role::Leader, key(), &asked, &sealed).is_err());
 }

@@ -2,7 +2,8 @@
 
 #![expect(clippy::expect_used, reason = "a target panics where the core breaks its word")]
 
-use turnout_core::verified::{Entire, Error, Incoming, Measure, Prio3};
+use turnout_core::random::AesStreams;
+use turnout_core::verified::{Entire, Error, Incoming, Measure, Noise, Prio3};
 
 use super::bodies::Target;
 
@@ -29,9 +30,9 @@ pub(crate) fn verified(data: &[u8]) {
     let [first, second, rest @ ..] = data else { return };
     let prio3 = Prio3::new(measure(*first), 2).expect("parameters that are allowed");
     let public = vec![0; prio3.public_share_length()];
-    let aggregator = second >> 7;
+    let (what, aggregator) = (second & 127, second >> 7);
     let report = Incoming { nonce: &NONCE, public_share: &public, input_share: rest };
-    match second % 7 {
+    match what % 9 {
         0 => {
             if let Ok(begun) = prio3.verify_init(&KEY, CONTEXT, aggregator, report) {
                 assert_eq!(rest.len(), prio3.input_share_length(aggregator));
@@ -78,12 +79,42 @@ pub(crate) fn verified(data: &[u8]) {
                 assert!(sums.iter().all(|sum| sum.unsigned_abs() <= prio3.modulus() / 2));
             }
         }
-        _ => {
+        6 => {
             let (share, shares) = (vec![1; prio3.input_share_length(1)], rest);
             let reports =
                 [Entire { nonce: &NONCE, public_share: &public, input_shares: &[shares, &share] }];
             let together = prio3.verify_together(&KEY, CONTEXT, &reports).expect("readable sums");
             assert!(together.refused[0].is_some(), "no honest proof is found by chance");
+        }
+        7 => {
+            // All that a client sends to both aggregators.
+            let (public_share, shares) = rest.split_at(rest.len().min(public.len()));
+            let (leader, helper) = shares.split_at(shares.len().min(prio3.input_share_length(0)));
+            let inputs: [&[u8]; 2] = [leader, helper];
+            let reports =
+                inputs.map(|input_share| Incoming { nonce: &NONCE, public_share, input_share });
+            if let Ok(begun) = prio3.leader_initialized(&KEY, CONTEXT, reports[0]) {
+                let _ = prio3.helper_initialized(&KEY, CONTEXT, reports[1], &begun.message);
+            }
+            let entire = [Entire { nonce: &NONCE, public_share, input_shares: &inputs }];
+            let together = prio3.verify_together(&KEY, CONTEXT, &entire).expect("readable sums");
+            if together.refused[0].is_none() {
+                // What is honest, as the corpus has it: it counts as one.
+                let shares: Vec<&[u8]> =
+                    together.aggregate_shares.iter().map(Vec::as_slice).collect();
+                let sums = prio3.unshard(&shares).expect("readable sums");
+                let most = i128::from(prio3.measure().largest());
+                assert!(sums.iter().all(|sum| (0..=most).contains(sum)), "{sums:?}");
+                assert!(most > 1 || sums.iter().sum::<i128>() <= 1, "{sums:?}");
+            }
+        }
+        _ => {
+            let streams = AesStreams::from_key([3; 32]);
+            let noise = Noise::DiscreteLaplace { scale: 0.5 };
+            if let Ok(noised) = prio3.add_noise(rest, noise, 1, &streams) {
+                assert_eq!(noised.len(), rest.len());
+                assert!(prio3.unshard(&[&noised, &prio3.aggregate_init()]).is_ok());
+            }
         }
     }
 }

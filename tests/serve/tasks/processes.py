@@ -46,6 +46,8 @@ class Parties:
         Options of ``turnout task new``.
     certificate, key
         What the servers show; None to speak without TLS.
+    ports
+        Where the servers listen; by default where nobody does.
     """
 
     def __init__(
@@ -54,9 +56,10 @@ class Parties:
         *new: object,
         certificate: Path | None = None,
         key: Path | None = None,
+        ports: dict[str, int] | None = None,
     ) -> None:
         self.folder, self.task = folder, folder / "task"
-        self.ports = {role: free_port() for role in ("leader", "helper")}
+        self.ports = ports or {role: free_port() for role in ("leader", "helper")}
         self.tls: list[object] = []
         self.ca: list[object] = []
         scheme = "http"
@@ -68,12 +71,12 @@ class Parties:
         self.made = run("task", "new", "--labels", "a,b,c", *urls, *new, "-o", self.task)
         self.running: dict[str, subprocess.Popen[str]] = {}
 
-    def start(self, *roles: str) -> None:
-        """Start aggregators, and wait until they answer."""
+    def start(self, *roles: str, also: Sequence[object] = ()) -> None:
+        """Start aggregators, which serve something else too, and wait until they answer."""
         for role in roles:
             words = ["serve", "--task", self.task / f"{role}.json", "--store"]
             words += [self.folder / f"{role}.db", "--port", self.ports[role], *self.tls]
-            words += self.ca if role == "leader" else []
+            words += [*(self.ca if role == "leader" else []), *also]
             log = (self.folder / f"{role}.log").open("a")
             self.running[role] = subprocess.Popen(
                 [sys.executable, "-m", "turnout", *map(str, words)], stderr=log, text=True

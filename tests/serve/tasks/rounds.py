@@ -50,6 +50,8 @@ class Round:
         The addresses of their stores.
     janus
         The roles that Janus would have: reports are what Janus takes, whoever is asked.
+    mechanism
+        What is asked; votes if None.
     more
         What :class:`Batches` takes.
     """
@@ -64,11 +66,13 @@ class Round:
         stores: tuple[str, str] | None = None,
         expires: Any = None,
         janus: tuple[str, ...] = (),
+        mechanism: Any = None,
         **more: Any,
     ) -> None:
-        mechanism = tn.distributed.VerifiedAggregation(
-            tn.Domain(LABELS), users, epsilon=1.0, delta=0.0
-        )
+        if mechanism is None:
+            mechanism = tn.distributed.VerifiedAggregation(
+                tn.Domain(LABELS), users, epsilon=1.0, delta=0.0, none_counted=bool(janus)
+            )
         batches = Batches(**{"reports": users, **more})
         files: Any = new_task(
             mechanism,
@@ -184,9 +188,8 @@ class Round:
         """Make an upload: IDs, and the request; perhaps with a fault."""
         task = task or self.task
         nonces = [secrets.token_bytes(16) for _ in votes]
-        shards = task.prio3.shard_votes(
-            task.dap.context, np.array(votes, np.int64), b"".join(nonces)
-        )
+        question = self.client_file.question
+        shards = question._shared(task.dap.context, np.array(votes, np.int64), b"".join(nonces))
         leaders = [shares[0] for _, shares in shards]
         helpers = [shares[1] for _, shares in shards]
         if mixed:

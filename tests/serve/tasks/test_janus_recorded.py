@@ -2,8 +2,10 @@
 
 ``recorded/janus-servers.json`` has rounds with Janus's release build at commit 4ab28a36c70c of
 August 2026, each request and its answer: our leader with a helper of Janus, a leader of Janus with
-our helper, and our client and collector with two of Janus. Eleven people voted, and a twelfth
-report was spoilt. The keys in the file are of these tasks alone.
+our helper, our client and collector with two of Janus, and the client and collector of Janus (its
+crates ``janus_client`` and ``janus_collector`` of that commit) with our two. Eleven people voted,
+and but in the last a twelfth report was spoilt. In ``helper-numbers`` and ``leader-numbers`` they
+gave whole numbers from -10 to 60. The keys in the file are of these tasks alone.
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ from turnout import _core
 from turnout._secrets import write_secret_file
 from turnout.serve.storage.interface import Store
 from turnout.serve.storage.opening import open_store
+from turnout.serve.tasks import records
 from turnout.serve.tasks.collector import Collector
 from turnout.serve.tasks.files import CollectorFile, HelperFile, LeaderFile
 from turnout.serve.tasks.peers import Answer, Peer, PeerUnavailableError
-from turnout.serve.tasks.reading import bytes_of
+from turnout.serve.tasks.reading import bytes_of, text_of
 from turnout.serve.web.tasks import TaskServer
 
 RECORDED = json.loads((Path(__file__).parents[2] / "recorded" / "janus-servers.json").read_text())
@@ -74,41 +77,58 @@ def ask(server: TaskServer, one: dict[str, Any], token: str = "") -> httpx.Respo
     return asyncio.run(asked())
 
 
-def assert_are_the_votes(sums: Sequence[int]) -> None:
-    """The noise of epsilon 20 is 0 but with a probability of some 10^-4 for each sum."""
-    assert sum(abs(a - b) for a, b in zip(sums, (6, 4, 1), strict=True)) <= 6
+def assert_are_the_answers(theirs: str, sums: Sequence[int]) -> None:
+    """Both noises together pass a limit with a probability below 1e-8."""
+    # Votes at epsilon 20, each sum with two noises of the scale 0.1; one sum of the distances
+    # of numbers from -10 at epsilon 200, with two of the scale 0.35.
+    true, most = ((382,), 8) if "numbers" in theirs else ((6, 4, 1), 6)
+    assert sum(abs(a - b) for a, b in zip(sums, true, strict=True)) <= most
 
 
-def test_our_helper_answers_a_leader_of_janus(tmp_path: Path, store: Store) -> None:
-    helper = file(HelperFile, "leader", tmp_path)
+@pytest.fixture(autouse=True)
+def then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was recorded is older than what servers take."""
+    monkeypatch.setattr(records, "REPORT_SECONDS", 10**10)
+
+
+@pytest.mark.parametrize("theirs", ["leader", "leader-numbers"])
+def test_our_helper_answers_a_leader_of_janus(theirs: str, tmp_path: Path, store: Store) -> None:
+    helper = file(HelperFile, theirs, tmp_path)
     # The recorded leader's token is not in the helper's file.
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
     server = TaskServer(dataclasses.replace(helper, leader_token_hash=digest), store)
-    (job,) = exchanges("leader", "helper", "aggregation_jobs")
-    found = ask(server, job, TOKEN)
-    assert (found.status_code, found.content) == (job["status"], bytes_of(job["answer"]))
-    _, results = _core.read_aggregation_job_resp(found.content, dialect="janus")
+    results: list[Any] = []
+    for job in exchanges(theirs, "helper", "aggregation_jobs"):
+        found = ask(server, job, TOKEN)
+        assert (found.status_code, found.content) == (job["status"], bytes_of(job["answer"]))
+        results += _core.read_aggregation_job_resp(found.content, dialect="janus")[1]
     refused = [one for one in results if isinstance(one, int)]
     assert (len(results), refused) == (12, [_core.DAP_REPORT_ERRORS["vdaf_verify_error"]])
 
-    (asked,) = exchanges("leader", "helper", "aggregate_shares")
+    (asked,) = exchanges(theirs, "helper", "aggregate_shares")
     share = ask(server, asked, TOKEN)
     # At once: a leader of Janus whose helper defers its answer leaves its own noise out.
     assert (share.status_code, bool(share.content)) == (201, True)
     assert ask(server, asked, TOKEN).content == share.content
-    *_, done = exchanges("leader", "leader", "collection_jobs")
+    *_, done = exchanges(theirs, "leader", "collection_jobs")
     request = _core.AggregateShareReq(bytes_of(asked["body"])).collection_job_req
     reports, interval, leaders, _ = _core.read_collection_job_resp(bytes_of(done["answer"]))
     data = _core.write_collection_job_resp(reports, interval, leaders, share.content)
-    collected = Collector(file(CollectorFile, "leader", tmp_path))._opened(request, data)
+    collector = Collector(file(CollectorFile, theirs, tmp_path))
+    collected = collector._opened(request, data)
     assert collected.reports == 11
-    assert_are_the_votes(collected.sums)
+    assert_are_the_answers(theirs, collected.sums)
+    # What Janus found with its own noise.
+    known = collector._opened(request, bytes_of(done["answer"]))
+    assert list(known.sums) == RECORDED[theirs]["sums"]
+    assert_are_the_answers(theirs, known.sums)
 
 
+@pytest.mark.parametrize("theirs", ["helper", "helper-numbers"])
 def test_our_leader_asks_a_helper_of_janus(
-    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+    theirs: str, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = [one for one in exchanges("helper", "helper") if one["method"] == "PUT"]
+    left = [one for one in exchanges(theirs, "helper") if one["method"] == "PUT"]
     assert len(left) == 3
 
     def request(peer: Peer, method: str, path: str, body: Any = None, message: Any = None) -> Any:
@@ -122,15 +142,15 @@ def test_our_leader_asks_a_helper_of_janus(
         return answered(same[0])
 
     monkeypatch.setattr(Peer, "request", request)
-    server = TaskServer(file(LeaderFile, "helper", tmp_path), store)
-    for upload in exchanges("helper", "leader", "/reports"):
+    server = TaskServer(file(LeaderFile, theirs, tmp_path), store)
+    for upload in exchanges(theirs, "leader", "/reports"):
         assert ask(server, upload).status_code == 200
         server._leader.step()
     health = {**upload, "method": "GET", "path": "/health", "body": "", "type": None}
     assert ask(server, health).json()["refused"] == {"vdaf_verify_error": 1}
 
-    collector = file(CollectorFile, "helper", tmp_path)
-    [begun] = [one for one in exchanges("helper", "leader", "collection") if one["body"]]
+    collector = file(CollectorFile, theirs, tmp_path)
+    [begun] = [one for one in exchanges(theirs, "leader", "collection") if one["body"]]
     created = ask(server, begun, collector.token)
     assert (created.status_code, created.content) == (201, b"")
     server._leader.step()
@@ -139,8 +159,8 @@ def test_our_leader_asks_a_helper_of_janus(
     data = ask(server, look, collector.token).content
     request_sent = _core.CollectionJobReq(bytes_of(begun["body"]))
     collected = Collector(collector)._opened(request_sent, data)
-    assert collected.reports == RECORDED["helper"]["reports"] == 11
-    assert_are_the_votes(collected.sums)
+    assert collected.reports == RECORDED[theirs]["reports"] == 11
+    assert_are_the_answers(theirs, collected.sums)
 
 
 def test_our_collector_asks_a_leader_of_janus_until_it_has_a_batch(
@@ -161,8 +181,51 @@ def test_our_collector_asks_a_leader_of_janus_until_it_has_a_batch(
         Collector(collector).collect(seconds=0.0)
     collected = Collector(collector).collect(seconds=60.0)
     assert (collected.reports, list(collected.sums)) == (11, RECORDED["both"]["sums"])
-    assert_are_the_votes(collected.sums)
+    assert_are_the_answers("both", collected.sums)
     # A job that was given up is not asked for again: the next has another name.
     with pytest.raises(PeerUnavailableError, match="batchInvalid"):
         Collector(collector).collect(seconds=0.0, another=True)
     assert left == []
+
+
+def test_our_servers_serve_a_client_and_a_collector_of_janus(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = open_store(str(tmp_path / "helper.db"), "tally")
+    leads = file(LeaderFile, "roles", tmp_path)
+    helper = TaskServer(file(HelperFile, "roles", tmp_path), other)
+
+    def request(peer: Peer, method: str, path: str, body: Any = None, message: Any = None) -> Any:
+        kind = None if message is None else _core.DAP_MEDIA_TYPES[message]
+        one = {"method": method, "path": f"/{path}", "type": kind, "body": text_of(body or b"")}
+        found = ask(helper, one, leads.helper_token)
+        return Answer(found.status_code, dict(found.headers), found.content)
+
+    monkeypatch.setattr(Peer, "request", request)
+    leader = TaskServer(leads, store)
+    collector = file(CollectorFile, "roles", tmp_path)
+    for to, server in (("helper", helper), ("leader", leader)):
+        [keys] = exchanges("roles", to, "/hpke_config")
+        assert ask(server, keys).content == bytes_of(keys["answer"])
+    [upload] = exchanges("roles", "leader", "/reports")
+    assert (ask(leader, upload).status_code, ask(leader, upload).status_code) == (200, 200)
+    leader._leader.step()
+
+    begun, *asked = exchanges("roles", "leader", "collection_jobs")
+    created = ask(leader, begun, collector.token)
+    assert (created.status_code, created.content) == (begun["status"], b"")
+    leader._leader.step()
+    found = ask(leader, asked[-1], collector.token)
+    other.close()
+    known = bytes_of(asked[-1]["answer"])
+    assert found.status_code == asked[-1]["status"]
+    assert found.headers["content-type"] == asked[-1]["headers"]["content-type"]
+    assert len(found.content) == len(known)
+    # What is not sealed is the same, and both are opened to the same votes.
+    given, ours = map(_core.read_collection_job_resp, (known, found.content))
+    assert given[:2] == ours[:2]
+    sent = _core.CollectionJobReq(bytes_of(begun["body"]))
+    for answer in (known, found.content):
+        collected = Collector(collector)._opened(sent, answer)
+        assert collected.reports == RECORDED["roles"]["reports"] == 11
+        assert_are_the_answers("roles", collected.sums)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from contextlib import closing
@@ -15,9 +16,11 @@ from tests.serve.tasks.rounds import Round
 from tests.serve.tasks.test_rounds import SUMS
 from typer.testing import CliRunner
 
+from turnout import _core
 from turnout.cli.app import app
 from turnout.serve.storage.opening import open_store
 from turnout.serve.tasks.files import ClientFile, CollectorFile, LeaderFile
+from turnout.serve.tasks.reading import bytes_of
 from turnout.serve.tasks.records import Records
 
 NEW = ["task", "new", "--labels", "yes,no", "--users", "9", "--epsilon", "1"]
@@ -50,7 +53,7 @@ def test_new_says_where_the_files_are(tmp_path: Path) -> None:
         assert str(tmp_path / "task" / f"{role}.json") in shown
     assert "of 8 reports, or of 3 or more after 60 s" in shown
     shown = run(*NEW, *URLS, "-o", tmp_path / "other")[1]
-    assert "of 9 reports; without --batch-seconds each waits until all have come" in shown
+    assert "of 9 reports, or of 5 or more after 86,400 s" in shown
     expires = ("--expires", "2100-01-01T00:00:00Z")
     shown = run(*NEW, *URLS, *expires, "-o", tmp_path / "ends")[1]
     assert "of 9 reports, or of 5 or more when the time is over" in shown
@@ -67,11 +70,11 @@ def test_new_says_where_the_files_are(tmp_path: Path) -> None:
     [
         ([*NEW, "--leader", "a.example", *URLS[2:]], "--leader must be an address"),
         ([*NEW, *URLS[:2], "--helper", URLS[1]], "must be two servers"),
-        ([*NEW[:2], *NEW[4:], *URLS], "say the possible answers"),
+        ([*NEW[:2], *NEW[4:], *URLS], "say what can be answered"),
         ([*NEW, *URLS, "--min-batch", 10], "from 1 to 9"),
         ([*NEW, *URLS, "--expires", "2001-01-01T00:00:00Z"], "from now"),
-        ([*NEW, *URLS, "--janus", "both", "-p", 0.5], "--participation must be 1 in a task with"),
         ([*NEW, *URLS, "--janus", "leader", "--batch-seconds", 9], "seconds must be left out"),
+        ([*NEW, *URLS, "--janus", "leader,both"], "'both' is none of leader, helper, client"),
     ],
 )
 def test_a_task_that_cannot_be_is_refused(tmp_path: Path, words: list[str], said: str) -> None:
@@ -85,24 +88,57 @@ def test_addresses_without_tls_are_noted(tmp_path: Path) -> None:
     urls = ["--leader", "http://localhost:8001", "--helper", "http://b.example"]
     code, _, said = run(*NEW, *urls, "-o", tmp_path / "task")
     assert code == 0
-    assert "http://b.example/ is without TLS" in said
+    assert "http://b.example/ is without TLS: who is on the way can read answers" in said
     assert "localhost" not in said
 
 
-@pytest.mark.parametrize("theirs", ["leader", "helper", "both"])
+@pytest.mark.parametrize("theirs", ["leader", "helper", "leader,helper"])
 def test_a_task_for_janus_has_the_files_that_its_operator_takes(
     tmp_path: Path, theirs: str
 ) -> None:
     code, shown, _ = run(*NEW, *URLS, "--janus", theirs, "-o", tmp_path / "task")
     assert code == 0
     for role in ("leader", "helper"):
-        name = f"{role}.{'yaml' if theirs in (role, 'both') else 'json'}"
+        name = f"{role}.{'yaml' if role in theirs else 'json'}"
         assert str(tmp_path / "task" / name) in shown
-    leads = theirs in ("leader", "both")
-    said = "of 9 reports, as Janus makes them" if leads else "of 9 reports; without"
+    leads = "leader" in theirs
+    said = "of 9 reports, as Janus makes them" if leads else "of 9 reports, or of 5 or"
     assert said in shown
     least = CollectorFile.read(tmp_path / "task" / "collector.json").task.min_batch_size
     assert least == (9 if leads else 5)
+
+
+def test_participation_is_unseen_beside_janus_too(tmp_path: Path) -> None:
+    code, shown, _ = run(*NEW, *URLS, "--janus", "helper", "-p", 0.1, "-o", tmp_path / "task")
+    assert code == 0
+    question = ClientFile.read(tmp_path / "task" / "client.json").question
+    assert (question.participation, question.none_counted) == (0.1, True)
+    assert "Prio3Histogram" in shown
+    # Less noise than without the coin, and more than where no votes stay uncounted.
+    assert 0.4 < question.parameter < 2.0  # type: ignore[operator]
+
+
+def test_a_client_and_a_collector_of_janus_get_variables(tmp_path: Path) -> None:
+    folder = tmp_path / "task"
+    code, shown, _ = run(*NEW, *URLS, "--janus", "client,collector", "-o", folder)
+    assert code == 0
+    assert "Prio3Histogram" in shown
+    names = ["client.env", "collector.env", "helper.json", "leader.json"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    told, asked = (
+        dict(line.split("=", 1) for line in (folder / name).read_text().splitlines())
+        for name in names[:2]
+    )
+    leader = LeaderFile.read(folder / "leader.json")
+    assert told == {name: asked[name] for name in ("TASK_ID", "TASK_CONFIG")}
+    assert told["TASK_ID"] == leader.task.name
+    read = _core.DapTask.read(leader.task.id, bytes_of(told["TASK_CONFIG"]))
+    assert read == leader.task.dap
+    key = _core.HpkeKey(bytes_of(asked["HPKE_CONFIG"]), bytes_of(asked["HPKE_PRIVATE_KEY"]))
+    assert key.config == leader.collector_config
+    token = asked["AUTHORIZATION_BEARER_TOKEN"].encode()
+    assert hashlib.sha256(token).hexdigest() == leader.collector_token_hash
+    assert (folder / "collector.env").stat().st_mode & 0o077 == 0
 
 
 def test_a_task_is_not_written_twice(task: Path) -> None:
@@ -147,8 +183,9 @@ def test_a_server_is_of_a_collection_or_of_a_task(task: Path, tmp_path: Path) ->
     store = ["--store", tmp_path / "x.db"]
     leader = ["--task", task / "leader.json"]
     for words, code, said in (
-        ([], 2, "say PLAN or --task"),
-        (["plan.json", *leader], 2, "say PLAN or --task"),
+        ([], 2, "say PLAN, or --task, or both"),
+        ([*leader, "--task", task / "helper.json"], 1, "must name each task once"),
+        (["plan.json", *leader], 1, "No such file"),
         (["plan.json", "--ca", "x"], 2, "belongs to --task"),
         ([*leader, "--keep", "tally"], 2, "belongs to a PLAN"),
         ([*leader, "--tls-key", "x"], 2, "belong together"),

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable
 from fractions import Fraction
@@ -29,17 +30,18 @@ from turnout.serve.tasks.files import (
 from turnout.serve.tasks.making import NAMES, Batches, new_task, write_task
 from turnout.serve.tasks.reading import bytes_of
 from turnout.serve.tasks.records import Records
-from turnout.serve.tasks.votes import Vdaf
+from turnout.serve.tasks.vdaf import Vdaf
 
 KINDS: dict[str, Any] = {
     kind.role: kind for kind in (LeaderFile, HelperFile, ClientFile, CollectorFile)
 }
 MECHANISM = tn.distributed.VerifiedAggregation(["yes", "no"], 100, epsilon=1.0, delta=0.0)
+COUNTED = dataclasses.replace(MECHANISM, none_counted=True)
 
 
 def made(**more: Any) -> list[Any]:
     given = {"leader": "https://a.example", "helper": "https://b.example/x", **more}
-    return new_task(MECHANISM, **given)
+    return new_task(COUNTED if "janus" in more else MECHANISM, **given)
 
 
 @pytest.fixture
@@ -114,13 +116,13 @@ def test_files_that_others_can_read_are_refused(task: Path) -> None:
     for role in ("leader", "helper", "collector"):
         path = task / NAMES[role]
         path.chmod(0o644)
-        with pytest.raises(InvalidValueError, match="others than its owner"):
+        with pytest.raises(InvalidValueError, match="other users can read this key: run chmod 600"):
             KINDS[role].read(path)
 
 
 def test_the_file_of_another_role_is_named_whoever_can_read_it(task: Path) -> None:
     assert (task / "client.json").stat().st_mode & 0o044
-    with pytest.raises(CorruptDataError, match="is the file of the client; here that of the coll"):
+    with pytest.raises(CorruptDataError, match="is the file of the client; expected that"):
         CollectorFile.read(task / "client.json")
     with pytest.raises(CorruptDataError, match=r"a server takes leader\.json or helper\.json"):
         read_aggregator(task / "collector.json")
@@ -175,7 +177,7 @@ def test_a_later_version_is_named(task: Path) -> None:
 def test_what_is_no_document_is_refused(task: Path, text: str) -> None:
     path = task / "leader.json"
     path.write_text(text)
-    with pytest.raises(CorruptDataError, match="is no task file"):
+    with pytest.raises(CorruptDataError, match="is not a task file"):
         read_aggregator(path)
 
 
@@ -279,21 +281,39 @@ def test_what_janus_is_told_is_what_the_others_are_told(tmp_path: Path, mode: st
 
 def test_only_noise_that_janus_draws_is_asked_of_it() -> None:
     wrong = tn.distributed.VerifiedAggregation(
-        2, 100, epsilon=1.0, noise="discrete_gaussian", delta=1e-6
+        2, 100, epsilon=1.0, noise="discrete_gaussian", delta=1e-6, none_counted=True
     )
     urls = {"leader": "https://a.example", "helper": "https://b.example"}
     with pytest.raises(InvalidValueError, match="noise must be 'discrete_laplace' in a task with"):
         new_task(wrong, **urls, janus=("helper",))
+    with pytest.raises(InvalidValueError, match="got Prio3MultihotCountVec: pass none_counted"):
+        new_task(MECHANISM, **urls, janus=("helper",))
 
 
-def test_a_histogram_protects_no_unseen_participation(tmp_path: Path) -> None:
-    """Whoever reads the sums sees how many did not vote, which the accounting does not know."""
-    files = made(janus=("helper",))
-    partly = dataclasses.replace(MECHANISM, participation=0.5)
+@pytest.mark.parametrize("janus", [(), ("helper",)])
+def test_a_question_says_whether_no_votes_are_counted(
+    tmp_path: Path, janus: tuple[str, ...]
+) -> None:
+    """Whoever reads the sums of a histogram sees about how many did not vote."""
+    files = made(janus=janus) if janus else made()
     path = tmp_path / "client.json"
-    dataclasses.replace(files[2], question=partly).write(path)
-    with pytest.raises(CorruptDataError, match="participation of 1"):
+    wrong = dataclasses.replace(files[2], question=MECHANISM if janus else COUNTED)
+    wrong.write(path)
+    with pytest.raises(CorruptDataError, match="the vdaf of the task measures something else"):
         ClientFile.read(path)
+
+
+def test_the_noise_of_janus_is_that_of_the_participation(tmp_path: Path) -> None:
+    partly = dataclasses.replace(COUNTED, participation=0.1, parameter=None)
+    urls = {"leader": "https://a.example", "helper": "https://b.example"}
+    files = new_task(partly, **urls, janus=("helper",))
+    path = write_task(files, tmp_path / "task", ("helper",))["helper"]
+    digits = read_by_janus(path)["vdaf"]["dp_strategy"]["budget"]["epsilon"]
+    over, under = (sum(each << 32 * at for at, each in enumerate(one)) for one in digits)
+    # Janus divides two by it: the chance .1 of e^(2/scale), or else of 1, is e at most.
+    loss = float(Fraction(over, under))
+    assert math.log1p(0.1 * math.expm1(loss)) == pytest.approx(1.0, rel=1e-9)
+    assert ClientFile.read(tmp_path / "task" / "client.json").question == partly
 
 
 def test_a_verify_key_is_as_long_as_the_draft_says() -> None:

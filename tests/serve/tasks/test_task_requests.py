@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from typing import Any
@@ -159,3 +160,64 @@ def test_metrics_count_reports(begin: Callable[..., Round]) -> None:
     round_.upload([0, 1])
     text = round_.ask(LEADER, "GET", "metrics").text
     assert 'turnout_messages_total{outcome="accepted"} 2' in text
+    path = f"/dap/tasks/{round_.task.name}/reports"
+    assert f'turnout_requests_total{{path="{path}",status="200"}} 1' in text
+    assert "turnout_refused_reports_total" not in text
+    _, body = round_.reports([0, 1, 2], mixed=True)
+    for _ in range(2):
+        round_.send(body)
+    round_.step()
+    # They are those of the store, also after a restart.
+    round_.start()
+    text = round_.ask(LEADER, "GET", "metrics").text
+    of_task = f'turnout_refused_reports_total{{task="{round_.task.name}",reason='
+    assert f'{of_task}"report_replayed"}} 3' in text
+    assert f'{of_task}"vdaf_verify_error"}} 3' in text
+    assert "turnout_store_usable 1" in text
+
+
+@pytest.mark.parametrize("address", [LEADER, HELPER])
+def test_programs_that_watch_a_server_may_ask_for_heads(
+    begin: Callable[..., Round], address: str
+) -> None:
+    round_ = begin()
+    for place in ("health", "metrics", "hpke_config"):
+        assert round_.ask(address, "HEAD", place).status_code == 200
+
+
+def test_a_client_that_goes_away_leaves_no_traceback(begin: Callable[..., Round]) -> None:
+    # What an application raises is logged with a traceback, by anybody who breaks off an upload.
+    round_ = begin()
+    kind = _core.DAP_MEDIA_TYPES["upload-req"].encode()
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": f"/dap/tasks/{round_.task.name}/reports",
+        "query_string": b"",
+        "headers": [(b"content-type", kind), (b"content-length", b"1000")],
+    }
+    pieces = [
+        {"type": "http.request", "body": b"abc", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive() -> Any:
+        return pieces.pop(0)
+
+    async def send(message: Any) -> None:
+        del message
+
+    asyncio.run(round_.applications[LEADER](scope, receive, send))
+    assert not pieces
+
+
+def test_what_has_no_name_of_ours_is_not_there(begin: Callable[..., Round]) -> None:
+    round_ = begin()
+    for address, jobs, kind, token in (
+        (LEADER, "collection_jobs", "unrecognizedCollectionJob", round_.collector_file.token),
+        (HELPER, "aggregation_jobs", "unrecognizedAggregationJob", round_.leader_file.helper_token),
+    ):
+        place = f"tasks/{round_.task.name}/{jobs}/short"
+        headers = {"authorization": f"Bearer {token}"}
+        answer = round_.ask(address, "GET", place, headers=headers)
+        assert (answer.status_code, answer.json()["title"]) == (404, kind)

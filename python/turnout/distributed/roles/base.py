@@ -1,4 +1,4 @@
-"""What all roles have in common."""
+"""The base class of all roles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 5
 
 
 class State(enum.Enum):
-    """Where a role is in its round."""
+    """The progress of a role in its round."""
 
     #: Waiting for the user's value, or for users.
     COLLECTING = "collecting"
@@ -29,22 +29,25 @@ class State(enum.Enum):
 
 
 class Participant(abc.ABC):
-    """Base class of the roles.
+    """The role of one party in a round (base class).
 
     Parameters
     ----------
     mechanism
-        What is computed.
+        The mechanism of the round.
     round_id
         The 16 bytes that every message of the round carries.
     index
-        Which of those who have the role this is.
+        The number of this party among those with its role, from 0.
     """
 
     #: What such a party does.
     _role: ClassVar[Role]
     #: Whether users report to it, until :meth:`close`.
     _users_report: ClassVar[bool] = False
+
+    #: Whether :meth:`close` may be called again, to go on without those who did not come.
+    _closes_again: ClassVar[bool] = False
 
     #: The 16 bytes that every message of the round carries.
     round_id: Final[bytes]
@@ -66,20 +69,20 @@ class Participant(abc.ABC):
     @property
     @abc.abstractmethod
     def missing(self) -> tuple[Party, ...]:
-        """The parties that this one waits for."""
+        """The parties that this party waits for."""
 
     @property
     @abc.abstractmethod
     def _takes(self) -> Mapping[MessageKind, int]:
-        """The kinds of messages that this party takes, and the bytes of the largest payload."""
+        """The kinds of messages that this party accepts, and the size of the largest payload."""
 
     @abc.abstractmethod
     def _forget(self) -> None:
-        """Drop everything that came from others."""
+        """Drop everything that others sent."""
 
     @abc.abstractmethod
     def _accept(self, message: Message) -> list[Message]:
-        """Take a message of this round for this party."""
+        """Accept a message of this round for this party."""
 
     def receive(self, data: bytes) -> list[Message]:
         """Take a message.
@@ -92,25 +95,26 @@ class Participant(abc.ABC):
         Returns
         -------
         list of Message
-            What is to be sent now.
+            The messages to send now.
 
         Raises
         ------
         MalformedMessageError
-            If the bytes are truncated, altered, or hold what the round does not allow.
+            If the bytes are truncated, altered, or contain something that the round does not allow.
         ProtocolError
-            If the message is of another round or plan, for another party, from somebody unknown, a
-            repetition, or comes when it may not. The role is as it was before.
+            If the message belongs to another round or plan, is for another party, comes from an
+            unknown sender, is a repetition, or arrives at the wrong time. The state of the role
+            does not change.
         MissingPartyError
-            If it shows that the round is lost; nothing of the round is kept then.
+            If the message shows that the round is lost. Then nothing of the round is kept.
         """
         message = Message.from_bytes(data)
         if self.state is State.FAILED:
-            raise ProtocolError(f"{self.party} takes no more messages: {self._failure}")
+            raise ProtocolError(f"{self.party} accepts no more messages: {self._failure}")
         if message.round_id != self.round_id:
             raise ProtocolError(
-                f"{self.party} takes messages of round {self.round_id.hex()} only, got "
-                f"one of round {message.round_id.hex()} from {message.sender}"
+                f"{self.party} accepts only messages of round {self.round_id.hex()}, got "
+                f"round {message.round_id.hex()} from {message.sender}"
             )
         if message.recipient != self.party:
             raise ProtocolError(
@@ -119,30 +123,30 @@ class Participant(abc.ABC):
         if message.kind not in self._takes:
             expected = " or ".join(map(in_words, self._takes)) or "none"
             raise MalformedMessageError(
-                f"{self.party} takes messages of kind {expected} only, got "
+                f"{self.party} accepts only messages of kind {expected}, got "
                 f"{in_words(message.kind)} from {message.sender}"
             )
         return self._accept(message)
 
     def close(self) -> list[Message]:
-        """Take nothing more from users.
+        """Accept nothing more from users.
 
         Returns
         -------
         list of Message
-            What is to be sent now.
+            The messages to send now.
 
         Raises
         ------
         ProtocolError
-            If users do not report to this party, or the collection is closed already.
+            If users do not report to this party, or the collection has already been closed.
         MissingPartyError
-            If more users are missing than ``max_missing_users``; nothing is kept then.
+            If more users are missing than ``max_missing_users``. Then nothing is kept.
         """
-        raise ProtocolError(f"{self.party} has nothing to close: users do not report to it")
+        raise ProtocolError(f"{self.party} has nothing to close, because users do not report to it")
 
     def give_up(self) -> NoReturn:
-        """End a round that lost a party: forget everything, and say who is missing.
+        """End a round that lost a party: forget everything, and name the missing parties.
 
         Raises
         ------
@@ -152,7 +156,7 @@ class Participant(abc.ABC):
             If the role is done: nothing is missing.
         """
         if self.state is State.DONE:
-            raise ProtocolError(f"{self.party} is done: nothing is missing")
+            raise ProtocolError(f"{self.party} is finished: nothing is missing")
         missing = self.missing
         self._fail(f"the round is lost without {listed(missing)}", missing)
 
@@ -161,6 +165,19 @@ class Participant(abc.ABC):
         self.state = State.FAILED
         self._failure = reason
         raise MissingPartyError(f"{self.party}: {reason}", parties)
+
+    @property
+    def _stage(self) -> object:
+        """A value that changes whenever a message of this party may have become useless."""
+        return self.state
+
+    def _needs(self, message: Message) -> bool:
+        """Return whether this party loses the round if its message does not arrive."""
+        return True
+
+    def _of_use(self, message: Message) -> bool:
+        """Return whether a message of this party that has not arrived is still needed."""
+        return True
 
     def _send(self, kind: MessageKind, recipient: Party, payload: bytes) -> Message:
         message = Message(kind, self.round_id, self.party, recipient, payload)
@@ -178,16 +195,16 @@ class Participant(abc.ABC):
         seen: Collection[int],
         *states: State,
     ) -> int:
-        """Give the index of who sent a message: one of a step, in its time, and once."""
+        """Return the sender's index; refuse a message of a wrong step or time, or a repetition."""
         sender = message.sender
         if sender.role is not role or sender.index >= count:
             raise ProtocolError(
-                f"{self.party} got a message of {sender}, who has no part in this step: expected "
-                f"one of {count} of the role {in_words(role)}"
+                f"{self.party} got a message of {sender}, which has no part in this step: "
+                f"expected one of {count} of the role {in_words(role)}"
             )
         if self.state not in states:
             raise ProtocolError(
-                f"{self.party} is {self.state.value}: the message of {sender} comes too late"
+                f"{self.party} is {self.state.value}: the message of {sender} is too late"
             )
         if sender.index in seen:
             raise ProtocolError(f"{self.party} already has the message of {sender}")
@@ -195,7 +212,7 @@ class Participant(abc.ABC):
 
     def _check_open(self) -> None:
         if self.state is not State.COLLECTING:
-            raise ProtocolError(f"{self.party} is {self.state.value}: it is closed already")
+            raise ProtocolError(f"{self.party} is {self.state.value}: it is already closed")
 
     def _check_missing(self, missing: tuple[Party, ...]) -> None:
         mechanism = self._mechanism
@@ -208,7 +225,7 @@ class Participant(abc.ABC):
 
 
 def absent(role: Role, count: int, seen: Collection[int]) -> tuple[Party, ...]:
-    """List those of a role whose message did not come."""
+    """List the parties of a role whose message has not arrived."""
     return tuple(Party(role, index) for index in range(count) if index not in seen)
 
 

@@ -1,4 +1,4 @@
-"""The server: it gets the sums of all that add up, and publishes their total."""
+"""The server, which receives the sums and publishes their total."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from turnout.frequency.estimation.estimate import FrequencyEstimate
 
 
 class AggregatingServer(Participant):
-    """Receives the sums of all that add up, and learns their total, which is published.
+    """The role that receives all sums, and learns their total, which is published.
 
-    With aggregators, or with users as parties, it waits for a sum of each. In two-stage sampling it
-    is the paper's S2: it waits for the election of the reporting server and for a sum of every user
-    that is elected for an item.
+    With aggregators, or with users as parties, it waits for a sum from each of them. In two-stage
+    sampling it is S2 in the paper. It waits for the election by the reporting server, and for a sum
+    from every user that is elected for an item.
 
     Parameters
     ----------
     mechanism, round_id
-        What is computed, and the name of the round: see
+        The mechanism, and the identifier of the round: see
         :meth:`turnout.distributed.Round.server`.
 
     Examples
@@ -40,7 +40,7 @@ class AggregatingServer(Participant):
         self._published: tuple[Integers, int] | None = None
 
     def _publish(self, total: Array, received: int) -> None:
-        """Publish the total, of so many users: the round is over."""
+        """Publish the total of this many users, which ends the round."""
         self._published = (self._mechanism._decode(total), received)
         self._forget()
         self.state = State.DONE
@@ -58,7 +58,7 @@ class AggregatingServer(Participant):
 
     @property
     def sums(self) -> Integers:
-        """What the round reveals: one whole number for each item.
+        """The sums that the round reveals: one whole number for each item.
 
         Raises
         ------
@@ -73,12 +73,13 @@ class AggregatingServer(Participant):
         Returns
         -------
         FrequencyEstimate
-            With exact variances and intervals.
+            The frequencies, with exact variances and intervals.
 
         Raises
         ------
         MissingPartyError
-            If the round is not complete; it names who is missing. The role goes on waiting.
+            If the round is not complete; the error names the missing parties. The role continues to
+            wait.
         """
         sums, received = self._complete()
         return self._mechanism.estimate(sums, received)
@@ -88,5 +89,5 @@ class AggregatingServer(Participant):
             if self.state is State.FAILED:
                 raise MissingPartyError(f"{self.party}: {self._failure}")
             missing = self.missing
-            raise MissingPartyError(f"{self.party} still waits for {listed(missing)}", missing)
+            raise MissingPartyError(f"{self.party} is still waiting for {listed(missing)}", missing)
         return self._published

@@ -1,26 +1,52 @@
-"""Roles of two-stage sampling: users report sets of items, and those who are elected add up."""
+"""Roles of two-stage sampling: users report sets of items, and elected users add up.
+
+1. Users send sets to the reporting server, which elects users for each item (election 0).
+2. The reporters of an item send shares of their bits to the users elected for it. An elected user
+   that has all of them tells the reporting server so, with an empty roster.
+3. When all have told it, the reporting server lets everyone continue: elected users send sums to
+   the server. Nobody sends a sum earlier, and nobody sends one twice.
+
+A user that disappears between the first step and the last is lost. The reporting server asks the
+elected users that have not told it what they miss. It leaves out those who do not answer, and those
+whose messages are missing. Then it holds another election among the remaining users, who share
+their bits again. No sum contains the shares of an earlier election.
+"""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from turnout._types import Array, Integers, Truths
+from turnout._types import Array, Integers
 from turnout.distributed import payloads
 from turnout.distributed.elected import Elected
 from turnout.distributed.messages import Message, MessageKind, Party, Role
-from turnout.distributed.roles.base import Participant, State, absent
-from turnout.distributed.roles.elections import Election, largest_election
+from turnout.distributed.payloads import NUMBER, Reader
+from turnout.distributed.roles.base import Participant, State
+from turnout.distributed.roles.elections import (
+    WORD_SIZE,
+    Election,
+    Word,
+    largest_election,
+    pack_missing,
+    unpack_word,
+)
+from turnout.distributed.roles.reporting import ReportingServer
 from turnout.distributed.roles.server import AggregatingServer
 from turnout.distributed.roles.user import User
-from turnout.errors import MalformedMessageError, ProtocolError
+from turnout.errors import ProtocolError
+
+_LAST = 2**32 - 1
 
 
 class Adding(Participant):
-    """Base class of roles that wait for an election, and for what it says comes from each user."""
+    """A role that waits for an election, and for the messages of users in it (base class).
+
+    What comes has the number of the election in front. Only a later election takes the place of
+    one, and what came for it before is kept.
+    """
 
     _mechanism: Elected
 
@@ -32,11 +58,13 @@ class Adding(Participant):
         self._election: Election | None = None
         #: The items of which each of them sends something; None until that is known.
         self._expected: Mapping[int, list[int]] | None = None
-        self._found: dict[int, Any] = {}
+        self._found: dict[int, tuple[Integers, Array]] = {}
+        #: What came for an election that has not come yet: of each user the latest.
+        self._early: dict[int, tuple[int, Integers, Array]] = {}
 
     @property
     def missing(self) -> tuple[Party, ...]:
-        """The parties that this one waits for."""
+        """The parties that this party waits for."""
         if self.state is not self._step:
             return ()
         if self._expected is None:
@@ -51,38 +79,68 @@ class Adding(Participant):
     def _forget(self) -> None:
         self._election = self._expected = None
         self._found.clear()
+        self._early.clear()
 
     def _read_election(self, message: Message, user: int | None) -> Election:
-        """Read the election, which comes once; of duties it has those of one user."""
-        mechanism, known = self._mechanism, () if self._election is None else (0,)
-        self._sender(message, Role.REPORTING_SERVER, 1, known, self._step)
+        """Read an election, later than the last one; of duties it has those of one user."""
+        mechanism = self._mechanism
+        self._sender(message, Role.REPORTING_SERVER, 1, (), self._step)
         election = Election.unpack(message.payload, mechanism.users, mechanism.domain.size, user)
+        if self._election is not None and election.number <= self._election.number:
+            raise ProtocolError(
+                f"{self.party} already has election {self._election.number}, got election "
+                f"{election.number}"
+            )
         election.check(mechanism)
         return election
 
     def _await(self, election: Election, expected: Mapping[int, list[int]]) -> None:
-        """Wait for something of these items from each user."""
+        """Wait for a message about these items from each user."""
         self._election, self._expected = election, expected
         # What came before the election and does not fit is as if it had never come.
         self._found = {
-            user: found
-            for user, found in self._found.items()
-            if found[0].tolist() == expected.get(user)
+            user: (items, elements)
+            for user, (number, items, elements) in self._early.items()
+            if number == election.number and items.tolist() == expected.get(user)
+        }
+        self._early = {
+            user: early for user, early in self._early.items() if early[0] > election.number
         }
 
-    def _take_items(self, message: Message) -> None:
-        mechanism = self._mechanism
-        user = self._sender(message, Role.USER, mechanism.users, self._found, self._step)
-        found = payloads.unpack_item_shares(message.payload, mechanism.field, mechanism.domain.size)
-        if self._expected is not None and found[0].tolist() != self._expected.get(user):
+    def _take_items(self, message: Message) -> bool:
+        """Accept a user's elements; return whether they belong to the current election."""
+        mechanism, election, reader = self._mechanism, self._election, Reader(message.payload)
+        number, now = reader.number(_LAST), -1 if election is None else election.number
+        later = {user for user, early in self._early.items() if early[0] >= number}
+        seen = self._found if number == now else later
+        user = self._sender(message, Role.USER, mechanism.users, seen, self._step)
+        items, elements = payloads.unpack_item_shares(
+            reader.rest(), mechanism.field, mechanism.domain.size
+        )
+        if number < now:
             raise ProtocolError(
-                f"{self.party} got elements of {message.sender} for other items than the "
-                "election says"
+                f"{self.party} is in election {now}, got elements of {message.sender} of election "
+                f"{number}"
             )
-        self._found[user] = found
+        if number > now:
+            self._early[user] = number, items, elements
+            return False
+        if self._expected is not None and items.tolist() != self._expected.get(user):
+            raise ProtocolError(
+                f"{self.party} got elements of {message.sender} for items other than "
+                "those of the election"
+            )
+        self._found[user] = items, elements
+        return True
+
+    def _send_items(
+        self, kind: MessageKind, recipient: Party, number: int, items: Integers, elements: Array
+    ) -> Message:
+        payload = payloads.pack_item_shares(items, self._mechanism.field, elements)
+        return self._send(kind, recipient, NUMBER.pack(number) + payload)
 
     def _total(self) -> Array:
-        """Add up what was found: one sum for every item."""
+        """Add up the received values: one sum for every item."""
         mechanism = self._mechanism
         totals = np.zeros(mechanism.domain.size, mechanism.field._dtype)
         for items, elements in self._found.values():
@@ -92,7 +150,7 @@ class Adding(Participant):
 
 
 class SetUser(Adding, User):
-    """A user who reports a set, and then shares bits with those who are elected, or adds them up.
+    """A user who reports a set, then shares bits with elected users, or adds them up.
 
     It receives the election, answers with shares for the elected users, and, if it is elected
     itself, receives the shares of others and sends their sum to the server.
@@ -104,15 +162,42 @@ class SetUser(Adding, User):
         super().__init__(mechanism, round_id, index)
         self._set: Integers = np.empty(0, np.int64)
         self._bits: Integers = np.empty(0, np.int64)
+        #: Whether the reporting server knows that nothing is missing.
+        self._told = False
+
+    @property
+    def missing(self) -> tuple[Party, ...]:
+        """The parties that this party waits for."""
+        found = super().missing
+        if self.state is self._step and not found:
+            return (Party(Role.REPORTING_SERVER),)
+        return found
 
     @property
     def _takes(self) -> Mapping[MessageKind, int]:
-        """The kinds of messages that this party takes, and the bytes of the largest payload."""
+        """The kinds of messages that this party accepts, and the size of the largest payload."""
         mechanism = self._mechanism
         return {
             MessageKind.ELECTION: largest_election(mechanism, with_duties=True),
-            MessageKind.ITEM_SHARES: payloads.item_shares_size(mechanism.field, mechanism.reported),
+            MessageKind.ITEM_SHARES: NUMBER.size
+            + payloads.item_shares_size(mechanism.field, mechanism.reported),
+            MessageKind.ROSTER: WORD_SIZE,
         }
+
+    @property
+    def _stage(self) -> object:
+        return self.state, None if self._election is None else self._election.number
+
+    def _needs(self, message: Message) -> bool:
+        # An elected user who is not reached is lost, and another is elected. A late roster belongs
+        # to an election that was replaced.
+        return message.kind in (MessageKind.SET, MessageKind.SUM)
+
+    def _of_use(self, message: Message) -> bool:
+        if self._needs(message):
+            return True
+        number = Reader(message.payload).number(_LAST)
+        return self._election is not None and number == self._election.number
 
     def _forget(self) -> None:
         super()._forget()
@@ -134,10 +219,13 @@ class SetUser(Adding, User):
     def _accept(self, message: Message) -> list[Message]:
         if message.kind is MessageKind.ELECTION:
             return self._take_election(message)
+        if message.kind is MessageKind.ROSTER:
+            return self._take_word(message)
         if message.sender == self.party:
-            raise ProtocolError(f"{self.party} got shares that claim to be its own")
-        self._take_items(message)
-        return self._finish()
+            raise ProtocolError(f"{self.party} got shares with its own name as the sender")
+        return self._tell() if self._take_items(message) else []
+
+    # Elections.
 
     def _take_election(self, message: Message) -> list[Message]:
         election = self._read_election(message, self.party.index)
@@ -154,7 +242,8 @@ class SetUser(Adding, User):
             for user in users.tolist():
                 expected.setdefault(user, []).append(item)
         self._await(election, expected)
-        return self._share_items(election) + self._finish()
+        self._told = False
+        return self._share_items(election) + self._tell()
 
     def _share_items(self, election: Election) -> list[Message]:
         field = self._mechanism.field
@@ -175,15 +264,43 @@ class SetUser(Adding, User):
             if user == self.party.index:
                 self._found[user] = (listed, packed)
                 continue
-            payload = payloads.pack_item_shares(listed, field, packed)
-            messages.append(self._send(MessageKind.ITEM_SHARES, Party(Role.USER, user), payload))
-        self._bits = np.empty(0, np.int64)
+            kind, other = MessageKind.ITEM_SHARES, Party(Role.USER, user)
+            messages.append(self._send_items(kind, other, election.number, listed, packed))
         return messages
 
-    def _finish(self) -> list[Message]:
+    # Rosters.
+
+    def _tell(self) -> list[Message]:
+        """Tell the reporting server once that nothing is missing."""
         election = self._election
-        if election is None or not self._all_found:
+        if self._told or election is None or not election.duties or not self._all_found:
             return []
+        self._told = True
+        return [self._roster()]
+
+    def _roster(self) -> Message:
+        assert self._election is not None
+        assert self._expected is not None
+        missing = self._expected.keys() - self._found.keys()
+        payload = pack_missing(self._mechanism, self._election.number, missing)
+        return self._send(MessageKind.ROSTER, Party(Role.REPORTING_SERVER), payload)
+
+    def _take_word(self, message: Message) -> list[Message]:
+        self._sender(message, Role.REPORTING_SERVER, 1, (), self._step)
+        number, word = unpack_word(message.payload)
+        if word is Word.WITHOUT_YOU:
+            self._fail(f"the round goes on without {self.party}, who was too late", [self.party])
+        election = self._election
+        if election is None or number != election.number:
+            now = "none" if election is None else election.number
+            raise ProtocolError(f"{self.party} is in election {now}, got word of {number}")
+        if word is Word.ADD_UP:
+            return self._add_up(election)
+        return [] if self._told or not election.duties else [self._roster()]
+
+    def _add_up(self, election: Election) -> list[Message]:
+        if not self._all_found:
+            raise ProtocolError(f"{self.party} cannot add up: it still waits for shares")
         self.state = State.DONE
         if not election.duties:
             self._forget()
@@ -204,108 +321,12 @@ class SetUser(Adding, User):
             self.costs.additions += count
             self.costs += mechanism._contribution_costs(count)
         self._forget()
-        payload = payloads.pack_item_shares(duties, field, sums)
-        return [self._send(MessageKind.SUM, Party(Role.SERVER), payload)]
-
-
-class ReportingServer(Participant):
-    """Collects a set of items from every user, then elects users for each item (the paper's S1).
-
-    It sees who reports which items, and no share. Its view alone is locally private with
-    :attr:`turnout.distributed.TwoStageSampling.reporting_epsilon`.
-
-    Parameters
-    ----------
-    mechanism, round_id
-        What is computed, and the name of the round: see
-        :meth:`turnout.distributed.Round.reporting_server`.
-
-    Examples
-    --------
-    >>> import turnout as tn
-    >>> mechanism = tn.distributed.TwoStageSampling(4, 10, reported=2, rate=0.5, floor=2)
-    >>> len(tn.distributed.Round.start(mechanism).reporting_server().missing)
-    10
-    """
-
-    _mechanism: Elected
-    _role: ClassVar[Role] = Role.REPORTING_SERVER
-    _users_report = True
-
-    def __init__(self, mechanism: Elected, round_id: bytes, index: int = 0) -> None:
-        super().__init__(mechanism, round_id, index)
-        self._sets: dict[int, Truths] = {}
-
-    @property
-    def missing(self) -> tuple[Party, ...]:
-        """The users whose set did not come."""
-        if self.state is not State.COLLECTING:
-            return ()
-        return absent(Role.USER, self._mechanism.users, self._sets)
-
-    @property
-    def _takes(self) -> Mapping[MessageKind, int]:
-        """The kinds of messages that this party takes, and the bytes of the largest payload."""
-        return {MessageKind.SET: payloads.bits_size(self._mechanism.domain.size)}
-
-    def _forget(self) -> None:
-        self._sets.clear()
-
-    def _accept(self, message: Message) -> list[Message]:
-        mechanism = self._mechanism
-        user = self._sender(message, Role.USER, mechanism.users, self._sets, State.COLLECTING)
-        found = payloads.unpack_bits(message.payload, mechanism.domain.size, "a set")
-        if found.sum() != mechanism.reported:
-            raise MalformedMessageError(
-                f"the set of {message.sender} must have {mechanism.reported} items, got "
-                f"{found.sum()}"
-            )
-        self._sets[user] = found
-        return []
-
-    def close(self) -> list[Message]:
-        """Take no more sets, and elect users for each item among those that sent one.
-
-        Returns
-        -------
-        list of Message
-            An election for every user that sent a set, and for the server.
-
-        Raises
-        ------
-        ProtocolError
-            If the collection is closed already.
-        MissingPartyError
-            If more users are missing than ``max_missing_users``; nothing is kept then.
-        """
-        self._check_open()
-        mechanism = self._mechanism
-        self._check_missing(self.missing)
-        present = np.array(sorted(self._sets), np.int64)
-        table = np.array([self._sets[user] for user in present.tolist()])
-        reporters = table.sum(axis=0, dtype=np.int64)
-        self.costs.additions += int(table.size)
-        drawn = secrets.SystemRandom()
-        elected = tuple(
-            np.array(drawn.sample(present.tolist(), min(size, len(present))), np.int64)
-            for size in map(mechanism._committee_size, reporters.tolist())
-        )
-        election = Election(len(present), reporters, elected, {})
-        public = election.public_part()
-        duties = election.duties_of_all()
-        messages = []
-        for user in present.tolist():
-            own = ((item, present[table[:, item]]) for item in duties.get(user, ()))
-            payload = public + election.duty_part(own)
-            messages.append(self._send(MessageKind.ELECTION, Party(Role.USER, user), payload))
-        messages.append(self._send(MessageKind.ELECTION, Party(Role.SERVER), public))
-        self._forget()
-        self.state = State.DONE
-        return messages
+        server, number = Party(Role.SERVER), election.number
+        return [self._send_items(MessageKind.SUM, server, number, duties, sums)]
 
 
 class ElectedServer(Adding, AggregatingServer):
-    """A server that waits for the election, and for a sum of every user that is elected.
+    """A server that waits for the election, and for a sum from every elected user.
 
     It is the paper's S2.
     """
@@ -313,11 +334,20 @@ class ElectedServer(Adding, AggregatingServer):
     _step: ClassVar[State] = State.COLLECTING
 
     @property
+    def missing(self) -> tuple[Party, ...]:
+        """Who has sent no sum; first the reporting server, as long as nobody has sent one."""
+        found = super().missing
+        first = Party(Role.REPORTING_SERVER)
+        waits = self.state is self._step and not self._found and found != (first,)
+        return (first, *found) if waits else found
+
+    @property
     def _takes(self) -> Mapping[MessageKind, int]:
-        """The kinds of messages that this party takes, and the bytes of the largest payload."""
+        """The kinds of messages that this party accepts, and the size of the largest payload."""
         mechanism = self._mechanism
         return {
-            MessageKind.SUM: payloads.item_shares_size(mechanism.field, mechanism.domain.size),
+            MessageKind.SUM: NUMBER.size
+            + payloads.item_shares_size(mechanism.field, mechanism.domain.size),
             MessageKind.ELECTION: largest_election(mechanism, with_duties=False),
         }
 

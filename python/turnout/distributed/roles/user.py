@@ -1,4 +1,4 @@
-"""A user: it holds one item, and reports it in a form that says nothing by itself."""
+"""A user, which holds one item and reports it in a form that alone reveals nothing."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from turnout.errors import ProtocolError
 
 
 class User(Participant):
-    """One person's device: it holds one item, and sends what looks random.
+    """The device of one person: it holds one item, and sends messages that look random.
 
-    Call :meth:`report` once. With aggregators that is all. In two-stage sampling the user then
-    receives the election, answers with shares for the elected users, and, if it is elected itself,
-    receives the shares of others and sends their sum to the server.
+    Call :meth:`report` once. With aggregators the user is then done. In two-stage sampling the user
+    then receives the election and answers with shares for the elected users. If it is elected
+    itself, it receives the shares of others and sends their sum to the server.
 
     Parameters
     ----------
     mechanism, round_id
-        What is computed, and the name of the round: see
-        :meth:`turnout.distributed.Round.user`.
+        The mechanism, and the identifier of the round: see :meth:`turnout.distributed.Round.user`.
     index
-        Which user this is.
+        The number of the user, from 0.
 
     Examples
     --------
@@ -38,10 +37,10 @@ class User(Participant):
     _role: ClassVar[Role] = Role.USER
 
     def report(self, value: Any) -> list[Message]:
-        """Report an item: toss the coin, and make shares, or choose a set.
+        """Report an item: toss the coin, then make shares or choose a set.
 
-        A device reports once in a round. One that has lost its state and reports again is refused
-        or left out, but what it sent has been seen: a second set of two-stage sampling spends its
+        A device reports once in a round. A device that loses its state and reports again is refused
+        or left out, but its messages have been seen. A second set in two-stage sampling spends the
         local guarantee again.
 
         Parameters
@@ -52,15 +51,15 @@ class User(Participant):
         Returns
         -------
         list of Message
-            A share for every party that adds up; in two-stage sampling, the set for the reporting
-            server.
+            A share for every party that adds up, or, in two-stage sampling, the set for the
+            reporting server.
 
         Raises
         ------
         UnknownLabelError, CodeOutsideDomainError
             If the value is not in the domain.
         ProtocolError
-            If the user has reported in this round already.
+            If the user has already reported in this round.
         """
         if self.state is not State.COLLECTING:
             done = self._failure or "has reported in this round already"
@@ -70,4 +69,4 @@ class User(Participant):
 
     @abc.abstractmethod
     def _report(self, code: int) -> list[Message]:
-        """Make the messages of the report of an item, given by its code."""
+        """Make the messages that report an item, given by its code."""

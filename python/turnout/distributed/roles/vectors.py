@@ -20,7 +20,7 @@ from turnout.errors import MalformedMessageError, ProtocolError
 
 
 class VectorUser(User):
-    """A user who sends a share of its vector to each party that adds up, and then is done."""
+    """A user that sends a share of its vector to each party that adds up."""
 
     _mechanism: Deployed
     _takes: ClassVar[Mapping[MessageKind, int]] = {}
@@ -31,10 +31,10 @@ class VectorUser(User):
         return ()
 
     def _forget(self) -> None:
-        """Drop nothing: nothing comes from others."""
+        """Do nothing: others send this party no messages."""
 
     def _accept(self, message: Message) -> list[Message]:
-        raise AssertionError("no kind of message is taken")
+        raise AssertionError("no kind of message is accepted")
 
     def _report(self, code: int) -> list[Message]:
         mechanism = self._mechanism
@@ -61,25 +61,25 @@ class VectorUser(User):
 
 
 class Aggregator(Participant):
-    """Collects one share of every user, agrees on the users with the others, and sends their sum.
+    """The role that collects one share from every user, and sends the sum to the server.
 
     1. ``receive`` shares until the deadline, then ``close``: a roster of the users whose share
-       came goes to every other aggregator.
-    2. ``receive`` their rosters. The users whose shares of one report are in all of them are in the
-       round; a user whose shares did not all arrive, or are of different reports, is in none of the
-       sums.
-    3. When the last roster came, the sum of the shares, with this party's own dummies or noise,
-       goes to the server, and the shares are forgotten.
+       arrived goes to every other aggregator.
+    2. ``receive`` their rosters. A user is in the round if all rosters contain its shares of one
+       report. A user whose shares did not all arrive, or belong to different reports, is in none of
+       the sums.
+    3. When the last roster has arrived, the sum of the shares, with this party's own dummies or
+       noise, goes to the server. The shares are then forgotten.
 
-    With users as parties each user's device has this role too, with the index of the user.
+    With users as parties, each user's device also has this role, with the index of the user.
 
     Parameters
     ----------
     mechanism, round_id
-        What is computed, and the name of the round: see
+        The mechanism, and the identifier of the round: see
         :meth:`turnout.distributed.Round.aggregator`.
     index
-        Which aggregator this is.
+        The number of the aggregator, from 0.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Aggregator(Participant):
 
     @property
     def missing(self) -> tuple[Party, ...]:
-        """The users whose share did not come, then the aggregators whose roster did not."""
+        """The users whose share has not arrived, then the aggregators whose roster has not."""
         if self.state is State.COLLECTING:
             return absent(Role.USER, self._mechanism.users, self._shares)
         if self.state is State.WAITING:
@@ -111,7 +111,7 @@ class Aggregator(Participant):
 
     @property
     def _takes(self) -> Mapping[MessageKind, int]:
-        """The kinds of messages that this party takes, and the bytes of the largest payload."""
+        """The kinds of messages that this party accepts, and the size of the largest payload."""
         mechanism = self._mechanism
         roster = payloads.roster_size(mechanism.users)
         return {
@@ -145,8 +145,8 @@ class Aggregator(Participant):
             # A seed is small, and to expand it takes as long as the largest share.
             expected = "a seed" if self._seeded else "packed elements"
             raise MalformedMessageError(
-                f"by the plan the shares for {self.party} are {expected}, got one of "
-                f"{message.sender} that is not"
+                f"the plan expects {expected} shares for {self.party}, got other shares "
+                f"from {message.sender}"
             )
         self._shares[user] = message.payload[payloads.SHARE_OVERHEAD :]
         self._reports[user] = report
@@ -155,7 +155,7 @@ class Aggregator(Participant):
     def _take_roster(self, message: Message) -> list[Message]:
         mechanism = self._mechanism
         if message.sender == self.party:
-            raise ProtocolError(f"{self.party} got a roster that claims to be its own")
+            raise ProtocolError(f"{self.party} got a roster with its own name as the sender")
         count, states = mechanism._number_of_parties, (State.COLLECTING, State.WAITING)
         other = self._sender(message, Role.AGGREGATOR, count, self._rosters, *states)
         payloads.check_roster(message.payload, mechanism.users, mechanism._users_are_parties)
@@ -163,7 +163,7 @@ class Aggregator(Participant):
         return self._finish()
 
     def close(self) -> list[Message]:
-        """Take no more shares.
+        """Accept no more shares.
 
         Returns
         -------
@@ -195,7 +195,7 @@ class Aggregator(Participant):
         self._check_missing(tuple(Party(Role.USER, user) for user in missing))
 
     def _agreed_reports(self) -> Unsigned:
-        """Leave out the users that are not in all rosters with the same report."""
+        """Leave out users that are not in all rosters with the same report."""
         own, reports = self._rosters[self.party.index], self._reports.copy()
         others = [index for index, roster in self._rosters.items() if roster != own]
         if not others:
@@ -236,7 +236,7 @@ class Aggregator(Participant):
 
 
 class VectorServer(AggregatingServer):
-    """A server that gets the sum of each party that adds up."""
+    """A server that receives the sum of each party that adds up."""
 
     _mechanism: Deployed
 
@@ -246,14 +246,14 @@ class VectorServer(AggregatingServer):
 
     @property
     def missing(self) -> tuple[Party, ...]:
-        """The parties whose sum did not come."""
+        """The parties whose sum has not arrived."""
         if self.state is not State.COLLECTING:
             return ()
         return absent(Role.AGGREGATOR, self._mechanism._number_of_parties, self._found)
 
     @property
     def _takes(self) -> Mapping[MessageKind, int]:
-        """The kinds of messages that this party takes, and the bytes of the largest payload."""
+        """The kinds of messages that this party accepts, and the size of the largest payload."""
         mechanism = self._mechanism
         return {MessageKind.SUM: payloads.party_sum_size(mechanism.field, mechanism.domain.size)}
 
@@ -274,7 +274,7 @@ class VectorServer(AggregatingServer):
         for other, known in itertools.islice(self._found.items(), 1):
             if found[:2] != known[:2]:
                 raise ProtocolError(
-                    f"{message.sender} added up other users than aggregator {other}: "
+                    f"{message.sender} added up users other than aggregator {other}: "
                     f"{found[0]} and {known[0]}"
                 )
         self._found[party] = found

@@ -1,4 +1,4 @@
-"""Rounds over sockets: asyncio streams, one message a frame, TLS if contexts are given.
+"""Rounds over sockets: asyncio streams, one message in each frame, TLS with given contexts.
 
 A :class:`Station` hosts roles behind one listening socket; a :class:`Courier` sends messages to
 stations. Aggregator 0, with an address book that says where the others are::
@@ -25,14 +25,18 @@ bytes       content
             was refused
 ==========  =======================================================================================
 
-What the other side does costs little more than what it sends: no frame is read that is larger than
-the messages of the round are, a connection that does not move ends (``idle_within``,
-``answer_within``), and one host takes a part of the places only (``connections_per_host``).
+Losing a connection loses nothing else. Messages without an acknowledgement are sent again over the
+next connection, and a station counts a repeated message once. The messages of a role are sent until
+the time of the round is over. Then the error names the parties that were not reached.
 
-Messages are secret, and a role believes what a message says of its sender. So a deployment needs
-TLS: contexts with certificates on both sides (``verify_mode = ssl.CERT_REQUIRED`` on that of the
-server), and ``admits``, which says whom a certificate speaks for. Without them anybody can send
-what counts as another's, or as too large for a user.
+The other side cannot cause much more cost than the data it sends. No frame is read that is larger
+than the messages of the round, an idle connection ends (``idle_within``, ``answer_within``), and
+one host can take only some of the connections (``connections_per_host``).
+
+Messages are secret, and a role believes the sender that a message names. So a deployment needs TLS:
+contexts with certificates on both sides (``verify_mode = ssl.CERT_REQUIRED`` on the server's), and
+``admits``, which decides which parties a certificate may send for. Without them anybody can send
+messages in the name of others, or messages too large for a user.
 """
 
 from turnout.distributed.transport.courier import Address, Courier, Undelivered

@@ -1,4 +1,4 @@
-"""Sends messages over connections that are kept."""
+"""A sender of messages over persistent connections."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ Address = tuple[str, int]
 
 #: How many messages of ``send_all`` may wait for an acknowledgement.
 _WINDOW = 256
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
-#: A connection that was silent for so many seconds is not used again: a station may be closing it.
-KEPT = 30.0
+#: Between two attempts, which are the further apart the more there were.
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,8 @@ class Undelivered:
     message
         The message.
     error
-        What the recipient refused it with; :class:`turnout.errors.MissingPartyError` if it was not
-        reached or did not answer.
+        The error with which the recipient refused it; :class:`turnout.errors.MissingPartyError` if
+        the recipient was not reached or did not answer.
     """
 
     message: Message
@@ -60,7 +59,6 @@ class _Connection:
         self._writer = writer
         self._waiting: deque[asyncio.Future[Exception | None]] = deque()
         self._loop = asyncio.get_running_loop()
-        self._used = self._loop.time()
         self._answered = False
         self._late: asyncio.TimeoutError | None = None
         self._watch = Watch(answer_within, self._lose)
@@ -71,13 +69,8 @@ class _Connection:
         return self._task.done() or self._writer.is_closing()
 
     @property
-    def stale(self) -> bool:
-        """Whether the other side may be closing it, because nothing was sent for long."""
-        return not self._waiting and self._loop.time() - self._used > KEPT
-
-    @property
     def silence(self) -> asyncio.TimeoutError | None:
-        """The reason, if the time was over before anything was answered at all."""
+        """The reason, if the time ended before any answer arrived."""
         return None if self._answered else self._late
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
@@ -88,14 +81,15 @@ class _Connection:
                     reason = ProtocolError("an acknowledgement came of no message")
                     break
                 self._answered = True
-                self._used = self._loop.time()
                 self._answer(read_acknowledgement(content))
                 if self._waiting:
                     self._watch.moved()
                 else:
                     self._watch.stop()
         except (OSError, TurnoutError) as error:
-            reason = error
+            # An acknowledgement that was cut is a connection that was lost.
+            cut = isinstance(error.__cause__, asyncio.IncompleteReadError)
+            reason = ConnectionResetError(str(error)) if cut else error
         finally:
             self._watch.stop()
             self._writer.close()
@@ -108,7 +102,7 @@ class _Connection:
             waiting.set_result(result)
 
     def _lose(self) -> None:
-        """Give up: whoever waits to write, or for an answer, is told at once."""
+        """Give up, and notify everyone who waits to write or for an answer."""
         self._late = asyncio.TimeoutError()
         self._writer.transport.abort()
 
@@ -131,25 +125,31 @@ class _Connection:
         await close_writer(self._writer)
 
 
-class Courier:
-    """Sends messages to the parties of an address book, over one connection for each address.
+#: What comes back of a message that was posted, or why it could not be.
+_Answer = asyncio.Future[Exception | None] | TurnoutError
 
-    Many parties may have the same address: that of the station that hosts them.
+
+class Courier:
+    """A sender of messages to the parties of an address book.
+
+    It keeps one connection for each address. Parties hosted by the same station have the same
+    address.
 
     Parameters
     ----------
     addresses
-        Where the parties are: a host and a port for each. It may be filled later.
+        The address book: a host and a port for each party. You may fill it later.
     tls
         The context of a TLS client, with a certificate if the stations ask for one; None for
         connections without TLS.
     connect_within
-        For how many seconds a connection is tried again that is refused. An address that was not
-        reached then is not tried again.
+        The number of seconds to retry a refused connection. After that, the courier suspends the
+        address for the same time; messages to it are then undelivered.
     answer_within
-        For how many seconds a message may take to be written and acknowledged, from when it was
-        posted or, of several, from the last acknowledgement. Then the connection is lost, with all
-        messages on it; an address from which no acknowledgement came at all is not tried again.
+        The number of seconds to write a message and receive its acknowledgement. The time starts
+        when the message is posted or, for one of several, at the last acknowledgement. After that,
+        the connection is lost. An address that sent no acknowledgement at all is suspended, as
+        above.
 
     Raises
     ------
@@ -158,8 +158,9 @@ class Courier:
 
     Notes
     -----
-    A message is sent once: if the connection is lost before the acknowledgement, nobody knows
-    whether it arrived, and it counts as undelivered. The next message opens a new connection.
+    If a connection is lost, the messages on it that were not acknowledged are sent again over a new
+    one, until ``answer_within`` is over for them. A station counts a message once, however often it
+    arrives. So you may send an undelivered message again later, unchanged.
 
     Examples
     --------
@@ -191,10 +192,13 @@ class Courier:
         self._answer_within = _arguments.seconds("answer_within", answer_within)
         self._connections: dict[Address, _Connection] = {}
         self._locks: dict[Address, asyncio.Lock] = {}
-        self._unreachable: dict[Address, OSError | asyncio.TimeoutError] = {}
+        #: Addresses that were not reached: why, and until when they are left alone.
+        self._resting: dict[Address, tuple[OSError | asyncio.TimeoutError, float]] = {}
+        self._closed = False
 
     async def __aenter__(self) -> Courier:
-        """Give the courier; connections are made when they are needed."""
+        """Return the courier; it opens connections when they are needed."""
+        self._closed = False
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -203,12 +207,13 @@ class Courier:
 
     async def close(self) -> None:
         """Close the connections; messages without an acknowledgement count as undelivered."""
+        self._closed = True
         connections = list(self._connections.values())
         self._connections.clear()
         await asyncio.gather(*(connection.close() for connection in connections))
 
     async def send(self, message: Message) -> None:
-        """Send a message, and wait until it is accepted.
+        """Send a message, and wait until the recipient accepts it.
 
         Parameters
         ----------
@@ -218,18 +223,19 @@ class Courier:
         Raises
         ------
         TurnoutError
-            What the recipient refused it with.
+            The error with which the recipient refused it.
         MissingPartyError
-            If the recipient was not reached, or did not answer; the cause is in ``__cause__``.
+            If the recipient was not reached, or did not answer. The cause is in ``__cause__``.
         InvalidValueError
-            If it is not in the address book.
+            If the recipient is not in the address book.
         """
-        error = await self._result(message, await self._post(message))
+        now = asyncio.get_running_loop().time()
+        error = await self._result(message, await self._post(message), now + self._answer_within)
         if error is not None:
             raise error
 
     async def send_all(self, messages: Iterable[Message]) -> list[Undelivered]:
-        """Send many messages without waiting for each, and go on where some do not arrive.
+        """Send many messages without waiting for each, and continue if some do not arrive.
 
         Parameters
         ----------
@@ -240,26 +246,28 @@ class Courier:
         Returns
         -------
         list of Undelivered
-            Those that did not arrive or were refused, with the reasons.
+            The messages that did not arrive or were refused, with the reasons.
         """
         undelivered: list[Undelivered] = []
-        sent: deque[tuple[Message, asyncio.Future[Exception | None] | TurnoutError]] = deque()
+        sent: deque[tuple[Message, _Answer, float]] = deque()
+        loop = asyncio.get_running_loop()
 
         async def settle() -> None:
-            message, answer = sent.popleft()
-            error = await self._result(message, answer)
+            message, answer, deadline = sent.popleft()
+            error = await self._result(message, answer, deadline)
             if error is not None:
                 undelivered.append(Undelivered(message, error))
 
         for message in messages:
-            sent.append((message, await self._post(message)))
+            deadline = loop.time() + self._answer_within
+            sent.append((message, await self._post(message), deadline))
             if len(sent) >= _WINDOW:
                 await settle()
         while sent:
             await settle()
         return undelivered
 
-    async def _post(self, message: Message) -> asyncio.Future[Exception | None] | TurnoutError:
+    async def _post(self, message: Message) -> _Answer:
         """Send a message; what comes back gives the answer, or is the reason why not."""
         recipient = message.recipient
         address = self._addresses.get(recipient)
@@ -267,30 +275,41 @@ class Courier:
             return InvalidValueError(f"{recipient} is not in the address book")
         lock = self._locks.setdefault(address, asyncio.Lock())
         async with lock:
-            if address in self._unreachable:
-                return self._missing(recipient, self._unreachable[address])
+            if self._closed:
+                return self._missing(recipient, ConnectionResetError("the courier was closed"))
+            error, until = self._resting.get(address, (None, 0.0))
+            if error is not None and asyncio.get_running_loop().time() < until:
+                return self._missing(recipient, error)
             connection = self._connections.get(address)
             if connection is not None and connection.silence is not None:
-                self._unreachable[address] = connection.silence
-                return self._missing(recipient, connection.silence)
-            if connection is None or connection.lost or connection.stale:
+                del self._connections[address]
+                await connection.close()
+                return self._rest(recipient, address, connection.silence)
+            if connection is None or connection.lost:
                 if connection is not None:
                     await connection.close()
                 try:
                     connection = await self._connect(address)
-                except (OSError, asyncio.TimeoutError) as error:
-                    self._unreachable[address] = error
-                    return self._missing(recipient, error)
+                except (OSError, asyncio.TimeoutError) as reason:
+                    return self._rest(recipient, address, reason)
                 self._connections[address] = connection
             return await connection.post(message.to_bytes())
 
+    def _rest(
+        self, recipient: Party, address: Address, error: OSError | asyncio.TimeoutError
+    ) -> MissingPartyError:
+        """Suspend an address, so that messages to others do not wait for it."""
+        until = asyncio.get_running_loop().time() + self._connect_within
+        self._resting[address] = error, until
+        return self._missing(recipient, error)
+
     async def _connect(self, address: Address) -> _Connection:
         loop = asyncio.get_running_loop()
-        deadline, pause = loop.time() + self._connect_within, _FIRST_PAUSE
+        deadline, pause = loop.time() + self._connect_within, FIRST_PAUSE
         while True:
             try:
                 opening = asyncio.open_connection(*address, ssl=self._tls)
-                streams = await wait_for(opening, max(deadline - loop.time(), _FIRST_PAUSE))
+                streams = await wait_for(opening, max(deadline - loop.time(), FIRST_PAUSE))
                 return _Connection(*streams, self._answer_within)
             except (ssl.SSLError, socket.gaierror, asyncio.TimeoutError):
                 raise
@@ -299,17 +318,23 @@ class Courier:
                 if loop.time() + pause >= deadline:
                     raise
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _result(
-        self, message: Message, answer: asyncio.Future[Exception | None] | TurnoutError
+        self, message: Message, answer: _Answer, deadline: float
     ) -> TurnoutError | None:
-        if isinstance(answer, TurnoutError):
-            return answer
-        error = await answer  # which comes, or the connection is lost
-        if error is None or isinstance(error, TurnoutError):
-            return error
-        return self._missing(message.recipient, error)
+        """Wait for the answer, and send the message again if the connection is lost."""
+        loop, pause = asyncio.get_running_loop(), 0.0
+        while not isinstance(answer, TurnoutError):
+            error = await answer  # which comes, or the connection is lost
+            if error is None or isinstance(error, TurnoutError):
+                return error
+            if self._closed or loop.time() + pause >= deadline:
+                return self._missing(message.recipient, error)
+            await asyncio.sleep(pause)
+            pause = min(max(2 * pause, FIRST_PAUSE), LONGEST_PAUSE)
+            answer = await self._post(message)
+        return answer
 
     def _missing(self, recipient: Party, error: Exception) -> MissingPartyError:
         host, port = self._addresses[recipient]
@@ -325,4 +350,11 @@ def _reason(error: Exception) -> str:
         return "the connection was refused"
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         return "it did not answer in time"
+    if never_better(error):
+        return f"its certificate is not trusted: {getattr(error, 'verify_message', error)}"
     return str(error) or type(error).__name__
+
+
+def never_better(error: BaseException | None) -> bool:
+    """Return whether a party was not reached for a reason that no other attempt changes."""
+    return isinstance(error, ssl.SSLCertVerificationError)

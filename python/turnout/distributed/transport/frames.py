@@ -1,4 +1,4 @@
-"""Both sides of a connection: frames and acknowledgements, and how long the other is waited for.
+"""Frames and acknowledgements, and time limits for both sides of a connection.
 
 The layout is in :mod:`turnout.distributed.transport`.
 """
@@ -38,7 +38,7 @@ _ERRORS: dict[str, type[TurnoutError]] = {name: getattr(errors, name) for name i
 
 
 def frame(content: bytes) -> bytes:
-    r"""Put the length before the content.
+    r"""Return the content with its length in front.
 
     Examples
     --------
@@ -55,7 +55,7 @@ async def read_frame(
     look: Callable[[bytes], None] = lambda start: None,
     moved: Callable[[], None] = lambda: None,
 ) -> bytes | None:
-    """Read the content of the next frame; None where the stream ends after the last one.
+    """Read the content of the next frame; return None if the stream has ended.
 
     Parameters
     ----------
@@ -105,18 +105,18 @@ async def _exactly(reader: asyncio.StreamReader, size: int, or_nothing: bool = F
         if or_nothing and not error.partial:
             return b""
         raise MalformedMessageError(
-            f"a frame was cut: expected {size} bytes, got {len(error.partial)}"
+            f"a frame was truncated: expected {size} bytes, got {len(error.partial)}"
         ) from error
 
 
 def refused(error: TurnoutError) -> bytes:
-    """Say why a message was refused."""
+    """Write the acknowledgement that refuses a message, with the reason."""
     text = f"{type(error).__name__}\n{error}".encode(errors="replace")
     return _REFUSED + text[:_LONGEST_TEXT]
 
 
 def read_acknowledgement(content: bytes) -> TurnoutError | None:
-    """Read what the other side says of a message: the error that it refused it with, or None.
+    """Read an acknowledgement: the error that refuses the message, or None.
 
     Examples
     --------
@@ -150,7 +150,7 @@ async def wait_for(awaitable: Awaitable[_T], within: float) -> _T:
 
 
 async def close_writer(writer: asyncio.StreamWriter) -> None:
-    """Close a stream, by force if the other side does not take part in it."""
+    """Close a stream, by force if the other side does not cooperate."""
     writer.close()
     try:
         await wait_for(writer.wait_closed(), CLOSING)
@@ -159,7 +159,7 @@ async def close_writer(writer: asyncio.StreamWriter) -> None:
 
 
 class Watch:
-    """Says when a connection has not moved for too long.
+    """A timer that detects when a connection has been idle for too long.
 
     Moving costs nothing: there is one timer, which looks again at the time of the last move.
 
@@ -179,13 +179,13 @@ class Watch:
         self._timer: asyncio.TimerHandle | None = None
 
     def moved(self) -> None:
-        """Begin to watch, or count from now again."""
+        """Start watching, or restart the time."""
         self._deadline = self._loop.time() + self._within
         if self._timer is None:
             self._timer = self._loop.call_later(self._within, self._look)
 
     def stop(self) -> None:
-        """Watch no more, until it moves again."""
+        """Stop watching until the connection moves again."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

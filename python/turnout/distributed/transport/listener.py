@@ -1,4 +1,4 @@
-"""Takes connections: how many, from whom, and for how long; and for whom these may speak."""
+"""Incoming connections: their limits, and the parties that each may send for."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _LOGGER = logging.getLogger(__name__)
 #: A frame or handshake may take so many seconds before one of an equal right takes its place.
 _GRACE = 5.0
 
-#: For how many seconds no connection is taken after one that the operating system had no room for.
+#: For how many seconds no connection is accepted after the operating system had no room for one.
 _PAUSE = 0.05
 
-#: Says whether whoever has a certificate may send messages in the name of a party.
+#: Tells whether the owner of a certificate may send messages in the name of a party.
 Admits = Callable[[Party, dict[str, Any]], bool]
 
 _BACKLOG = 1024
@@ -44,7 +44,7 @@ _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Line:
-    """One connection that came in.
+    """One incoming connection.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Line:
         self._watch: Watch | None = None
 
     async def open(self, tls: ssl.SSLContext | None, idle_within: float) -> None:
-        """Begin to talk, with TLS if there is a context."""
+        """Start the conversation, with TLS if there is a context."""
         accepted, self.accepted = self.accepted, None
         assert accepted is not None
         loop = asyncio.get_running_loop()
@@ -97,7 +97,7 @@ class Line:
             self.task.cancel()
 
     async def read(self, largest: int, look: Callable[[bytes], None]) -> bytes | None:
-        """Read the next frame; None after the last one. See :func:`read_frame`."""
+        """Read the next frame; return None after the last one. See :func:`read_frame`."""
         assert self._streams is not None
         self.resting = True
         content = await read_frame(self._streams[0], largest, look=look, moved=self._moved)
@@ -117,11 +117,11 @@ class Line:
         self._moved()
 
     def served(self) -> None:
-        """Say that something useful came."""
+        """Record that a useful message came."""
         self.since = asyncio.get_running_loop().time()
 
     async def close(self) -> None:
-        """End the connection in order, by force where the other side takes no part."""
+        """End the connection in order, by force if the other side does not cooperate."""
         self.closing = self.resting = True
         self.since = -math.inf
         if self._watch is not None:
@@ -131,13 +131,13 @@ class Line:
 
 
 class Listener:
-    """Listens, and serves connections that come in, each in a task of its own.
+    """A listener that serves each incoming connection in its own task.
 
-    Where there is no more room, the host with the most connections has to make some: that of its
-    connections ends on which nothing useful came for the longest time, of those between two frames
-    if there are any. One in a frame or a handshake ends only if its host still has as many as that
-    of who comes, or after a few seconds; otherwise who comes is turned away. So a host that opens
-    many connections takes places from itself.
+    If there is no more room, the host with the most connections loses one: the connection that was
+    useless for the longest time, of those between two frames if there are any. A connection within
+    a frame or a handshake ends only if its host has at least as many connections as the new one's
+    host, or after a few seconds. Otherwise the new connection is refused. So a host that opens many
+    connections takes places only from itself.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class Listener:
         self._warned = False
 
     async def open(self, host: str, port: int) -> None:
-        """Begin to listen.
+        """Start listening.
 
         Raises
         ------
@@ -202,14 +202,14 @@ class Listener:
 
     @property
     def address(self) -> Address | None:
-        """The host and the port at which it listens; None if it does not."""
+        """The host and the port at which it listens; None if it does not listen."""
         if not self._sockets:
             return None
         host, port = self._sockets[0].getsockname()[:2]
         return host, port
 
     async def close(self) -> None:
-        """Take no more connections, and close those that are there."""
+        """Accept no more connections, and close the existing ones."""
         for task in self._accepting:
             task.cancel()
         await asyncio.gather(*self._accepting, return_exceptions=True)
@@ -265,7 +265,7 @@ class Listener:
         return [line for line in self._lines if not line.leaving]
 
     def _crowd(self) -> list[Line]:
-        """Give the connections of the hosts that have the most."""
+        """Return the connections of the hosts that have the most."""
         lines = self._staying()
         held = Counter(line.host for line in lines)
         most = max(held.values(), default=0)
@@ -305,7 +305,7 @@ class Listener:
 
 
 def _host(family: int, address: Any) -> str:
-    """Name whom a connection comes from; the addresses of one IPv6 network are one host's."""
+    """Return the host of a connection; all addresses of one IPv6 network count as one host."""
     name = str(address[0])
     if family == socket.AF_INET6:
         with contextlib.suppress(OSError):
@@ -324,7 +324,7 @@ def _half_of_all_files() -> int:
 
 @dataclass(frozen=True)
 class Admission:
-    """Asks a function, which is the caller's, about certificates, which are anybody's.
+    """A check by the caller's function of certificates, which may come from anybody.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ class Admission:
             )
 
     def check(self, sender: Party, certificate: dict[str, Any]) -> None:
-        """Refuse a sender that the certificate does not speak for.
+        """Refuse a sender for which the certificate does not speak.
 
         Raises
         ------
@@ -370,7 +370,7 @@ class Admission:
                 last.lineno,
             )
             raise ProtocolError(
-                f"whether the certificate of the connection speaks for {sender} cannot be told"
+                f"cannot tell whether the certificate of the connection speaks for {sender}"
             ) from error
         if admitted is True:
             return

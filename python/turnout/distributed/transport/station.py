@@ -1,9 +1,10 @@
-"""Hosts roles behind one listening socket."""
+"""A host of roles behind one listening socket."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import hashlib
+import secrets
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -18,57 +19,54 @@ from turnout.distributed.messages import (
     in_words,
     read_head,
 )
-from turnout.distributed.roles.base import Participant, State, listed
+from turnout.distributed.roles.base import Participant, State
 from turnout.distributed.transport.courier import Address, Courier, Undelivered
+from turnout.distributed.transport.deliveries import Deliveries
 from turnout.distributed.transport.frames import ACCEPTED, refused, wait_for
+from turnout.distributed.transport.hosted import forget, hosted, lost, unfinished
 from turnout.distributed.transport.listener import Admission, Admits, Line, Listener
-from turnout.errors import (
-    InvalidValueError,
-    MalformedMessageError,
-    MissingPartyError,
-    ProtocolError,
-    TurnoutError,
-)
+from turnout.errors import MalformedMessageError, MissingPartyError, ProtocolError, TurnoutError
 
-#: A message that is somewhat too long is refused for what it is; a longer one ends the connection.
-_TOLERATED = 1024
+#: ``finish`` goes on without who does not come after this part of its time.
+_PART = 4
 
 
 class Station:
-    """Hosts roles of one round: takes messages for them, and sends those that they give.
+    """A host of roles of one round, which receives and sends their messages.
 
-    Used as an asynchronous context: within it the station listens. Every frame goes to the role
-    that it is for, and is acknowledged: accepted, or refused with the error of the role, which is
-    then as it was. The messages that a role gives are sent on, those among roles of this station
+    Use it as an asynchronous context; the station listens within it. Every frame goes to its role
+    and is acknowledged: accepted, or refused with the error of the role, whose state does not
+    change. The messages of a role are sent on; messages between roles of this station are passed
     directly.
 
     Parameters
     ----------
     roles
-        The roles: those of one aggregator or server, or of the devices of many users.
+        The roles of one aggregator or server, or of the devices of many users.
     addresses
-        Where the other parties are; see :class:`Courier`. It may be filled after the start.
+        The address book of the other parties; see :class:`Courier`. You may fill it after the
+        start.
     host, port
-        Where to listen. Port 0 lets the operating system choose; :attr:`address` tells.
+        The address to listen at. Port 0 lets the operating system choose; :attr:`address` returns
+        the choice.
     server_tls, client_tls
-        The contexts for the connections that come in, and for those that go out; None for
-        connections without TLS.
+        The contexts for incoming and for outgoing connections; None for connections without TLS.
     admits
-        A function of the party that a message names as its sender, and of the certificate of the
-        other side as :meth:`ssl.SSLSocket.getpeercert` gives it (empty without one), which gives
-        True or False; False refuses the message. So does an exception, or anything else, which is
-        logged. Without the function every sender is believed.
+        A function that returns True to accept a message, and False to refuse it. Its arguments are
+        the party that the message names as its sender, and the certificate of the other side, as
+        :meth:`ssl.SSLSocket.getpeercert` returns it (empty without one). An exception, or any other
+        result, is logged and refuses the message. Without the function every sender is believed.
     connections, connections_per_host
-        How many connections may be open, in all and from one host (for IPv6, from one network of 64
-        bits). None for half of the files that the process may open, at most 1,000, and for a
-        quarter of that. If there are so many, the host with the most gives way, see the notes.
+        The largest number of open connections, in total and from one host (for IPv6, from one
+        network of 64 bits). None for half of the files that the process may open, at most 1,000,
+        and for a quarter of that. If all are in use, the host with the most loses one: see the
+        notes.
     idle_within
-        For how many seconds a connection may be silent: for a handshake, between frames, for each
-        64 KiB of a frame, and until what is said to the other side is read. A courier uses no
-        connection again that was silent for 30 seconds; with less than that here, it may lose
-        messages.
+        The number of seconds that a connection may be silent: in a handshake, between frames, for
+        each 64 KiB of a frame, and until the other side reads the answer. A courier opens a new
+        connection for its next message.
     connect_within, answer_within
-        As for :class:`Courier`.
+        As in :class:`Courier`.
 
     Raises
     ------
@@ -78,20 +76,22 @@ class Station:
 
     Notes
     -----
-    No frame is read that is larger than the largest message of the round that a role here takes,
-    and of one above 64 KiB no more than that unless its kind may be so large and its sender is
-    admitted.
+    The station reads no frame that is larger than the largest message that a role here accepts in
+    the round. That size follows from the numbers of users and of items. It reads only 64 KiB of a
+    larger frame, unless its kind may be so large and its sender is admitted.
 
-    Where as many connections are open as may be, a new one takes the place of that of the most
-    crowded host from which no message was accepted for the longest time, of those between two
-    frames if there are any: their couriers connect again for the next message. One in the middle
-    of a frame or of a handshake gives way only if its host still has as many as the new one's, or
-    after five seconds; otherwise the new one is closed, and with TLS tried again by its courier. So
-    one who opens many connections takes places from its own host; behind a proxy, where all come
-    from one, let ``connections_per_host`` be as large as ``connections``.
+    If all connections are in use, a new one replaces a connection of the most crowded host: the one
+    that has gone longest without an accepted message. It prefers connections between two frames,
+    since their couriers connect again for the next message. A connection in the middle of a frame
+    or of a handshake is replaced only if its host still has as many as the new one's, or after five
+    seconds. Otherwise the new connection is closed, and with TLS its courier tries again. So a
+    client that opens many connections takes places from its own host. Behind a proxy, where all
+    connections come from one host, make ``connections_per_host`` as large as ``connections``.
 
-    Roles run in the event loop. A message that cannot be delivered ends the round at this station,
-    because every message of a round is needed; :meth:`send` is the exception.
+    Roles run in the event loop. The station sends a role's message until it has arrived, over as
+    many connections as necessary, until the time of :meth:`finish` is over. If the recipient
+    refuses a message that the round needs, or has a certificate that ``client_tls`` does not trust,
+    the round ends at this station. A repeated message is accepted again, and counts once.
 
     Examples
     --------
@@ -135,14 +135,14 @@ class Station:
         connect_within: float = 10.0,
         answer_within: float = 60.0,
     ) -> None:
-        self._roles = _hosted(roles)
+        self._roles = hosted(roles)
         _arguments.instance("host", host, str, "the name of a host")
         if server_tls is not None:
             _arguments.instance("server_tls", server_tls, ssl.SSLContext, "an ssl.SSLContext")
         self._place = (host, _arguments.integer("port", port, least=0, most=65535))
         self._admission = Admission(admits)
         largest = max(max(role._takes.values(), default=0) for role in self._roles.values())
-        self._largest = min(MESSAGE_OVERHEAD + largest + _TOLERATED, 2**32 - 1)
+        self._largest = min(MESSAGE_OVERHEAD + largest, 2**32 - 1)
         self._listener = Listener(
             self._talk,
             tls=server_tls,
@@ -153,14 +153,18 @@ class Station:
         self._courier = Courier(
             addresses, tls=client_tls, connect_within=connect_within, answer_within=answer_within
         )
-        self._deliveries: dict[asyncio.Task[None], Message] = {}
+        self._deliveries = Deliveries(self._courier, self._lose_role, self._wake)
+        self._connect_within = connect_within
+        #: What was accepted, by digests that say nothing without this key.
+        self._key = secrets.token_bytes(16)
+        self._accepted: set[bytes] = set()
         #: The users that each party to whom they report still waits for, as a number.
         self._awaited = {
             party: len(role.missing)
             for party, role in self._roles.items()
             if role._users_report and role.state is State.COLLECTING
         }
-        self._unfinished = self._not_done()
+        self._unfinished = unfinished(self._roles)
         self._stopped = False
         self._given_up = False
         self._failure: Exception | None = None
@@ -169,7 +173,7 @@ class Station:
     # The socket.
 
     async def __aenter__(self) -> Station:
-        """Begin to listen.
+        """Start listening.
 
         Raises
         ------
@@ -182,10 +186,7 @@ class Station:
     async def __aexit__(self, *_: object) -> None:
         """Close all connections."""
         await self._listener.close()
-        while self._deliveries:
-            for task in self._deliveries:
-                task.cancel()
-            await asyncio.gather(*self._deliveries, return_exceptions=True)
+        await self._deliveries.close()
         await self._courier.close()
 
     @property
@@ -204,7 +205,7 @@ class Station:
 
     @property
     def roles(self) -> tuple[Participant, ...]:
-        """The roles that are hosted."""
+        """The hosted roles."""
         return tuple(self._roles.values())
 
     async def _talk(self, line: Line) -> None:
@@ -245,14 +246,18 @@ class Station:
         self._admission.check(head.sender, certificate)
 
     def _take(self, data: bytes, line: Line) -> bytes:
-        """Give a frame to its role, and make the acknowledgement."""
+        """Pass a frame to its role, and return the acknowledgement."""
         try:
             try:
                 message = Message.from_bytes(data)
             except MemoryError as error:
-                raise ProtocolError("there is no memory for the message") from error
+                raise ProtocolError("there is not enough memory for the message") from error
             self._admission.check(message.sender, line.certificate)
-            self._post(self._hand_over(message, data))
+            digest = hashlib.blake2b(data, digest_size=16, key=self._key).digest()
+            # Its acknowledgement was lost, or somebody replays it: it counts once.
+            if digest not in self._accepted:
+                self._post(self._hand_over(message, data))
+                self._accepted.add(digest)
         except TurnoutError as error:
             return refused(error)
         except Exception as error:
@@ -263,7 +268,7 @@ class Station:
         return ACCEPTED
 
     def _role(self, message: Message) -> Participant:
-        """Find whom a message is for."""
+        """Find the role that a message is for."""
         role = self._roles.get(message.recipient)
         if role is None and len(self._roles) == 1:
             (role,) = self._roles.values()  # it says what is wrong
@@ -278,7 +283,7 @@ class Station:
         try:
             given = role.receive(data)
         except MissingPartyError as error:
-            self._fail(error)
+            self._lose_role(role, error)
             raise
         if message.sender.role is Role.USER and role.party in self._awaited:
             self._awaited[role.party] -= 1
@@ -288,28 +293,42 @@ class Station:
     def _note(self, role: Participant) -> None:
         if role.state is State.DONE:
             self._unfinished.discard(role.party)
+        self._deliveries.drop_useless(role)
         self._changed.set()
 
     def _post(self, messages: Iterable[Message]) -> None:
-        """Deliver what roles gave: here at once, elsewhere in the background."""
+        """Deliver messages of roles: here at once, elsewhere in the background."""
         waiting = deque(messages)
         while waiting:
             message = waiting.popleft()
+            sender = self._roles.get(message.sender)
+            if sender is None:  # it was lost meanwhile
+                continue
             if message.recipient not in self._roles:
-                task = asyncio.create_task(self._courier.send(message))
-                self._deliveries[task] = message
-                task.add_done_callback(self._delivered)
+                self._deliveries.send(sender, message)
                 continue
             try:
                 waiting.extend(self._hand_over(message, message.to_bytes()))
             except TurnoutError as error:
-                self._fail(error)
-                return
+                if sender._needs(message):
+                    self._lose_role(sender, error)
 
-    def _delivered(self, task: asyncio.Task[None]) -> None:
-        self._deliveries.pop(task, None)
-        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+    def _lose_role(self, role: Participant, error: Exception) -> None:
+        """End the round for one user of several; otherwise for all roles here."""
+        if role.party.role is Role.USER and len(self._roles) > 1:
+            self._drop(role.party)
+        else:
             self._fail(error)
+
+    def _drop(self, user: Party) -> None:
+        role = self._roles.pop(user, None)
+        if role is not None:
+            forget([role])
+            self._deliveries.drop_useless(role)
+        self._unfinished.discard(user)
+        self._wake()
+
+    def _wake(self) -> None:
         self._changed.set()
 
     def _fail(self, error: Exception) -> None:
@@ -318,7 +337,7 @@ class Station:
         self._changed.set()
 
     async def send(self, messages: Iterable[Message]) -> list[Undelivered]:
-        """Send the reports of users that are hosted here.
+        """Send the reports of the users that are hosted here.
 
         Parameters
         ----------
@@ -328,8 +347,8 @@ class Station:
         Returns
         -------
         list of Undelivered
-            Those that did not arrive or were refused. Their senders have no part in the round: this
-            station drops them.
+            The messages that did not arrive or were refused. Their senders do not take part in the
+            round: this station drops them.
         """
         undelivered: list[Undelivered] = []
 
@@ -345,48 +364,45 @@ class Station:
 
         undelivered.extend(await self._courier.send_all(remote()))
         for each in undelivered:
-            role = self._roles.pop(each.message.sender, None)
-            if role is not None:
-                _forget(role)
-        self._unfinished = self._not_done()
-        self._changed.set()
+            self._drop(each.message.sender)
+        self._unfinished = unfinished(self._roles)
+        self._wake()
         return undelivered
-
-    def _not_done(self) -> set[Party]:
-        return {party for party, role in self._roles.items() if role.state is not State.DONE}
 
     # The course of a round.
 
     def stop_collecting(self) -> None:
-        """Let :meth:`collect` end now, as if its time were over."""
+        """End :meth:`collect` now, as if its time were over."""
         self._stopped = True
         self._changed.set()
 
     def give_up(self) -> None:
-        """Let :meth:`finish` end now, as if its time were over."""
+        """End :meth:`finish` now, as if its time were over."""
         self._given_up = True
         self._changed.set()
 
     async def collect(self, within: float) -> None:
-        """Wait until the message of every user came, then close the collection.
+        """Wait for the message of every user, then close the collection.
 
-        Of every aggregator or reporting server here; what they give then is sent.
+        This applies to every aggregator or reporting server here; their next messages are then
+        sent.
 
         Parameters
         ----------
         within
-            After how many seconds the collection is closed in any case.
+            The number of seconds after which the collection closes in any case.
 
         Raises
         ------
         MissingPartyError
-            If more users are missing than the mechanism allows, or another party is found missing.
+            If more users are missing than the mechanism allows, or another party is missing.
             Nothing of the round is kept.
         TurnoutError
             If the round is lost for another reason.
         """
         await self._until(
-            lambda: self._stopped or all(count <= 0 for count in self._awaited.values()), within
+            lambda: self._stopped or all(count <= 0 for count in self._awaited.values()),
+            _after(within),
         )
         try:
             for party in list(self._awaited):
@@ -399,13 +415,20 @@ class Station:
             self._fail(error)
         self._raise_failure()
 
-    async def finish(self, within: float) -> None:
-        """Wait until every role here is done, and all that they gave has arrived.
+    async def finish(self, within: float, step_within: float | None = None) -> None:
+        """Wait until every role here is done, and all its messages have arrived.
+
+        The station keeps trying to reach every party. Messages that the round no longer needs may
+        stay undelivered.
 
         Parameters
         ----------
         within
-            After how many seconds the round is given up.
+            The number of seconds after which the station gives up the round.
+        step_within
+            The number of seconds after which a role continues without the parties that it waits
+            for, if it can, each time it waits: the reporting server holds another election. None
+            for a quarter of ``within``.
 
         Raises
         ------
@@ -414,69 +437,60 @@ class Station:
         TurnoutError
             If the round is lost for another reason.
         """
-        await self._until(lambda: self._given_up or self._finished, within)
+        loop, deadline = asyncio.get_running_loop(), _after(within)
+        step = within / _PART
+        if step_within is not None:
+            step = _arguments.seconds("step_within", step_within)
+        while not (self._given_up or self._finished) and loop.time() < deadline:
+            ends = min(deadline, loop.time() + step)
+            await self._until(lambda: self._given_up or self._finished, ends)
+            if not self._finished and not self._given_up and ends < deadline:
+                self._go_on()
+        self._raise_failure()
         if not self._finished:
             self._lose()
+        last = min(deadline, loop.time() + self._connect_within)
+        await self._until(lambda: not self._deliveries.waiting, last)
+
+    def _go_on(self) -> None:
+        """Continue without the missing parties, for roles that can."""
+        for role in [*self._roles.values()]:
+            if role._closes_again and role.state is State.WAITING:
+                try:
+                    given = role.close()
+                except TurnoutError as error:
+                    self._fail(error)
+                    return
+                self._note(role)
+                self._post(given)
 
     @property
     def _finished(self) -> bool:
-        return not self._unfinished and not self._deliveries
+        return not self._unfinished and not self._deliveries.needed
 
-    async def _until(self, condition: Callable[[], bool], within: float) -> None:
-        """Wait for a condition, but not longer than some time."""
+    async def _until(self, condition: Callable[[], bool], deadline: float) -> None:
+        """Wait for a condition until a given time at most."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + _arguments.seconds("within", within)
         while not condition():
             self._raise_failure()
             self._changed.clear()
             try:
-                await wait_for(self._changed.wait(), deadline - loop.time())
+                await wait_for(self._changed.wait(), max(deadline - loop.time(), 0.0))
             except asyncio.TimeoutError:
                 break
         self._raise_failure()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            self._forget_all()
+            forget(self._roles.values())
             raise self._failure
 
     def _lose(self) -> NoReturn:
-        """End the round, naming all that any role here waits for."""
-        missing: dict[Party, None] = {}
-        waiting = [role for role in self._roles.values() if role.party in self._unfinished]
-        for role in waiting:
-            missing.update(dict.fromkeys(role.missing))
-        missing.update(dict.fromkeys(message.recipient for message in self._deliveries.values()))
-        names = listed(tuple(role.party for role in waiting or self._roles.values()))
-        self._failure = MissingPartyError(
-            f"{names}: the round is lost without {listed(tuple(missing))}", missing
-        )
-        self._forget_all()
+        """End the round, naming all parties that any role here waits for."""
+        self._failure = lost(self._roles, self._unfinished, self._deliveries.needed)
+        forget(self._roles.values())
         raise self._failure
 
-    def _forget_all(self) -> None:
-        for role in self._roles.values():
-            _forget(role)
 
-
-def _forget(role: Participant) -> None:
-    if role.state is not State.DONE:
-        with contextlib.suppress(MissingPartyError):
-            role.give_up()
-
-
-def _hosted(roles: Iterable[Participant]) -> dict[Party, Participant]:
-    found: dict[Party, Participant] = {}
-    for role in _arguments.items("roles", roles, "roles of one round"):
-        if not isinstance(role, Participant):
-            raise _arguments.mistyped("roles must hold roles", role)
-        if role.party in found:
-            raise InvalidValueError(f"roles must be of different parties, got {role.party} twice")
-        found[role.party] = role
-    rounds = {role.round_id for role in found.values()}
-    if len(rounds) != 1:
-        raise InvalidValueError(
-            f"roles must be at least one, and all of one round, got {len(found)} of {len(rounds)} "
-            "rounds"
-        )
-    return found
+def _after(within: float) -> float:
+    return asyncio.get_running_loop().time() + _arguments.seconds("within", within)

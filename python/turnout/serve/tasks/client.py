@@ -1,4 +1,4 @@
-"""The client: splits an answer into shares with a proof, and sends it to the leader."""
+"""The client, which splits an answer into shares with a proof and sends them to the leader."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _PAUSE: Final = 0.5
 
 
 class Client:
-    """Sends reports of a task.
+    """A client that sends reports of a task.
 
     Parameters
     ----------
     file
-        What clients are told.
+        The task file of clients.
     ca
-        The file of the certificates that those of the aggregators must come from.
+        The file of the certificates that must have issued those of the aggregators.
 
     Raises
     ------
     PeerUnavailableError
-        If the keys of an aggregator cannot be had.
+        If an aggregator's keys are not available.
     """
 
     def __init__(self, file: ClientFile, ca: Path | None = None) -> None:
@@ -59,16 +59,17 @@ class Client:
         except CorruptDataError as error:
             raise ProtocolError(f"the {peer.role} at {peer.address} has no key: {error}") from None
 
-    def upload(self, codes: Integers) -> Counter[str]:
-        """Send a report for each answer, and count what became of them.
+    def upload(self, measured: Integers) -> Counter[str]:
+        """Send a report for each answer, and count the outcomes.
 
-        Each answer takes part with the probability of the question; who does not sends a report
-        that looks the same.
+        Each answer takes part with the probability of the question. A client that does not take
+        part sends a report that looks the same.
 
         Parameters
         ----------
-        codes
-            The codes of the answers.
+        measured
+            The answers, as the question measures them: codes, or the distances of numbers from the
+            lower bound.
 
         Returns
         -------
@@ -78,19 +79,17 @@ class Client:
         Raises
         ------
         PeerUnavailableError, PeerRefusedError
-            If the leader does not take them.
+            If the leader does not accept them.
         """
-        votes = np.full(len(codes), -1, np.int64)
-        taking = _core.participants(len(codes), self._file.question.participation)
-        votes[taking] = codes[taking]
+        given = self._file.question._given(measured)
         most = max(1, min(_REPORTS, _BYTES // self._task.vdaf.report_bytes))
         outcomes: Counter[str] = Counter()
-        for start in range(0, len(votes), most):
-            outcomes += self._send(votes[start : start + most])
+        for start in range(0, len(given), most):
+            outcomes += self._send(given[start : start + most])
         return outcomes
 
-    def _send(self, votes: Integers) -> Counter[str]:
-        ids, body = self._sealed(votes)
+    def _send(self, given: Integers) -> Counter[str]:
+        ids, body = self._sealed(given)
         errors = self._posted(body)
         outdated = {
             report
@@ -101,18 +100,18 @@ class Client:
             # The keys changed since they were fetched: once more, with those of today.
             self._configs = self._keys()
             again = np.array([report in outdated for report in ids])
-            _, body = self._sealed(votes[again])
+            _, body = self._sealed(given[again])
             errors = [each for each in errors if each[0] not in outdated] + self._posted(body)
         words = {number: word for word, number in _core.DAP_REPORT_ERRORS.items()}
         found = Counter(words.get(error, "other") for _, error in errors)
-        found["accepted"] = len(votes) - len(errors)
+        found["accepted"] = len(given) - len(errors)
         return found
 
-    def _sealed(self, votes: Integers) -> tuple[list[bytes], bytes]:
-        """Make the reports of answers: their IDs, and the request."""
-        nonces = secrets.token_bytes(_ID_BYTES * len(votes))
+    def _sealed(self, given: Integers) -> tuple[list[bytes], bytes]:
+        """Make the reports of answers; return their IDs and the request."""
+        nonces = secrets.token_bytes(_ID_BYTES * len(given))
         ids = [nonces[at : at + _ID_BYTES] for at in range(0, len(nonces), _ID_BYTES)]
-        shards = self._task.prio3.shard_votes(self._task.dap.context, votes, nonces)
+        shards = self._file.question._shared(self._task.dap.context, given, nonces)
         now = int(time.time()) // self._task.time_precision
         body = _core.seal_reports(
             self._task.dap,
@@ -126,7 +125,7 @@ class Client:
         return ids, body
 
     def _posted(self, body: bytes) -> list[tuple[bytes, int]]:
-        """Send a request, again where no answer comes; give the reports that were refused."""
+        """Send a request, and again if no answer comes; return the reports that were refused."""
         place = f"tasks/{self._task.name}/reports"
         pause = _PAUSE
         for left in reversed(range(_TIMES)):

@@ -1,4 +1,4 @@
-"""Collection jobs of a leader: a batch that is complete is collected once, with noise."""
+"""Run the collection jobs of a leader: collect each complete batch once, with noise."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Ready(NamedTuple):
 class Collections:
     """The collection jobs of a leader.
 
-    A job waits until a batch is there. Then, in one transaction, the leader adds its noise, seals
-    its share for the collector, and marks the batch as collected; what it asks the helper for is
-    stored with it, so that it asks for the same after a restart.
+    A job waits until a batch is ready. Then, in one transaction, the leader adds its noise, seals
+    its share for the collector, and marks the batch as collected. Its request to the helper is
+    stored too, so that it asks for the same after a restart.
 
     Parameters
     ----------
     file
-        What the leader is told.
+        The file of the leader.
     records
-        What it remembers.
+        The records of the leader.
     helper
-        Who has the other share.
+        The helper, which has the other share.
     """
 
     def __init__(self, file: LeaderFile, records: Records, helper: Peer) -> None:
@@ -47,7 +47,7 @@ class Collections:
     # What the collector asks
 
     def create(self, request: bytes, name: bytes) -> None:
-        """Begin a collection job; one that is there stays as it is.
+        """Begin a collection job; an existing job stays as it is.
 
         Raises
         ------
@@ -65,7 +65,7 @@ class Collections:
             )
             if row is not None:
                 if bytes(row[0]) != request:
-                    raise ProblemError("invalidMessage", "this ID is that of another job")
+                    raise ProblemError("invalidMessage", "this ID belongs to another job")
                 return
             if read.interval is not None:
                 first, last = check_batch(self._task.batch_mode, read, read.interval)
@@ -80,12 +80,12 @@ class Collections:
             )
 
     def answer(self, name: bytes) -> tuple[bytes, str]:
-        """Give what a collection job found; nothing, and what it waits for, if it is not ready.
+        """Return the result of a collection job; if it is not ready, nothing and what it waits for.
 
         Raises
         ------
         ProblemError
-            If it failed, or there is no such job.
+            If the job failed, or there is no such job.
         """
         with self._records.transaction() as records:
             row = records.row(
@@ -127,7 +127,7 @@ class Collections:
     # What is done for it
 
     def step(self) -> bool:
-        """Go on with the jobs that are under way; say if any did."""
+        """Continue the jobs in progress; return whether any of them moved on."""
         with self._records.transaction() as records:
             jobs = records.rows(
                 "SELECT id, state, request FROM turnout_task_collections "
@@ -142,7 +142,7 @@ class Collections:
         return moved
 
     def _collect(self, name: bytes, request: bytes) -> bool:
-        """Collect a batch, if one is complete: add noise, and seal the share."""
+        """Collect a batch if one is complete: add noise, and seal the share."""
         read = _core.CollectionJobReq(request)
         with self._records.transaction() as records:
             # Another server may have gone on with it, or the collector given it up.
@@ -210,18 +210,18 @@ class Collections:
         return Ready(interval, first, last) if enough and not pending else None
 
     def _enough(self, reports: int, opened: int, over: bool) -> bool:
-        """Say whether a batch waits no longer: it has all reports, or its time is over."""
+        """Return whether a batch need not wait: it has all reports, or its time is over."""
         seconds = self._file.batch_seconds
         late = seconds is not None and time.time() >= opened + seconds
         return reports >= self._file.batch_reports or over or late
 
     def _ended(self) -> bool:
-        """Say whether no more reports are taken."""
+        """Return whether the task takes no more reports."""
         interval = self._task.interval
         return interval is not None and time.time() >= sum(interval) * self._task.time_precision
 
     def _ask(self, name: bytes, request: bytes) -> None:
-        """Get the helper's share of a batch that is collected here.
+        """Ask the helper for its share of a batch that is collected here.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The collector: asks the leader for a batch, and puts the two shares of its sum together."""
+"""The collector, which asks the leader for a batch and combines the two shares of its sum."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from turnout import _core
 from turnout.errors import CorruptDataError, ProtocolError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.mean.estimate import MeanEstimate
 from turnout.serve.tasks.files import CollectorFile
 from turnout.serve.tasks.peers import Answer, Peer, PeerRefusedError, PeerUnavailableError
 from turnout.serve.tasks.reading import text_of
@@ -37,31 +38,31 @@ class Collected:
     Attributes
     ----------
     reports
-        How many reports are in it.
+        How many reports are in the batch.
     start, duration
-        From when they are, in seconds since 1970, and how long it took.
+        The time that the reports are from, in seconds since 1970, and how long it lasted.
     sums
         The sums, with the noise of both aggregators.
     estimate
-        The frequencies among the users of the reports, with intervals.
+        The frequencies among the users of the reports, or the mean of their numbers.
     """
 
     reports: int
     start: int
     duration: int
     sums: tuple[int, ...]
-    estimate: FrequencyEstimate
+    estimate: FrequencyEstimate | MeanEstimate
 
 
 class Collector:
-    """Gets the results of a task.
+    """A collector of the results of a task.
 
     Parameters
     ----------
     file
-        What the collector is told.
+        The task file of the collector.
     ca
-        The file of the certificates that those of the leader must come from.
+        The file of the certificates that must have issued those of the leader.
     """
 
     def __init__(self, file: CollectorFile, ca: Path | None = None) -> None:
@@ -73,26 +74,25 @@ class Collector:
     ) -> Collected:
         """Ask for a batch, and wait for it.
 
-        The same question gets the same batch: noise is drawn once for each.
+        The same request returns the same batch: noise is drawn once for each batch.
 
         Parameters
         ----------
         seconds
-            How long to wait.
+            The number of seconds to wait.
         interval
-            Where batches are of times: the beginning and the end, in seconds since 1970.
+            For batches of time intervals: the beginning and the end, in seconds since 1970.
         another
-            Where the leader selects batches: give the one up that was got before, and ask for the
-            next.
+            If the leader selects batches: give up the last batch, and ask for the next.
 
         Raises
         ------
         PeerUnavailableError
-            If there is no result in time; the message says what the leader waits for.
+            If there is no result in time; the message states what the leader waits for.
         PeerRefusedError
             If the leader refuses.
         ProtocolError
-            If what it gives is not the result of this task.
+            If its answer is not a result of this task.
         """
         end = time.monotonic() + seconds
         units = None
@@ -120,9 +120,10 @@ class Collector:
         return f"{jobs}/{text_of(name)}" if name else jobs
 
     def _name(self, body: bytes) -> bytes:
-        """Name the job of a request: the name is made of it, so that the job is found again.
+        """Name the job of a request by the request itself, so that the job is found again.
 
-        Janus makes none again that was given up: after it comes that of another number.
+        Janus does not create a job again that was given up: the next job has another number in its
+        name.
         """
         for number in itertools.count():
             text = body + number.to_bytes(4, "big") if number else body
@@ -132,7 +133,7 @@ class Collector:
         raise AssertionError
 
     def _created(self, name: bytes, body: bytes, end: float) -> tuple[str, Answer]:
-        """Create a job; again, as long as the leader refuses it for want of reports."""
+        """Create a job; try again while the leader refuses it for lack of reports."""
         pause = 0.1
         while True:
             try:
@@ -157,7 +158,7 @@ class Collector:
         ]
         precision = self._task.time_precision
         question = self._file.question
-        # A histogram has a bucket of no vote behind those of the labels.
+        # Behind those of the labels a histogram has a bucket of no vote.
         sums = self._task.prio3.unshard(shares)[: question.domain.size]
         # A batch may have more reports than there are users: the noise is the same.
         if reports > question.users:

@@ -1,4 +1,4 @@
-"""What a leader does between requests: jobs with the helper, in a thread of its own."""
+"""Run the jobs of a leader with the helper between requests, in a separate thread."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _LONGEST: Final = 30.0
 
 
 class Driver:
-    """Runs the jobs of a leader.
+    """A thread that runs the jobs of a leader.
 
     Parameters
     ----------
     leader
-        Whose jobs.
+        The leader.
 
     Attributes
     ----------
     trouble
-        Why the last attempt did not succeed; None if it did.
+        The reason why the last attempt failed; None if it succeeded.
     """
 
     def __init__(self, leader: Leader) -> None:
@@ -39,15 +39,15 @@ class Driver:
         self.trouble: str | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def wake(self) -> None:
-        """Look at once: reports came in, or a collection job."""
+        """Look for work at once, after reports or a collection job came in."""
         self._wanted.set()
 
     def stop(self) -> None:
-        """End after what is under way."""
+        """Stop after the work in progress."""
         self._end = True
         self._wanted.set()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""The files of a task: what its leader, helper, clients and collector are told."""
+"""Read and write the files of a task for its leader, helper, clients and collector."""
 
 from __future__ import annotations
 
@@ -7,17 +7,25 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 from turnout import _core
 from turnout._documents import check_version, parsed
 from turnout._files import atomic_write, read_bytes
 from turnout._secrets import HiddenBytes, read_secret_file, write_secret_file
-from turnout.distributed import VerifiedAggregation, mechanism_from_dict
+from turnout.distributed import VerifiedAggregation, VerifiedSum
+from turnout.distributed.mechanisms import rebuilt
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.serve.tasks.reading import Members, bytes_of, matching, text_of, whole
 from turnout.serve.tasks.task import Noise, Task
-from turnout.serve.tasks.votes import Vdaf
+from turnout.serve.tasks.vdaf import Vdaf
+
+#: What a task can ask.
+Question: TypeAlias = VerifiedAggregation | VerifiedSum
+
+_QUESTIONS: Final[Mapping[str, type[Question]]] = {
+    kind.name: kind for kind in (VerifiedAggregation, VerifiedSum)
+}
 
 FORMAT: Final = "turnout-task"
 VERSION: Final = 1
@@ -30,7 +38,7 @@ Self = TypeVar("Self", bound="TaskFile")
 
 
 class TaskFile:
-    """What one role is told of a task; a subclass for each role."""
+    """A file of a task for one role; each role has a subclass."""
 
     role: ClassVar[str]
     #: Whether there is anything in it that nobody else may read.
@@ -38,12 +46,12 @@ class TaskFile:
     task: Task
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe what the role is told beside the task, in terms of JSON."""
+        """Return what the role is told besides the task, as JSON values."""
         raise NotImplementedError
 
     @classmethod
     def from_members(cls: type[Self], task: Task, given: Members) -> Self:
-        """Read what :meth:`to_dict` wrote."""
+        """Read what :meth:`to_dict` returned."""
         raise NotImplementedError
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -52,7 +60,7 @@ class TaskFile:
         Raises
         ------
         OSError
-            If it cannot be written, or is there already.
+            If it cannot be written, or already exists.
         """
         head = {"format": FORMAT, "version": VERSION, "role": self.role}
         text = json.dumps({**head, "task": self.task.to_dict(), **self.to_dict()}, indent=2) + "\n"
@@ -69,13 +77,13 @@ class TaskFile:
         Raises
         ------
         CorruptDataError
-            If it is none.
+            If it is not such a file.
         InvalidValueError
             If it has secrets and others than its owner can read it.
         OSError
             If it cannot be read.
         """
-        needed = f"here that of the {cls.role} is needed"
+        needed = f"expected that of the {cls.role}"
         return cls._of(path, _of_role(path, {cls.role: cls}, needed))
 
     @classmethod
@@ -93,7 +101,7 @@ class TaskFile:
 
 @dataclass(frozen=True, kw_only=True)
 class AggregatorFile(TaskFile):
-    """What both aggregators are told.
+    """What the files of both aggregators have in common.
 
     Attributes
     ----------
@@ -102,11 +110,11 @@ class AggregatorFile(TaskFile):
     noise
         The noise that this aggregator adds; None if it adds none.
     key
-        What it decrypts shares of clients with.
+        The key that it decrypts shares of clients with.
     collector_config
         The HPKE configuration of the collector.
     verify_key
-        What both verify with, and no client knows.
+        The key that both verify with, and that no client knows.
     """
 
     task: Task
@@ -116,7 +124,7 @@ class AggregatorFile(TaskFile):
     verify_key: bytes = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe what the role is told beside the task, in terms of JSON."""
+        """Return what the role is told besides the task, as JSON values."""
         return {
             "noise": None if self.noise is None else self.noise.to_dict(),
             "hpke_key": _key_to_dict(self.key),
@@ -145,17 +153,17 @@ class AggregatorFile(TaskFile):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderFile(AggregatorFile):
-    """What the leader is told.
+    """The file for the leader.
 
     Attributes
     ----------
     helper_token
-        What it shows to the helper.
+        The token that it shows to the helper.
     collector_token_hash
-        SHA-256 of what the collector shows, in hexadecimal.
+        SHA-256 of the token that the collector shows, in hexadecimal.
     batch_reports, batch_seconds
-        A batch waits for so many reports; or, if it has the least that a batch may have, for so
-        many seconds, None if for as long as it takes.
+        A batch waits for this many reports. If it has the least number that a batch may have, it
+        waits for this many seconds only; None if it waits as long as it takes.
     """
 
     role: ClassVar[str] = "leader"
@@ -166,7 +174,7 @@ class LeaderFile(AggregatorFile):
     batch_seconds: int | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe what the role is told beside the task, in terms of JSON."""
+        """Return what the role is told besides the task, as JSON values."""
         return {
             **super().to_dict(),
             "helper_token": self.helper_token,
@@ -177,7 +185,7 @@ class LeaderFile(AggregatorFile):
 
     @classmethod
     def from_members(cls, task: Task, given: Members) -> LeaderFile:
-        """Read what :meth:`to_dict` wrote."""
+        """Read what :meth:`to_dict` returned."""
         return cls(
             **cls._shared(task, given),
             helper_token=given.take("helper_token", matching(_TOKEN)),
@@ -191,12 +199,12 @@ class LeaderFile(AggregatorFile):
 
 @dataclass(frozen=True, kw_only=True)
 class HelperFile(AggregatorFile):
-    """What the helper is told.
+    """The file for the helper.
 
     Attributes
     ----------
     leader_token_hash
-        SHA-256 of what the leader shows, in hexadecimal.
+        SHA-256 of the token that the leader shows, in hexadecimal.
     """
 
     role: ClassVar[str] = "helper"
@@ -204,12 +212,12 @@ class HelperFile(AggregatorFile):
     leader_token_hash: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe what the role is told beside the task, in terms of JSON."""
+        """Return what the role is told besides the task, as JSON values."""
         return {**super().to_dict(), "leader_token_hash": self.leader_token_hash}
 
     @classmethod
     def from_members(cls, task: Task, given: Members) -> HelperFile:
-        """Read what :meth:`to_dict` wrote."""
+        """Read what :meth:`to_dict` returned."""
         return cls(
             **cls._shared(task, given),
             leader_token_hash=given.take("leader_token_hash", matching(_HASH)),
@@ -218,57 +226,57 @@ class HelperFile(AggregatorFile):
 
 @dataclass(frozen=True, kw_only=True)
 class ClientFile(TaskFile):
-    """What clients are told: nothing that is secret.
+    """The file for clients; nothing in it is secret.
 
     Attributes
     ----------
     task
         The task.
     question
-        What is asked, and what protects the answers.
+        The question, and what protects the answers.
     """
 
     role: ClassVar[str] = "client"
     secret: ClassVar[bool] = False
 
     task: Task
-    question: VerifiedAggregation
+    question: Question
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe what the role is told beside the task, in terms of JSON."""
+        """Return what the role is told besides the task, as JSON values."""
         return {"question": self.question.to_dict()}
 
     @classmethod
     def from_members(cls, task: Task, given: Members) -> ClientFile:
-        """Read what :meth:`to_dict` wrote."""
+        """Read what :meth:`to_dict` returned."""
         return cls(task=task, question=_question(task, given))
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollectorFile(TaskFile):
-    """What the collector is told.
+    """The file for the collector.
 
     Attributes
     ----------
     task
         The task.
     question
-        What is asked, and what protects the answers.
+        The question, and what protects the answers.
     key
-        What it decrypts aggregate shares with.
+        The key that it decrypts aggregate shares with.
     token
-        What it shows to the leader.
+        The token that it shows to the leader.
     """
 
     role: ClassVar[str] = "collector"
 
     task: Task
-    question: VerifiedAggregation
+    question: Question
     key: _core.HpkeKey = field(repr=False)
     token: str = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe what the role is told beside the task, in terms of JSON."""
+        """Return what the role is told besides the task, as JSON values."""
         return {
             "question": self.question.to_dict(),
             "hpke_key": _key_to_dict(self.key),
@@ -277,7 +285,7 @@ class CollectorFile(TaskFile):
 
     @classmethod
     def from_members(cls, task: Task, given: Members) -> CollectorFile:
-        """Read what :meth:`to_dict` wrote."""
+        """Read what :meth:`to_dict` returned."""
         return cls(
             task=task,
             question=_question(task, given),
@@ -292,7 +300,7 @@ def read_aggregator(path: str | os.PathLike[str]) -> LeaderFile | HelperFile:
     Raises
     ------
     CorruptDataError
-        If it is none.
+        If it is not such a file.
     InvalidValueError
         If others than its owner can read it.
     OSError
@@ -307,7 +315,7 @@ def read_aggregator(path: str | os.PathLike[str]) -> LeaderFile | HelperFile:
 def _of_role(
     path: str | os.PathLike[str], kinds: Mapping[str, type[TaskFile]], needed: str
 ) -> dict[str, Any]:
-    """Read a file of one of these roles; the role is checked first, then who can read it."""
+    """Read a file of one of these roles; check the role first, then who can read the file."""
     found = _parsed(path, read_bytes(path))
     role = found["role"]
     if role not in kinds:
@@ -326,8 +334,8 @@ def _parsed(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:
     except CorruptDataError as error:
         raise type(error)(f"{os.fspath(path)}: {error}") from None
     except ValueError as error:
-        raise CorruptDataError(f"{os.fspath(path)}: is no task file: {error}") from None
-    raise CorruptDataError(f"{os.fspath(path)}: is no task file: turnout task new writes them")
+        raise CorruptDataError(f"{os.fspath(path)}: is not a task file: {error}") from None
+    raise CorruptDataError(f"{os.fspath(path)}: is not a task file: make one with turnout task new")
 
 
 def _key_to_dict(key: _core.HpkeKey) -> dict[str, Any]:
@@ -345,17 +353,13 @@ def _key_from_dict(description: Any) -> _core.HpkeKey:
         raise CorruptDataError(f"hpke_key: {error}") from None
 
 
-def _question(task: Task, given: Members) -> VerifiedAggregation:
-    """Read what is asked, which must be what the reports of the task measure."""
-    found = given.take("question", mechanism_from_dict)
-    if not isinstance(found, VerifiedAggregation) or found.aggregators != 2:
-        raise CorruptDataError("question must be a verified aggregation of two aggregators")
-    size = found.domain.size
-    if task.vdaf not in (Vdaf.of_votes(size), Vdaf.of_votes(size, histogram=True)):
+def _question(task: Task, given: Members) -> Question:
+    """Read the question, which must be what the reports of the task measure."""
+    found = given.take("question", lambda value: rebuilt(value, _QUESTIONS))
+    if found.aggregators != 2:
+        raise CorruptDataError("question must be of two aggregators")
+    if task.vdaf != Vdaf.of(found._prio3):
         raise CorruptDataError(
-            f"question has {size} labels, and the vdaf of the task measures something else"
+            "question is of another task: the vdaf of the task measures something else"
         )
-    if task.vdaf.kind == "Prio3Histogram" and found.participation < 1.0:
-        # The bucket of no vote is published too, which the accounting does not know.
-        raise CorruptDataError("question must have a participation of 1 with Prio3Histogram")
     return found

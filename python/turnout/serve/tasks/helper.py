@@ -1,4 +1,4 @@
-"""The helper: verifies what the leader sends, and gives its share of a batch once."""
+"""The helper, which verifies what the leader sends and gives its share of a batch once."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from turnout.serve.tasks.records import (
     Verified,
     bucket_of_time,
     counted,
+    oldest,
     span_of,
 )
 
@@ -32,7 +33,7 @@ _ID_BYTES: Final = 16
 
 
 def identity(request: bytes) -> bytes:
-    """Make the ID of what a request creates: the same request makes the same."""
+    """Make the ID of what a request creates; the same request makes the same ID."""
     return hashlib.sha256(request).digest()[:_ID_BYTES]
 
 
@@ -42,13 +43,16 @@ class Helper:
     Parameters
     ----------
     file
-        What it is told.
+        The file of the helper.
     store
-        Where it remembers.
+        The store where it keeps what it remembers.
+    keys
+        The keys that reports may be encrypted to: its own, and those of other tasks at its address.
     """
 
-    def __init__(self, file: HelperFile, store: Store) -> None:
+    def __init__(self, file: HelperFile, store: Store, keys: Sequence[_core.HpkeKey] = ()) -> None:
         self.file, self.task = file, file.task
+        self.keys = list(keys) or [file.key]
         self.records = Records(store, file)
 
     # Aggregation jobs
@@ -84,14 +88,16 @@ class Helper:
             answers = self._commit(records, read, results)
             answer = _core.write_aggregation_job_resp(read.ids, answers, dialect=dialect)
             records.refuse(counted(each for each in answers if isinstance(each, int)))
+            self.records.forget_old(records)
             records.run(
-                "INSERT INTO turnout_task_jobs (task, id, request, answer) VALUES (?, ?, ?, ?)",
-                *(job, asked, answer),
+                "INSERT INTO turnout_task_jobs (task, id, answered, request, answer) "
+                "VALUES (?, ?, ?, ?, ?)",
+                *(job, int(time.time()), asked, answer),
             )
         return answer
 
     def answer(self, job: bytes) -> bytes:
-        """Give the answer of an aggregation job again."""
+        """Return the answer of an aggregation job again."""
         with self.records.transaction() as records:
             row = records.row("SELECT answer FROM turnout_task_jobs WHERE task = ? AND id = ?", job)
         if row is None or row[0] is None:
@@ -118,19 +124,23 @@ class Helper:
             raise ProblemError("invalidMessage", f"the batch mode is {self.task.batch_mode}")
 
     def _verified(self, read: _core.AggregationJobInitReq) -> list[tuple[bytes, bytes] | int]:
-        """Verify reports: of each the output share and the message, or why it is refused."""
+        """Verify reports; return the output share and message of each, or why it is refused."""
         latest = (time.time() + SKEW) / self.task.time_precision
-        opened = read.open(self.task.dap, [self.file.key])
+        first = oldest(self.task.time_precision)
+        opened = read.open(self.task.dap, self.keys)
         results: list[tuple[bytes, bytes] | int] = [ERRORS["report_too_early"]] * len(opened)
         good, jobs = [], []
-        for place, share in enumerate(opened):
+        # Each of these makes a list of all reports.
+        parts = zip(read.ids, read.public_shares, opened, read.payloads, strict=True)
+        for place, (part, moment) in enumerate(zip(parts, read.times, strict=True)):
+            share = part[2]
             if isinstance(share, int):
                 results[place] = share
-            elif read.times[place] <= latest:
+            elif moment < first:
+                results[place] = ERRORS["report_dropped"]
+            elif moment <= latest:
                 good.append(place)
-                jobs.append(
-                    (read.ids[place], read.public_shares[place], share, read.payloads[place])
-                )
+                jobs.append((part[0], part[1], share, part[3]))
         found = self.task.prio3.helper_initialized(
             self.file.verify_key, self.task.dap.context, jobs
         )
@@ -144,8 +154,8 @@ class Helper:
         read: _core.AggregationJobInitReq,
         results: Sequence[tuple[bytes, bytes] | int],
     ) -> list[bytes | int | None]:
-        """Add up the reports that count, and give the answers of all."""
-        known = records.known(read.ids)
+        """Add up the reports that count, and return the answers to all."""
+        known, batch = records.known(read.ids), read.batch_id
         collected: dict[bytes, bool] = {}
         buckets: dict[bytes, list[Verified]] = {}
         answers: list[bytes | int | None] = []
@@ -153,7 +163,7 @@ class Helper:
             if isinstance(result, int):
                 answers.append(result)
                 continue
-            bucket = read.batch_id or bucket_of_time(moment)
+            bucket = batch or bucket_of_time(moment)
             if bucket not in collected:
                 collected[bucket] = records.collected(bucket, bucket)
             if collected[bucket]:
@@ -166,15 +176,15 @@ class Helper:
                 answers.append(message)
         for bucket, verified in buckets.items():
             records.commit(bucket, verified)
-            records.remember((one.id, None, None) for one in verified)
+            records.remember((one.id, one.time, None) for one in verified)
         return answers
 
     # Aggregate shares
 
     def share(self, request: bytes, name: bytes) -> bytes:
-        """Give the aggregate share of a batch, with noise, sealed for the collector.
+        """Return the aggregate share of a batch, with noise, sealed for the collector.
 
-        The first request marks the batch as collected; its repetition gets the same bytes.
+        The first request marks the batch as collected; if it is repeated, it gets the same bytes.
 
         Raises
         ------
@@ -195,7 +205,7 @@ class Helper:
             )
             if row is not None:
                 if bytes(row[0]) != request:
-                    raise ProblemError("invalidMessage", "this ID is that of another request")
+                    raise ProblemError("invalidMessage", "this ID belongs to another request")
                 return bytes(row[1])
             if records.collected(first, last):
                 raise ProblemError("batchOverlap", "reports of this batch were collected before")
@@ -228,7 +238,7 @@ class Helper:
         return answer
 
     def share_again(self, name: bytes) -> bytes:
-        """Give an aggregate share again."""
+        """Return an aggregate share again."""
         with self.records.transaction() as records:
             row = records.row(
                 "SELECT answer FROM turnout_task_collections WHERE task = ? AND id = ?", name
@@ -244,14 +254,14 @@ class Helper:
 
 
 def refusal(word: str) -> int:
-    """Give the error of a report that was not verified."""
+    """Return the error of a report that was not verified."""
     return ERRORS["invalid_message" if word == "malformed" else "vdaf_verify_error"]
 
 
 def check_batch(
     mode: str, request: _core.CollectionJobReq, batch: bytes | tuple[int, int]
 ) -> tuple[bytes, bytes]:
-    """Check what a collector asks for, and that a batch is what it asks for; give its buckets.
+    """Check what a collector asks for, and that a batch matches it; return the batch's buckets.
 
     Raises
     ------
@@ -291,12 +301,12 @@ def check_collection(mode: str, request: _core.CollectionJobReq) -> None:
 
 
 def _earlier(records: Transaction, job: bytes, asked: bytes) -> bytes | None:
-    """Give the answer of a job that is there; another request under its ID is refused."""
+    """Return the answer of an existing job; refuse another request under its ID."""
     row = records.row(
         "SELECT request, answer FROM turnout_task_jobs WHERE task = ? AND id = ?", job
     )
     if row is None:
         return None
     if bytes(row[0]) != asked:
-        raise ProblemError("invalidMessage", "this ID is that of another aggregation job")
+        raise ProblemError("invalidMessage", "this ID belongs to another aggregation job")
     return bytes(row[1])

@@ -1,18 +1,24 @@
-"""Tasks for Janus: what ``janus_cli provision-tasks`` takes in place of a file of ours."""
+"""Write tasks for Janus, in the forms that its programs take in place of our files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from turnout.serve.tasks.files import HelperFile, LeaderFile
+from turnout import _core
+from turnout.serve.tasks.files import ClientFile, CollectorFile, HelperFile, LeaderFile, TaskFile
 from turnout.serve.tasks.helper import SKEW
 from turnout.serve.tasks.reading import text_of
 from turnout.serve.tasks.task import Noise
+from turnout.serve.tasks.vdaf import Vdaf
 
-#: How much a person whose vote is another one moves a histogram, which Janus divides by epsilon.
-_SENSITIVITY: Final = 2
+#: By how much Janus says that one report that is replaced moves sums, of what it adds noise to: the
+#: scale of its noise is that over epsilon. Of numbers it is the largest that has as many bits.
+NOISED: Final[Mapping[str, Callable[[_core.Prio3], int]]] = {
+    "Prio3Histogram": lambda prio3: 2,
+    "Prio3SumVec": lambda prio3: prio3.length * (2 ** prio3.max_measurement.bit_length() - 1),
+}
 
 #: What all HPKE keys here are, of which Janus has words.
 _SUITE: Final = {
@@ -23,15 +29,49 @@ _SUITE: Final = {
 _PUBLIC_KEY_BYTES: Final = 32
 
 
-def provisioning(file: LeaderFile | HelperFile) -> str:
-    """Write the file of an aggregator as Janus reads tasks: YAML, a list of one task.
-
-    The HPKE key of the file is left out: Janus makes its own, and clients ask it for them.
+def written(file: TaskFile) -> tuple[str, str]:
+    """Write the file of a role as Janus reads it.
 
     Parameters
     ----------
     file
-        What the leader or the helper is told, of a task with Prio3Histogram.
+        The file of the role, for a task with Prio3Histogram or Prio3SumVec.
+
+    Returns
+    -------
+    tuple of str
+        The ending of the file's name, and the text, which has secrets unless the role is
+        ``"client"``.
+    """
+    if isinstance(file, (LeaderFile, HelperFile)):
+        return "yaml", provisioning(file)
+    assert isinstance(file, (ClientFile, CollectorFile))
+    return "env", variables(file)
+
+
+def variables(file: ClientFile | CollectorFile) -> str:
+    """Write the file of a client or collector as variables of the environment.
+
+    Those with secrets have the names that Janus's program ``collect`` reads; the others are what
+    its options take.
+    """
+    named = {"TASK_ID": file.task.name, "TASK_CONFIG": text_of(file.task.dap.to_bytes())}
+    if isinstance(file, CollectorFile):
+        named["HPKE_CONFIG"] = text_of(file.key.config)
+        named["HPKE_PRIVATE_KEY"] = text_of(file.key.private_key())
+        named["AUTHORIZATION_BEARER_TOKEN"] = file.token
+    return "".join(f"{name}={value}\n" for name, value in named.items())
+
+
+def provisioning(file: LeaderFile | HelperFile) -> str:
+    """Write the file of an aggregator as ``janus_cli provision-tasks`` reads it, a list of one.
+
+    The HPKE key of the file is left out: Janus makes its own keys, and clients ask Janus for them.
+
+    Parameters
+    ----------
+    file
+        The file of the leader or the helper, for a task with Prio3Histogram or Prio3SumVec.
 
     Returns
     -------
@@ -47,7 +87,11 @@ def provisioning(file: LeaderFile | HelperFile) -> str:
         "peer_aggregator_endpoint": f'"{peer}"',
         "own_aggregator_endpoint": f'"{own}"',
         "batch_mode": "TimeInterval",
-        "vdaf": {"": "!" + task.vdaf.kind, **dict(task.vdaf.parameters), **_strategy(file.noise)},
+        "vdaf": {
+            "": "!" + task.vdaf.kind,
+            **dict(task.vdaf.parameters),
+            **_strategy(file.noise, task.vdaf),
+        },
         "role": file.role.capitalize(),
         "vdaf_verify_key": f'"{text_of(file.verify_key)}"',
         "task_info": f'"{text_of(task.info)}"',
@@ -75,12 +119,12 @@ def provisioning(file: LeaderFile | HelperFile) -> str:
     return "\n".join([f"- {first}", *(f"  {line}" for line in others)]) + "\n"
 
 
-def _strategy(noise: Noise | None) -> dict[str, Any]:
-    """Write the noise in terms of Janus: the budget of epsilon whose noise has the same scale."""
+def _strategy(noise: Noise | None, vdaf: Vdaf) -> dict[str, Any]:
+    """Write the noise as Janus states it: the budget of epsilon whose noise has the same scale."""
     if noise is None:
         return {}
     assert noise.law == "discrete_laplace"
-    epsilon = _SENSITIVITY / Fraction(noise.parameter)
+    epsilon = NOISED[vdaf.kind](vdaf.prio3) / Fraction(noise.parameter)
     ratio = [_digits(epsilon.numerator), _digits(epsilon.denominator)]
     return {"dp_strategy": {"dp_strategy": "PureDpDiscreteLaplace", "budget": {"epsilon": ratio}}}
 

@@ -1,4 +1,4 @@
-"""Aggregation jobs of a leader: reports are verified with the helper, and added up."""
+"""Run the aggregation jobs of a leader: verify reports with the helper, and add them up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _JOB_REFUSED: Final = "aggregation_job_refused"
 
 
 def reports_of_job(report_bytes: int) -> int:
-    """Say how many reports a job has at most.
+    """Return the largest number of reports that a job has.
 
     Examples
     --------
@@ -50,29 +50,35 @@ def reports_of_job(report_bytes: int) -> int:
 class Jobs:
     """The aggregation jobs of a leader.
 
-    A job is the reports that the store says are in it, and its request is made of them anew each
-    time: it is the same bytes, so that a helper that had it before answers as before.
+    A job is the set of reports that the store says are in it. Its request is made from them anew
+    each time, always with the same bytes. So a helper that had the request before gives the same
+    answer.
 
     Parameters
     ----------
     file
-        What the leader is told.
+        The file of the leader.
     records
-        What it remembers.
+        The records of the leader.
     helper
-        Who verifies with it.
+        The helper, which verifies with the leader.
+    keys
+        The keys that reports may be encrypted to.
     """
 
-    def __init__(self, file: LeaderFile, records: Records, helper: Peer) -> None:
-        self._file, self._task = file, file.task
+    def __init__(
+        self, file: LeaderFile, records: Records, helper: Peer, keys: Sequence[_core.HpkeKey]
+    ) -> None:
+        self._file, self._task, self._keys = file, file.task, list(keys)
         self._records, self._helper = records, helper
         self._most = reports_of_job(file.task.vdaf.report_bytes)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="turnout-jobs")
 
     def step(self) -> bool:
-        """Make jobs of the reports that wait, and run all that there are; say if any ran."""
+        """Make jobs of the waiting reports, and run all jobs; return whether any ran."""
         with self._records.transaction() as records:
             self._assign(records)
+            self._records.forget_old(records)
             jobs = records.rows("SELECT id, bucket FROM turnout_task_jobs WHERE task = ?")
         running = [
             self._pool.submit(self._run, bytes(job), None if bucket is None else bytes(bucket))
@@ -86,8 +92,9 @@ class Jobs:
     # Which reports are in which job
 
     def _assign(self, records: Transaction) -> None:
-        """Make jobs of the reports that wait."""
+        """Make jobs of the waiting reports."""
         selected = self._task.batch_mode == "leader_selected"
+        bucket, room = None, 0
         while True:
             waiting = records.rows(
                 "SELECT id FROM turnout_task_reports "
@@ -96,7 +103,10 @@ class Jobs:
             )
             if not waiting:
                 return
-            bucket, room = self._open_batch(records) if selected else (None, len(waiting))
+            if not selected:
+                room = len(waiting)
+            elif room == 0:
+                bucket, room = self._open_batch(records)
             if room == 0:
                 return
             job = secrets.token_bytes(_ID_BYTES)
@@ -107,12 +117,14 @@ class Jobs:
                 "UPDATE turnout_task_reports SET job = ? WHERE id = ? AND task = ?",
                 *((job, bytes(report)) for (report,) in waiting[:room]),
             )
+            room = max(0, room - len(waiting))
 
     def _open_batch(self, records: Transaction) -> tuple[bytes | None, int]:
-        """Find the batch that takes more reports, and how many it takes; or begin one.
+        """Find the batch that takes more reports, and how many it takes; or begin a new batch.
 
-        None is begun while reports of another are verified, which may be refused: then it has room
-        for others, and nobody is left out for who cheats.
+        No batch is begun while reports of another batch are being verified. If some of those are
+        refused, that batch has room for other reports, and no one is left out because somebody
+        cheats.
         """
         found = records.rows(
             "SELECT bucket, reports FROM turnout_task_buckets WHERE task = ? ORDER BY opened"
@@ -152,11 +164,11 @@ class Jobs:
     def _begin(
         self, reports: _core.DapReports, refused: Counter[str]
     ) -> list[tuple[bytes, bytes] | None]:
-        """Begin to verify reports: of each the state and the message, None where it is refused."""
+        """Begin to verify reports; return the state and message of each, None if it is refused."""
         begun: list[tuple[bytes, bytes] | None] = [None] * len(reports)
         good, shares = [], []
         ids, public = reports.ids, reports.public_shares
-        for place, share in enumerate(reports.open(self._task.dap, [self._file.key])):
+        for place, share in enumerate(reports.open(self._task.dap, self._keys)):
             if isinstance(share, int):
                 refused += counted([share])
             else:
@@ -241,14 +253,14 @@ class Jobs:
         for each, reports in buckets.items():
             records.commit(each, reports)
         records.run(
-            "UPDATE turnout_task_reports SET report = NULL, time = NULL, job = NULL "
+            "UPDATE turnout_task_reports SET report = NULL, job = NULL "
             "WHERE task = ? AND job = ? AND report IS NOT NULL",
             job,
         )
         records.run("DELETE FROM turnout_task_jobs WHERE task = ? AND id = ?", job)
 
     def close(self) -> None:
-        """Wait for the jobs that are under way."""
+        """Wait for the jobs in progress."""
         self._pool.shutdown()
 
 

@@ -1,4 +1,4 @@
-"""The leader: takes in reports, and remembers them until they are aggregated."""
+"""The leader, which takes in reports and remembers them until they are aggregated."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from turnout.serve.tasks.helper import ERRORS, SKEW
 from turnout.serve.tasks.jobs import Jobs
 from turnout.serve.tasks.peers import Peer
 from turnout.serve.tasks.problems import ProblemError
-from turnout.serve.tasks.records import Records, Transaction, bucket_of_time, counted
+from turnout.serve.tasks.records import Records, Transaction, bucket_of_time, counted, oldest
 
 
 class Upload(NamedTuple):
-    """The reports of a request, and for each why it is refused, or None."""
+    """The reports of a request; each has the reason why it is refused, or None."""
 
     reports: _core.DapReports
     errors: list[int | None]
@@ -33,29 +33,38 @@ class Leader:
     Parameters
     ----------
     file
-        What it is told.
+        The file of the leader.
     store
-        Where it remembers.
+        The store where it keeps what it remembers.
     ca
-        The file of the certificates that the helper's must come from.
+        The file of the certificates that must have issued the helper's.
+    keys
+        The keys that reports may be encrypted to: its own, and those of other tasks at its address.
     """
 
-    def __init__(self, file: LeaderFile, store: Store, ca: Path | None = None) -> None:
+    def __init__(
+        self,
+        file: LeaderFile,
+        store: Store,
+        ca: Path | None = None,
+        keys: Sequence[_core.HpkeKey] = (),
+    ) -> None:
         self.file, self.task = file, file.task
+        self.keys = list(keys) or [file.key]
         self.records = Records(store, file)
         self.helper = Peer(file.task.helper, "helper", file.helper_token, ca)
-        self.jobs = Jobs(file, self.records, self.helper)
+        self.jobs = Jobs(file, self.records, self.helper, self.keys)
         self.collections = Collections(file, self.records, self.helper)
 
     def step(self) -> bool:
-        """Do what is to be done at the moment; say whether there may be more at once.
+        """Do the work that is due; return whether there may be more at once.
 
         Raises
         ------
         PeerUnavailableError
             If the helper cannot be asked.
         StoreUnavailableError
-            If the store cannot.
+            If the store cannot be used.
         """
         worked = self.jobs.step()
         return self.collections.step() or worked
@@ -68,7 +77,7 @@ class Leader:
         Raises
         ------
         ProblemError
-            If it is no upload.
+            If it is not an upload.
         """
         try:
             reports = _core.DapReports(body)
@@ -78,12 +87,14 @@ class Leader:
             raise ProblemError("invalidMessage", "an upload must have reports")
         latest = (time.time() + SKEW) / self.task.time_precision
         first, duration = self.task.interval or (0, 2**63)
+        accepted = range(max(first, oldest(self.task.time_precision)), first + duration)
+        configs = {key.config_id for key in self.keys}
         errors: list[int | None] = []
         for key, moment in zip(reports.leader_config_ids, reports.times, strict=True):
             word = None
-            if key != self.file.key.config_id:
+            if key not in configs:
                 word = "outdated_config"
-            elif not first <= moment < first + duration:
+            elif moment not in accepted:
                 word = "report_dropped"
             elif moment > latest:
                 word = "report_too_early"
@@ -91,7 +102,7 @@ class Leader:
         return Upload(reports, errors)
 
     def store(self, uploads: Sequence[Upload]) -> list[bytes]:
-        """Store the reports of several requests, and give the answer of each: what was refused.
+        """Store the reports of several requests; return the answer to each: what was refused.
 
         Raises
         ------
@@ -131,7 +142,7 @@ class Leader:
         return answers
 
     def _collected(self, records: Transaction, moment: int, known: dict[int, bool]) -> bool:
-        """Say whether the time of a report was collected."""
+        """Return whether the reports of this time were collected already."""
         if self.task.batch_mode == "leader_selected":
             return False
         if moment not in known:
@@ -140,7 +151,7 @@ class Leader:
         return known[moment]
 
     def waiting(self) -> int:
-        """Count the reports that are not aggregated."""
+        """Count the reports that are not aggregated yet."""
         with self.records.transaction() as records:
             return records.number(
                 "SELECT count(*) FROM turnout_task_reports WHERE task = ? AND report IS NOT NULL"

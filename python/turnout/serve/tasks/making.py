@@ -15,21 +15,24 @@ from typing import Any, Final
 
 from turnout import _arguments, _core
 from turnout._secrets import HiddenBytes, write_secret_file
-from turnout.distributed import VerifiedAggregation
 from turnout.errors import InvalidValueError
 from turnout.serve.tasks.files import (
     ClientFile,
     CollectorFile,
     HelperFile,
     LeaderFile,
+    Question,
     TaskFile,
 )
-from turnout.serve.tasks.janus import provisioning
+from turnout.serve.tasks.janus import NOISED, written
 from turnout.serve.tasks.reading import address
 from turnout.serve.tasks.task import MODES, Noise, Task
-from turnout.serve.tasks.votes import Vdaf
+from turnout.serve.tasks.vdaf import Vdaf
 
-#: The names of the files, by role; what Janus takes has the name of the role and ``.yaml``.
+#: Seconds after which a batch goes on without those who did not come, unless others are said.
+BATCH_SECONDS: Final = 86400
+
+#: The names of the files, by role.
 NAMES: Final = {role: f"{role}.json" for role in ("leader", "helper", "client", "collector")}
 
 
@@ -41,13 +44,14 @@ class Batches:
     ----------
     mode
         ``"leader_selected"``: the leader fills one batch after another. ``"time_interval"``: the
-        collector asks for those of a time.
+        collector asks for the reports of a time.
     reports
-        A batch waits for so many; None for as many as there are users.
+        A batch waits for this many reports; None for as many as there are users.
     seconds
-        It goes on without the others after so many seconds, if it has ``least``; None to wait on.
+        A batch goes on without the other reports after this many seconds, if it has ``least``. None
+        for a day; or, for a batch of a time or a task that expires, until the time is over.
     least
-        Of fewer reports no sum is given; None for half of ``reports``.
+        The least number of reports for which a sum is given; None for half of ``reports``.
     time_precision
         Seconds that times of reports are whole multiples of.
     """
@@ -60,7 +64,7 @@ class Batches:
 
 
 def new_task(
-    mechanism: VerifiedAggregation,
+    mechanism: Question,
     *,
     leader: str,
     helper: str,
@@ -73,21 +77,21 @@ def new_task(
     Parameters
     ----------
     mechanism
-        What is asked of how many, and what protects them.
+        The question, the number of people, and what protects them.
     leader, helper
         The addresses of the aggregators.
     batches
         How reports become batches.
     expires
-        Until when reports are taken; None for always.
+        The time until which reports are taken; None for always.
     janus
-        The roles, of leader and helper, that are servers of Janus: if there are any, reports are
-        of Prio3Histogram.
+        The roles that Janus has: if there are any, the type of reports must be one that Janus adds
+        noise to, Prio3Histogram or Prio3SumVec.
 
     Returns
     -------
     list of TaskFile
-        What leader, helper, client and collector are told.
+        The files for the leader, the helper, clients and the collector.
 
     Raises
     ------
@@ -105,6 +109,9 @@ def new_task(
     _arguments.integer("reports", wanted, least=1, most=2**31 - 1)
     _arguments.integer("least", least, least=1, most=wanted)
     _arguments.integer("time_precision", said.time_precision, least=1, most=2**31)
+    seconds = said.seconds
+    if seconds is None and expires is None and not exact and said.mode == "leader_selected":
+        seconds = BATCH_SECONDS
     if janus:
         _check_janus(mechanism, janus, said)
     leader, helper = _address("leader", leader), _address("helper", helper)
@@ -119,7 +126,7 @@ def new_task(
         time_precision=said.time_precision,
         min_batch_size=least,
         batch_mode=said.mode,
-        vdaf=Vdaf.of_votes(mechanism.domain.size, histogram=bool(janus)),
+        vdaf=Vdaf.of(mechanism._prio3),
         interval=None if expires is None else _until(expires, said.time_precision),
     )
     assert mechanism.noise is not None
@@ -139,7 +146,7 @@ def new_task(
             helper_token=helper_token,
             collector_token_hash=_hash(collector_token),
             batch_reports=wanted,
-            batch_seconds=said.seconds,
+            batch_seconds=seconds,
         ),
         HelperFile(**shared, key=_key(), leader_token_hash=_hash(helper_token)),
         ClientFile(task=task, question=mechanism),
@@ -147,13 +154,13 @@ def new_task(
     ]
 
 
-def _check_janus(mechanism: VerifiedAggregation, janus: Collection[str], batches: Batches) -> None:
-    """Refuse what Janus cannot do, or what would not protect there."""
-    if mechanism.participation < 1.0:
+def _check_janus(mechanism: Question, janus: Collection[str], batches: Batches) -> None:
+    """Refuse tasks that Janus cannot do, or that would not protect people there."""
+    kind = Vdaf.of(mechanism._prio3).kind
+    if kind not in NOISED:
         raise InvalidValueError(
-            "participation must be 1 in a task with Janus, got "
-            f"{mechanism.participation}: the number of those without a vote is published there, "
-            "and would tell more than the smaller noise protects"
+            f"reports must be of {' or '.join(NOISED)} in a task with Janus, which adds no noise "
+            f"to others, got {kind}: pass none_counted=True of votes, as_vector=True of numbers"
         )
     if mechanism.noise != "discrete_laplace":
         raise InvalidValueError(
@@ -175,10 +182,9 @@ def write_task(files: list[TaskFile], folder: Path, janus: Collection[str] = ())
     files
         The files.
     folder
-        Where they are written.
+        The folder that they are written into.
     janus
-        The roles, of leader and helper, that are servers of Janus: what their operators get is
-        written as Janus reads it.
+        The roles that Janus has: their files are written as Janus reads them.
 
     Returns
     -------
@@ -188,7 +194,7 @@ def write_task(files: list[TaskFile], folder: Path, janus: Collection[str] = ())
     Raises
     ------
     OSError
-        If they cannot be written, or the folder is there already.
+        If they cannot be written, or the folder already exists.
     """
     if folder.exists():
         raise FileExistsError(17, "exists already; a task has keys, take a new folder", str(folder))
@@ -197,9 +203,12 @@ def write_task(files: list[TaskFile], folder: Path, janus: Collection[str] = ())
     try:
         for file in files:
             if file.role in janus:
-                assert isinstance(file, (LeaderFile, HelperFile))
-                names[file.role] = f"{file.role}.yaml"
-                write_secret_file(beside / names[file.role], provisioning(file))
+                ending, text = written(file)
+                names[file.role] = f"{file.role}.{ending}"
+                if file.secret:
+                    write_secret_file(beside / names[file.role], text)
+                else:
+                    (beside / names[file.role]).write_text(text, "ascii")
             else:
                 file.write(beside / NAMES[file.role])
         beside.rename(folder)
@@ -225,7 +234,7 @@ def _address(argument: str, value: str) -> str:
 
 
 def _until(expires: datetime, precision: int) -> tuple[int, int]:
-    """Give the interval from now to a moment, in units of the precision."""
+    """Return the interval from now to a moment, in units of the precision."""
     first = int(time.time()) // precision
     last = int(_arguments.moment("expires", expires).timestamp()) // precision
     if last <= first:

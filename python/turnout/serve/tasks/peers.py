@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import http.client
+import io
+import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from turnout import _core
@@ -23,6 +25,12 @@ DIALECTS: Final = ("dap-18", "janus")
 SECONDS: Final = 60.0
 ANSWER_BYTES: Final = 2**28
 _PIECE: Final = 2**16
+
+#: The most characters of what a server says that a message shows.
+_SHOWN: Final = 300
+
+#: Seconds between two questions whether something is ready, whatever the server asks for.
+_LEAST_PAUSE: Final = 0.05
 
 _PROBLEMS: Final = {urn: word for word, urn in _core.DAP_PROBLEMS.items()}
 
@@ -60,22 +68,22 @@ class Answer(NamedTuple):
 
 @dataclass
 class Peer:
-    """A server that is asked.
+    """A server that requests are sent to.
 
     Attributes
     ----------
     address
         Its address.
     role
-        What messages call it.
+        Its name in messages.
     token
-        What is shown to it; None if nothing.
+        The token that is shown to it; None if there is none.
     ca
-        The file of the certificates that its own must come from; None for those of the system.
+        The file of the certificates that must have issued its own; None for those of the system.
     seconds
         How long one request may take.
     dialect
-        What it speaks: found out with the first request that tells.
+        The dialect that it speaks, which the first request that tells it finds out.
     """
 
     address: str
@@ -106,9 +114,9 @@ class Peer:
         method
             Its method.
         path
-            Where, from the address of the server, or a whole address on the same server.
+            The path below the address of the server, or a whole address on the same server.
         body, message
-            What is sent, and the word for it in the draft.
+            The bytes that are sent, and the draft's word for them.
 
         Raises
         ------
@@ -122,6 +130,8 @@ class Peer:
         headers = {} if message is None else {"Content-Type": _core.DAP_MEDIA_TYPES[message]}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
+        if body is not None:
+            headers["Content-Length"] = str(len(body))
         target = url.path + (f"?{url.query}" if url.query else "")
         end = time.monotonic() + self.seconds
         host, port = url.hostname or "", url.port
@@ -132,10 +142,17 @@ class Peer:
                 host, port, timeout=self.seconds, context=self._context
             )
         )
+
+        def response(found: socket.socket, **more: Any) -> http.client.HTTPResponse:
+            until: Any = _Until(found, end)
+            return http.client.HTTPResponse(until, **more)
+
+        connection.response_class = response  # type: ignore[assignment]
+        sent = None if body is None else _pieces(connection, body, end)
         try:
-            connection.request(method, target, body, headers)
+            connection.request(method, target, sent, headers)
             answer = connection.getresponse()
-            data = self._body(connection, answer, end)
+            data = self._body(answer)
         except ssl.SSLCertVerificationError as error:
             raise PeerUnavailableError(
                 f"the {self.role} at {self.address} has a certificate that is not trusted: "
@@ -144,41 +161,35 @@ class Peer:
         except (OSError, http.client.HTTPException) as error:
             said = str(error) or type(error).__name__
             raise PeerUnavailableError(
-                f"the {self.role} at {self.address} does not answer: {said}"
+                f"the {self.role} at {self.address} does not answer: {said[:_SHOWN]}"
             ) from None
         finally:
             connection.close()
         named = {name.lower(): value for name, value in answer.getheaders()}
         return Answer(answer.status, named, data)
 
-    def _body(
-        self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse, end: float
-    ) -> bytes:
+    def _body(self, answer: http.client.HTTPResponse) -> bytes:
         body = bytearray()
-        while True:
-            left = end - time.monotonic()
-            if left <= 0:
-                raise TimeoutError("timed out")
-            if connection.sock is not None:
-                connection.sock.settimeout(left)
-            piece = answer.read1(_PIECE)
-            if not piece:
-                return bytes(body)
+        while piece := answer.read1(_PIECE):
             body += piece
             if len(body) > ANSWER_BYTES:
                 raise PeerRefusedError(f"the {self.role} answers with too many bytes")
+        if answer.length:
+            # What is missing may be anything: the same request is made again.
+            raise ConnectionError("the connection ended in the middle of the answer")
+        return bytes(body)
 
     def get(self, path: str) -> Answer:
-        """Get what is at a place; an answer that is an error is raised."""
+        """Get the resource at a place; raise an error if that is the answer."""
         return self.checked(self.request("GET", path))
 
     def checked(self, answer: Answer) -> Answer:
-        """Give an answer that is none of an error.
+        """Return an answer; raise it if it is an error.
 
         Raises
         ------
         PeerUnavailableError, PeerRefusedError
-            If it is one.
+            If it is an error.
         """
         if 200 <= answer.status < 300:
             return answer
@@ -193,14 +204,14 @@ class Peer:
     def create(
         self, place: str, name: bytes, make: Callable[[str], bytes], message: str
     ) -> tuple[str, Answer]:
-        """Create a resource, in the way of the draft or, where that is not known, of Janus.
+        """Create a resource as the draft says or, if the server does not know that, as Janus does.
 
         Parameters
         ----------
         place
-            Where such resources are.
+            The place of such resources.
         name
-            The name of this one, where the client chooses it.
+            The name of this resource, if the client chooses it.
         make
             Makes the body for a dialect.
         message
@@ -209,7 +220,8 @@ class Peer:
         Returns
         -------
         place, answer
-            Where it is, and the answer; its body is empty if it is not ready.
+            The place of the resource, and the answer; the body of the answer is empty if it is not
+            ready.
         """
         named = f"{place}/{text_of(name)}"
         for dialect in dict.fromkeys((self.dialect, *DIALECTS)):
@@ -225,17 +237,18 @@ class Peer:
         raise AssertionError
 
     def wait_for(self, place: str, answer: Answer, end: float) -> bytes:
-        """Ask again until a resource is ready, no longer than to a moment of the monotonic clock.
+        """Ask again until a resource is ready, or until a moment of the monotonic clock.
 
         Raises
         ------
         PeerUnavailableError
             If it is not ready in time.
         """
-        pause = 0.05
+        pause = _LEAST_PAUSE
         while not answer.body:
             wanted = answer.headers.get("retry-after", "")
             pause = min(2 * pause, float(wanted) if wanted.isdecimal() else 5.0, 30.0)
+            pause = max(pause, _LEAST_PAUSE)
             if time.monotonic() + pause > end:
                 raise PeerUnavailableError(
                     f"the {self.role} at {self.address} was not ready in time"
@@ -247,6 +260,58 @@ class Peer:
         return answer.body
 
 
+def _left(end: float) -> float:
+    """Return the seconds until a moment of the monotonic clock.
+
+    Raises
+    ------
+    TimeoutError
+        If it is past.
+    """
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("timed out")
+    return left
+
+
+def _pieces(connection: http.client.HTTPConnection, body: bytes, end: float) -> Iterator[bytes]:
+    """Yield the pieces of a body; each may be sent until a moment of the monotonic clock."""
+    for start in range(0, len(body), _PIECE):
+        connection.sock.settimeout(_left(end))
+        yield body[start : start + _PIECE]
+
+
+class _Until(io.RawIOBase):
+    """What a socket receives until a moment of the monotonic clock, however slowly it comes.
+
+    The timeout of a socket is for each receive: a server that sends a byte now and then would keep
+    a request waiting forever.
+    """
+
+    def __init__(self, found: socket.socket, end: float) -> None:
+        super().__init__()
+        self._socket, self._raw, self._end = found, found.makefile("rb", buffering=0), end
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """Return a file of it, as a socket does."""
+        del mode
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Receive into a buffer."""
+        self._socket.settimeout(_left(self._end))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        """Close it, and let go of the socket."""
+        self._raw.close()
+        super().close()
+
+
 #: The header field in which a leader of ours says what a collection waits for.
 WAITS: Final = "turnout-waits-for"
 
@@ -256,7 +321,7 @@ def _is_problem(answer: Answer) -> bool:
 
 
 def _problem(answer: Answer) -> tuple[str, str]:
-    """Read what an answer says of an error: the word of the draft, and a line for people."""
+    """Read the error in an answer: the word of the draft, and a line for people."""
     if not _is_problem(answer):
         lines = answer.body[:200].decode("utf-8", "replace").splitlines()
         return "", lines[0] if lines else ""
@@ -265,4 +330,4 @@ def _problem(answer: Answer) -> tuple[str, str]:
         kind, detail = str(found.get("type", "")), str(found.get("detail", ""))
     except (ValueError, AttributeError):
         return "", ""
-    return _PROBLEMS.get(kind, kind.rpartition(":")[2]), " ".join(detail.split())[:300]
+    return _PROBLEMS.get(kind, kind.rpartition(":")[2]), " ".join(detail.split())[:_SHOWN]

@@ -23,7 +23,7 @@ class ProblemError(Exception):
     Parameters
     ----------
     kind
-        Its word in the draft, or one of ours where the draft has none.
+        The draft's word for it, or our own if the draft has none.
     detail
         What is wrong, for people; it holds no secret.
 

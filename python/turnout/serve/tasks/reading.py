@@ -1,4 +1,4 @@
-"""What documents of tasks consist of: members of objects, bytes as text, addresses."""
+"""Read the parts of documents of tasks: members of objects, bytes as text, addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def text_of(data: bytes) -> str:
-    """Write bytes as addresses and files have them: base64url without padding."""
+    """Write bytes in the form of addresses and files: base64url without padding."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
@@ -27,7 +27,7 @@ def bytes_of(text: object, size: int | None = None) -> bytes:
     Raises
     ------
     ValueError
-        If it is anything else.
+        If it is something else.
     """
     if not isinstance(text, str) or re.fullmatch("[A-Za-z0-9_-]*", text) is None:
         raise ValueError("is not base64url without padding")
@@ -60,7 +60,7 @@ class Members:
             raise CorruptDataError(f"{self._word}: {name} {error}") from None
 
     def end(self) -> None:
-        """Refuse what is left."""
+        """Refuse members that are left."""
         if self._left:
             raise CorruptDataError(f"{self._word}: unknown {_arguments.shown(sorted(self._left))}")
 
@@ -71,7 +71,7 @@ def address(value: Any) -> str:
     Raises
     ------
     ValueError
-        If it is none.
+        If it is not an address.
     """
     if isinstance(value, str) and value.isascii() and value.isprintable() and len(value) < 2**12:
         parts = urlsplit(value)
@@ -82,7 +82,7 @@ def address(value: Any) -> str:
 
 
 def whole(least: int, most: int) -> Callable[[Any], int]:
-    """Make what reads a whole number within bounds."""
+    """Make a function that reads a whole number within bounds."""
 
     def read(value: Any) -> int:
         if type(value) is not int or not least <= value <= most:
@@ -100,7 +100,7 @@ def positive(value: Any) -> float:
 
 
 def one_of(allowed: tuple[str, ...]) -> Callable[[Any], str]:
-    """Make what reads one of a few words."""
+    """Make a function that reads one of a few words."""
 
     def read(value: Any) -> str:
         if not isinstance(value, str) or value not in allowed:
@@ -111,7 +111,7 @@ def one_of(allowed: tuple[str, ...]) -> Callable[[Any], str]:
 
 
 def matching(pattern: re.Pattern[str]) -> Callable[[Any], str]:
-    """Make what reads a text of a form, which no message shows."""
+    """Make a function that reads a text of a given form; no message shows the text."""
 
     def read(value: Any) -> str:
         if not isinstance(value, str) or pattern.fullmatch(value) is None:

@@ -1,4 +1,4 @@
-"""What an aggregator remembers of a task, in the tables of a store."""
+"""Keep what an aggregator remembers of a task, in the tables of a store."""
 
 from __future__ import annotations
 
@@ -17,9 +17,23 @@ from turnout.serve.tasks.files import AggregatorFile
 #: How many values stand in one statement.
 _MANY: Final = 500
 
+#: For how many seconds after it was made a report may arrive, or arrive again. Then its ID is
+#: forgotten, a while later in case somebody sets the clock back.
+REPORT_SECONDS: Final = 14 * 86400
+_WHILE: Final = 3600
+
+#: The IDs are looked through in so many parts, one in so many seconds.
+_PARTS: Final = 256
+_PAUSE: Final = 1.0
+
+
+def oldest(time_precision: int) -> int:
+    """Return the earliest time of a report that is taken now."""
+    return int(time.time() - REPORT_SECONDS) // time_precision
+
 
 class Verified(NamedTuple):
-    """A report that was verified: its ID, its time, and what this aggregator has of its answer."""
+    """A verified report: its ID, its time, and what this aggregator has of its answer."""
 
     id: bytes
     time: int
@@ -27,7 +41,7 @@ class Verified(NamedTuple):
 
 
 class Summed(NamedTuple):
-    """What is added up of the buckets of a batch; the times are None if there are no reports."""
+    """The sums over the buckets of a batch; the times are None if there are no reports."""
 
     reports: int
     checksum: bytes
@@ -55,7 +69,7 @@ class Records:
     store
         The database.
     file
-        What the aggregator is told.
+        The file of the aggregator.
 
     Raises
     ------
@@ -85,6 +99,27 @@ class Records:
                 f"{store.place}: has the task {task.name} {what}: each aggregator needs a store "
                 "of its own"
             )
+        self._part, self._looked = 0, 0.0
+
+    def forget_old(self, records: Transaction) -> None:
+        """Forget IDs of reports that are too old to come again, and answers about them.
+
+        Some of them at a time.
+        """
+        if time.monotonic() - self._looked < _PAUSE:
+            return
+        self._looked, self._part = time.monotonic(), (self._part + 1) % _PARTS
+        precision = self._file.task.time_precision
+        first, last = bytes([self._part]), bytes([self._part, *b"\xff" * 16])
+        records.run(
+            "DELETE FROM turnout_task_reports WHERE task = ? AND id >= ? AND id < ? "
+            "AND report IS NULL AND time < ?",
+            *(first, last, oldest(precision) - -(-_WHILE // precision)),
+        )
+        records.run(
+            "DELETE FROM turnout_task_jobs WHERE task = ? AND id >= ? AND id < ? AND answered < ?",
+            *(first, last, int(time.time()) - REPORT_SECONDS - precision - _WHILE),
+        )
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -101,7 +136,7 @@ class Transaction:
         self._task = file.task
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Find rows of the task, whose number is the first value of the statement."""
+        """Find rows of the task; its number is the first value of the statement."""
         return self._statements.rows(statement, self._number, *values)
 
     def row(self, statement: str, *values: Any) -> tuple[Any, ...] | None:
@@ -119,18 +154,18 @@ class Transaction:
             self._statements.many(statement, every)
 
     def update(self, statement: str, *rows: Sequence[Any]) -> None:
-        """Change rows of the task, whose number is the last value, once for each row of values."""
+        """Change rows of the task once for each row of values; its number is the last value."""
         self._statements.many(statement, [(*row, self._number) for row in rows])
 
     def number(self, statement: str, *values: Any) -> int:
-        """Count."""
+        """Return the number that a statement counts."""
         ((found,),) = self.rows(statement, *values)
         return int(found)
 
     # Reports
 
     def known(self, ids: Sequence[bytes]) -> set[bytes]:
-        """Give those of some reports that were taken in before."""
+        """Return which of some reports were taken in before."""
         found: set[bytes] = set()
         for start in range(0, len(ids), _MANY):
             part = ids[start : start + _MANY]
@@ -141,15 +176,15 @@ class Transaction:
             found.update(bytes(one) for (one,) in rows)
         return found
 
-    def remember(self, reports: Iterable[tuple[bytes, int | None, bytes | None]]) -> None:
-        """Remember new reports: their IDs, and what is to be kept of them, their times first."""
+    def remember(self, reports: Iterable[tuple[bytes, int, bytes | None]]) -> None:
+        """Remember new reports: their IDs, their times, and their contents."""
         self.many(
             "INSERT INTO turnout_task_reports (task, id, time, report) VALUES (?, ?, ?, ?)",
             reports,
         )
 
     def refuse(self, kinds: Mapping[str, int]) -> None:
-        """Count reports that were refused, by the reason."""
+        """Count reports that were refused, by reason."""
         self.many(
             "INSERT INTO turnout_task_refused (task, kind, number) VALUES (?, ?, ?) "
             "ON CONFLICT (task, kind) "
@@ -158,13 +193,13 @@ class Transaction:
         )
 
     def refused(self) -> dict[str, int]:
-        """Say how many reports were refused, by the reason."""
+        """Return how many reports were refused, by reason."""
         return dict(self.rows("SELECT kind, number FROM turnout_task_refused WHERE task = ?"))
 
     # Buckets and batches
 
     def collected(self, first: bytes, last: bytes) -> bool:
-        """Say whether any bucket from one to another was collected."""
+        """Return whether any bucket from one to another was collected."""
         return (
             self.number(
                 "SELECT count(*) FROM turnout_task_collected "
@@ -241,12 +276,12 @@ class Transaction:
 
 
 def span_of(batch: bytes | tuple[int, int]) -> tuple[bytes, bytes]:
-    """Give the first and the last bucket of a batch.
+    """Return the first and the last bucket of a batch.
 
     Raises
     ------
     ValueError
-        If it is no batch: an interval without a time in it, or one that has no end.
+        If it is not a batch: an interval without a time in it, or one that has no end.
     """
     if isinstance(batch, bytes):
         return batch, batch

@@ -1,4 +1,4 @@
-"""What all parties of a task agree on, and the noise of an aggregator."""
+"""Describe what all parties of a task agree on, and the noise of an aggregator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from turnout.serve.tasks.reading import (
     text_of,
     whole,
 )
-from turnout.serve.tasks.votes import Vdaf
+from turnout.serve.tasks.vdaf import Vdaf
 
 #: How batches are made.
 MODES: Final = ("leader_selected", "time_interval")
@@ -42,7 +42,7 @@ class Task:
     time_precision
         Seconds that times of reports are whole multiples of.
     min_batch_size
-        Of fewer reports no sum is given.
+        The least number of reports for which a sum is given.
     batch_mode
         ``"leader_selected"``, or ``"time_interval"``.
     vdaf
@@ -66,7 +66,7 @@ class Task:
 
     @functools.cached_property
     def dap(self) -> _core.DapTask:
-        """The configuration, as the core has it."""
+        """The configuration of the task in the core."""
         return _core.DapTask(
             self.id,
             leader=self.leader,
@@ -82,16 +82,16 @@ class Task:
 
     @property
     def prio3(self) -> _core.Prio3:
-        """What shares and verifies."""
+        """The instance of Prio3, which makes shares and verifies them."""
         return self.vdaf.prio3
 
     @property
     def name(self) -> str:
-        """The ID, as addresses have it."""
+        """The ID in the form of addresses."""
         return text_of(self.id)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe it in terms of JSON."""
+        """Return the members as JSON values."""
         return {
             "id": self.name,
             "leader": self.leader,
@@ -106,12 +106,12 @@ class Task:
 
     @classmethod
     def from_dict(cls, description: Any) -> Task:
-        """Read what :meth:`to_dict` wrote.
+        """Read what :meth:`to_dict` returned.
 
         Raises
         ------
         CorruptDataError
-            If it describes no task.
+            If it does not describe a task.
         """
         given = Members(description, "task")
         interval = given.take("interval", interval_of)
@@ -154,12 +154,12 @@ class Noise:
         return task.prio3.add_noise(share, self.law, self.parameter, reports, None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe it in terms of JSON."""
+        """Return the members as JSON values."""
         return {"law": self.law, "parameter": self.parameter}
 
     @classmethod
     def from_dict(cls, description: Any) -> Noise:
-        """Read what :meth:`to_dict` wrote."""
+        """Read what :meth:`to_dict` returned."""
         given = Members(description, "noise")
         found = cls(given.take("law", one_of(NOISES)), given.take("parameter", positive))
         given.end()

@@ -1,4 +1,4 @@
-//! Which items a user of two-stage sampling reports.
+//! Draws the items that a user of two-stage sampling reports.
 
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
@@ -13,17 +13,17 @@ use crate::{Error, Result};
 /// Users of one chunk: a chunk has a random stream of its own.
 const CHUNK: usize = 256;
 
-/// Draws the set of `M` of `N` items that a user reports in two-stage sampling: Yang, Tjuawinata,
-/// Lam, Zhu, Zhao, "Fair and differentially private distributed frequency estimation", definition
-/// 3.1.
+/// Draws the set of `M` of `N` items that a user reports in two-stage sampling. Source: Yang,
+/// Tjuawinata, Lam, Zhu, Zhao, "Fair and differentially private distributed frequency estimation",
+/// definition 3.1.
 ///
-/// A user who does not take part reports a uniform set. One who takes part reports a uniform set
-/// too (*uniform* reporting), or one that holds the own item with a larger probability `p_own` and
-/// is uniform otherwise (*adaptive* reporting). With `a = M / N`, the sets that hold the item are
-/// then `gamma = p_own / (1 - p_own) * (1 - a) / a` times as likely as the others.
+/// A user who does not take part reports a uniform set. With *uniform* reporting, a user who takes
+/// part does so too. With *adaptive* reporting, such a user reports a set that holds the own item
+/// with a larger probability `p_own` and is uniform otherwise. With `a = M / N`, the sets that hold
+/// the item are then `gamma = p_own / (1 - p_own) * (1 - a) / a` times as likely as the others.
 ///
-/// `p_own` is a whole number of 2^-64, rounded down, so that the realised gamma is at most the one
-/// asked for. All sets are drawn exactly.
+/// `p_own` is a whole number of 2^-64, rounded down, so that the realised gamma is at most the
+/// requested one. All sets are drawn exactly.
 ///
 /// ```
 /// use turnout_core::parameters::DomainSize;
@@ -54,7 +54,7 @@ enum Law {
 }
 
 impl SetSampler {
-    /// Uniform sets of `reported` items.
+    /// Makes a sampler of uniform sets of `reported` items.
     ///
     /// # Errors
     ///
@@ -70,10 +70,11 @@ impl SetSampler {
         Ok(Self { domain, reported, law: Law::Uniform })
     }
 
-    /// Sets that hold the own item so often that they are at most `gamma` times as likely as others.
+    /// Makes a sampler of sets that hold the own item more often: they are at most `gamma` times as
+    /// likely as others.
     ///
-    /// Where words of 64 bits cannot tell the law from the uniform one, or every item is reported, it
-    /// is the uniform one.
+    /// The law is uniform if every item is reported, or if 64-bit words cannot distinguish it from
+    /// the uniform law.
     ///
     /// # Errors
     ///
@@ -118,7 +119,8 @@ impl SetSampler {
         self.reported
     }
 
-    /// The probability that a user who takes part reports the own item, to the nearest number.
+    /// The probability that a user who takes part reports the own item, rounded to the nearest
+    /// number.
     #[must_use]
     pub fn own_probability(&self) -> f64 {
         match self.law {
@@ -127,8 +129,8 @@ impl SetSampler {
         }
     }
 
-    /// The realised gamma as a numerator and a denominator: how many times as likely a set is if it
-    /// holds the own item, given that the user takes part.
+    /// The realised gamma as a numerator and a denominator. If the user takes part, a set that
+    /// holds the own item is so many times as likely as one that does not.
     #[must_use]
     pub const fn realized_gamma(&self) -> (u128, u128) {
         match self.law {
@@ -144,7 +146,7 @@ impl SetSampler {
     /// probability `rate`: the largest `ln(P[A | v] / P[A | v'])`, rounded up.
     ///
     /// It is `ln((p gamma + (1 - p) D) / (p + (1 - p) D))` with `D = a gamma + 1 - a` and the
-    /// realised gamma: sets of users who do not take part hide those of others. The paper's
+    /// realised gamma: sets of users who do not take part hide the sets of others. The paper's
     /// `ln(gamma)` (theorem 3.3) is an upper bound.
     ///
     /// # Errors
@@ -171,8 +173,8 @@ impl SetSampler {
         Ok((&takes * gamma * size + &hidden, takes * unit * size + hidden))
     }
 
-    /// Throws the coin of every user and draws the sets: the coins, and for each user the reported
-    /// items in ascending order.
+    /// Tosses the coin of every user and draws the sets. Returns the coins, and the reported items
+    /// of each user in ascending order.
     ///
     /// Runs on the current rayon pool. The result depends on `streams` alone.
     ///

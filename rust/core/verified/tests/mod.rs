@@ -287,6 +287,7 @@ fn batches_are_as_reports_one_by_one_and_a_replay_counts_once() {
     assert_eq!(vdaf.unshard(&slices(&alone.aggregate_shares)).unwrap(), [0; 4]);
     assert!(vdaf.shard_votes(CONTEXT, &[4], &nonces[..1]).is_err());
     assert!(vdaf.shard_votes(CONTEXT, &[1, 2], &nonces[..1]).is_err());
+    assert!(vdaf.shard_numbers(CONTEXT, &[1, 0, 0, 0], &nonces[..1]).is_err());
     let histogram = Measure::Histogram { length: 4, chunk_length: None };
     let histogram = Prio3::new(histogram, 2).unwrap();
     let reports = histogram.shard_votes(CONTEXT, &[0, -1], &nonces[..2]).unwrap();
@@ -342,4 +343,34 @@ fn noise_that_may_wrap_is_refused() {
     assert_eq!(sum.modulus(), 18_446_744_069_414_584_321);
     let field = 340_282_366_920_938_462_946_865_773_367_900_766_209;
     assert_eq!(Prio3::new(VOTE, 2).unwrap().modulus(), field);
+}
+
+#[test]
+fn numbers_of_many_reports_are_added_up_together() {
+    let nonces: Vec<[u8; NONCE_SIZE]> = (0..3).map(|index| [index; NONCE_SIZE]).collect();
+    let single = Measure::Sum { max_measurement: 100 };
+    let several = Measure::SumVec { max_measurement: 100, length: 2, chunk_length: None };
+    let cases = [
+        (Measure::Count, vec![1, 0, 1], vec![2]),
+        (single, vec![100, 0, 31], vec![131]),
+        (several, vec![100, 1, 0, 2, 31, 3], vec![131, 6]),
+    ];
+    for (measure, numbers, sums) in cases {
+        let vdaf = Prio3::new(measure, 2).unwrap();
+        let reports = vdaf.shard_numbers(CONTEXT, &numbers, &nonces).unwrap();
+        let shares: Vec<Vec<&[u8]>> =
+            reports.iter().map(|report| slices(&report.input_shares)).collect();
+        let entire: Vec<_> = (0..3)
+            .map(|index| Entire {
+                nonce: &nonces[index],
+                public_share: &reports[index].public_share,
+                input_shares: &shares[index],
+            })
+            .collect();
+        let together = vdaf.verify_together(&KEY, CONTEXT, &entire).unwrap();
+        assert_eq!(together.refused, [None, None, None]);
+        assert_eq!(vdaf.unshard(&slices(&together.aggregate_shares)).unwrap(), sums);
+        assert!(vdaf.shard_numbers(CONTEXT, &numbers[1..], &nonces).is_err());
+        assert!(vdaf.shard_numbers(CONTEXT, &vec![101; numbers.len()], &nonces).is_err());
+    }
 }

@@ -1,4 +1,4 @@
-"""What the reports of a task measure, and how that is proved: the instance of Prio3."""
+"""Name the instance of Prio3: what the reports of a task measure, and how that is proved."""
 
 from __future__ import annotations
 
@@ -43,34 +43,30 @@ class Vdaf:
     parameters: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of_votes(cls, length: int, *, histogram: bool = False) -> Vdaf:
-        """Choose the instance of votes: a report is one item of so many, or none.
+    def of(cls, prio3: _core.Prio3) -> Vdaf:
+        """Name an instance and its parameters.
 
-        Parameters
-        ----------
-        length
-            The number of items.
-        histogram
-            Whether to take Prio3Histogram, whose last bucket is that of no vote: Janus knows it,
-            and no Prio3MultihotCountVec.
+        Examples
+        --------
+        >>> from turnout import _core
+        >>> Vdaf.of(_core.Prio3.sum(100))
+        Vdaf(kind='Prio3Sum', parameters=(('max_measurement', 100),))
         """
-        if histogram:
-            chunk = _core.Prio3.histogram(length + 1).chunk_length
-            assert chunk is not None
-            return cls("Prio3Histogram", (("length", length + 1), ("chunk_length", chunk)))
-        chunk = _core.Prio3.multihot(length, 1).chunk_length
-        assert chunk is not None
-        named = (("length", length), ("chunk_length", chunk), ("max_weight", 1))
-        return cls("Prio3MultihotCountVec", named)
+        [(kind, names)] = [
+            (kind, names)
+            for kind, (number, _, names) in _KINDS.items()
+            if number == prio3.algorithm_id
+        ]
+        return cls(kind, tuple((name, getattr(prio3, name)) for name in names))
 
     @classmethod
     def from_dict(cls, description: Any) -> Vdaf:
-        """Read what :meth:`to_dict` wrote.
+        """Read what :meth:`to_dict` returned.
 
         Raises
         ------
         CorruptDataError
-            If it is none, or has parameters that cannot be.
+            If it is not an instance of Prio3, or has impossible parameters.
         """
         if isinstance(description, dict):
             given = dict(description)
@@ -87,7 +83,7 @@ class Vdaf:
         raise CorruptDataError(f"vdaf must be one of {', '.join(_KINDS)} with its parameters")
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe it in terms of JSON."""
+        """Return the members as JSON values."""
         return {"type": self.kind, **dict(self.parameters)}
 
     @property
@@ -97,7 +93,7 @@ class Vdaf:
 
     @property
     def configuration(self) -> bytes:
-        """Its parameters, as the configuration of a task has them."""
+        """The parameters in the form of the configuration of a task."""
         return _core.write_vdaf_configuration(self.number, **dict(self.parameters))
 
     @functools.cached_property
@@ -109,7 +105,7 @@ class Vdaf:
 
     @property
     def report_bytes(self) -> int:
-        """The most bytes of one report of an upload."""
+        """The largest number of bytes of one report of an upload."""
         shares = self.prio3.input_share_length(0) + self.prio3.input_share_length(1)
         # An ID, a time, two ciphertexts with their keys and tags, and lengths before all of them.
         return self.prio3.public_share_length + shares + 512
