@@ -6,21 +6,21 @@ const WORDS = {
   duchi: "a number, sent as one of two ends of its range, drawn at random",
   hadamard_count_mean_sketch: "a choice, sent as one random bit",
   hadamard_response: "a choice, sent as a random number",
-  hierarchical: "a choice on a scale, of which a coarser or finer step is sent, with noise",
+  hierarchical: "a choice on a scale, sent as a coarser or finer step, with noise",
   hybrid: "a number, sent as a random one",
   joint_table: "several choices, sent together, with noise",
   memoized: "a choice that is asked repeatedly, with noise that stays the same",
   optimized_local_hashing: "a choice, sent as a random hash of it",
   optimized_unary_encoding: "a choice, sent as a row of random bits",
   padded: "a choice, often replaced by a random one",
-  pair_tables: "several choices, two of which are sent, with noise",
+  pair_tables: "several choices; two of them are sent, with noise",
   piecewise: "a number, sent as a random one",
-  prefixes: "a value, of which the beginning or all of it is sent, with noise",
+  prefixes: "a value; all of it or only its beginning is sent, with noise",
   projective_geometry_response: "a choice, sent as a random number",
-  sampled_attribute: "several choices, one of which is sent, with noise",
-  second_round: "a choice, sent by people drawn by a rate that depends on it, with noise",
-  split_budget: "several choices, all of which are sent, with noise",
-  square_wave: "a number, sent as one that is mostly near it",
+  sampled_attribute: "several choices; one of them is sent, with noise",
+  second_round: "a choice, sent by a random part of the people, with noise; the chance of sending depends on the choice",
+  split_budget: "several choices; all of them are sent, with noise",
+  square_wave: "a number, usually sent as one close to it",
   subset_selection: "a choice, sent as a random set of choices",
   summation_histogram_encoding: "a choice, sent as a row of random numbers",
   symmetric_unary_encoding: "a choice, sent as a row of random bits",
@@ -40,16 +40,16 @@ export function describeKind(plan) {
   const sentences = [`What is asked: ${WORDS[plan.kind]}.`];
   const told = plan.isPermanent ? "all messages about one answer of yours" : "your message";
   sentences.push(
-    `Your answer is hidden before it leaves this device. Somebody who would have bet 1 to 1 on what you answered can, ` +
-      `after reading ${told}, bet at most ${bet(plan.epsilon)} to 1 (epsilon ${plan.epsilon}).`,
+    `Your answer is hidden before it leaves this device. Suppose that somebody would bet 1 to 1 on your answer. ` +
+      `After reading ${told}, their odds are at most ${bet(plan.epsilon)} to 1 (epsilon ${plan.epsilon}).`,
   );
   const { kind, rate } = plan.participation;
   if (kind === "bernoulli" && rate < 1) {
     const share = rate >= 0.01 ? `${Number((100 * rate).toPrecision(3))} of 100` : `${Number((1e6 * rate).toPrecision(3))} of a million`;
-    sentences.push(`About ${share} people are drawn at random to take part. From the others nothing is sent.`);
+    sentences.push(`About ${share} people are selected at random to take part. Nothing is sent from the others.`);
   }
   if (plan.groups.length > 0) {
-    sentences.push(`The message also says, unhidden: ${plan.groups.map(({ column }) => column).join(", ")}.`);
+    sentences.push(`The message also holds this, not hidden: ${plan.groups.map(({ column }) => column).join(", ")}.`);
   }
   return sentences;
 }

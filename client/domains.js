@@ -20,7 +20,7 @@ export class Labels {
     (labels ?? []).forEach((json, code) => {
       if (json.kind === "text" && json.held === null) throw notAQuestion(`label ${code} is no Unicode text`);
       const key = json.kind === "text" ? `t${json.held}` : `o${json.raw}`;
-      if (this.codes.has(key)) throw notAQuestion(`label ${code} is there twice`);
+      if (this.codes.has(key)) throw notAQuestion(`label ${code} is duplicated`);
       this.codes.set(key, BigInt(code));
     });
   }
@@ -31,7 +31,7 @@ export class Labels {
     const keys = typeof answer === "string" ? [`t${answer}`] : textsOf(answer).map((text) => `o${text}`);
     const found = keys.filter((key) => this.codes.has(key)).map((key) => this.codes.get(key));
     if (found.length > 1) throw noAnswer("is two labels of this question: give its code, with coded: true");
-    if (found.length === 0) throw noAnswer(`is none of the ${this.size}`);
+    if (found.length === 0) throw noAnswer(`is not one of the ${this.size}`);
     return found[0];
   }
 }
@@ -39,7 +39,7 @@ export class Labels {
 function codeOf(answer, size) {
   const whole = typeof answer === "bigint" || (typeof answer === "number" && Number.isSafeInteger(answer));
   const code = whole ? BigInt(answer) : -1n;
-  if (code < 0n || code >= size) throw noAnswer(`is none of the ${size}`);
+  if (code < 0n || code >= size) throw noAnswer(`is not one of the ${size}`);
   return code;
 }
 
@@ -245,7 +245,7 @@ export class Prefixes {
   find(answer, coded) {
     if (coded) return codeOf(answer, this.size);
     const digits = this.values.digits(answer);
-    if (digits === null) throw noAnswer(`is none of the ${this.values}`);
+    if (digits === null) throw noAnswer(`is not one of the ${this.values}`);
     return this.codes.get(digits.slice(0, this.bits)) ?? this.size - 1n;
   }
 }

@@ -154,7 +154,7 @@ class Reader {
       this.space();
       if (!this.skip(":")) throw this.flaw("no colon");
       const value = this.value(depth);
-      if (members.has(name)) throw this.flaw("a member is there twice");
+      if (members.has(name)) throw this.flaw("a member is duplicated");
       members.set(name, value);
       this.space();
       if (this.skip("}")) return members;

@@ -16,7 +16,7 @@ export function memoryStorage() {
  */
 export function browserStorage(name = "turnout") {
   const factory = globalThis.indexedDB;
-  if (factory === undefined) throw new TurnoutError("storage", "IndexedDB is missing: pass another storage");
+  if (!factory) throw new TurnoutError("storage", "IndexedDB is missing: pass another storage");
   let opened = null;
   const open = () =>
     new Promise((resolve, reject) => {
@@ -46,11 +46,24 @@ export function browserStorage(name = "turnout") {
       transaction.onabort = () => reject(transaction.error);
     });
   };
+  // A browser may lose the connection, for example when a phone wakes up: once more with a new one.
+  const twice = (mode, work) =>
+    use(mode, work).catch(() => {
+      opened = null;
+      return use(mode, work);
+    });
   return {
-    get: async (key) => (await use("readonly", (texts) => texts.get(key))) ?? null,
-    set: async (key, text) => void (await use("readwrite", (texts) => texts.put(text, key))),
-    remove: async (key) => void (await use("readwrite", (texts) => texts.delete(key))),
+    get: async (key) => (await twice("readonly", (texts) => texts.get(key))) ?? null,
+    set: async (key, text) => void (await twice("readwrite", (texts) => texts.put(text, key))),
+    remove: async (key) => void (await twice("readwrite", (texts) => texts.delete(key))),
   };
+}
+
+const NOT_SENT = "nothing was sent";
+
+/** The error for a storage that failed, with what is known of the message. */
+function failed(error, known) {
+  return new TurnoutError("storage", `the storage of this browser failed (${error?.name ?? "unknown"}): ${known}`);
 }
 
 /** The answers of a server that will be the same when the message is sent again. */
@@ -122,7 +135,11 @@ export class Outbox {
         ? await this.#permanent(plan, answer, most, options)
         : plan.report(answer, options);
       const status = { state: message === null ? "silent" : "waiting", message };
-      if (collection !== null) await this.#write(`asked/${collection}`, plan.fingerprint);
+      if (collection !== null) {
+        await this.#write(`asked/${collection}`, plan.fingerprint);
+        const others = await this.#waiting(collection);
+        if (message !== null) await this.#write(`waiting/${collection}`, JSON.stringify([...others, plan.fingerprint]));
+      }
       await this.#write(`report/${plan.fingerprint}`, JSON.stringify(status));
       return status;
     };
@@ -144,7 +161,7 @@ export class Outbox {
   }
 
   /**
-   * Sends the message that waits, if one does. Returns the status after it; an error with the code
+   * Sends the message that waits under a plan, or under that of `earlier`, if one does. Returns the status after it; an error with the code
    * "sending" says that it still waits and can be sent again, one with "refused" that the server does not
    * take it.
    */
@@ -154,10 +171,40 @@ export class Outbox {
       if (waiting.state !== "waiting") return waiting;
       const taken = await this.#post(waiting.message);
       const status = taken ? { state: "sent", message: null } : { ...waiting, state: "refused" };
-      await this.#write(`report/${plan.fingerprint}`, JSON.stringify(status));
+      const known = taken ? "the message has arrived, and counts once if it is sent again" : "the server did not take the message";
+      await this.#write(`report/${plan.fingerprint}`, JSON.stringify(status), known);
       if (!taken) throw new TurnoutError("refused", "the server did not take the message: the collection may have ended");
       return status;
     });
+  }
+
+  /**
+   * The messages of a `collection` that wait under other plans than this one, as those of yesterday do where each
+   * day has a plan: `fingerprint` and `message` of each. `send` takes them as it takes a plan. Without a plan, all.
+   */
+  async earlier(plan, { collection }) {
+    const found = [];
+    for (const fingerprint of await this.#waiting(collection)) {
+      if (fingerprint === plan?.fingerprint) continue;
+      const { message } = await this.status({ fingerprint });
+      found.push({ fingerprint, message });
+    }
+    return found;
+  }
+
+  /** The fingerprints of plans of a collection under which a message waits. */
+  async #waiting(collection) {
+    let listed = [];
+    try {
+      listed = JSON.parse((await this.#read(`waiting/${collection}`)) ?? "[]");
+    } catch (error) {
+      if (error instanceof TurnoutError) throw error;
+    }
+    const found = [];
+    for (const fingerprint of Array.isArray(listed) ? listed : []) {
+      if ((await this.status({ fingerprint })).state === "waiting") found.push(fingerprint);
+    }
+    return found;
   }
 
   /** Whether the server takes a message; an error where that is not known. */
@@ -196,22 +243,33 @@ export class Outbox {
     return this.#guarded(async () => (await this.#storage.get(key)) ?? null);
   }
 
-  #write(key, text) {
-    return this.#guarded(() => this.#storage.set(key, text));
+  #write(key, text, known) {
+    return this.#guarded(() => this.#storage.set(key, text), known);
   }
 
-  async #guarded(use) {
+  /** Uses the storage; an error says what is known of the message. */
+  async #guarded(use, known = NOT_SENT) {
     try {
       return await use();
     } catch (error) {
-      if (error instanceof TurnoutError) throw error;
-      throw new TurnoutError("storage", `the storage of this browser failed, and nothing was sent: ${error?.name ?? "unknown"}`);
+      throw error instanceof TurnoutError ? error : failed(error, known);
     }
   }
 
   /** One page at a time, where the browser has locks: two would draw two messages. */
-  #alone(name, use) {
+  async #alone(name, use) {
     const locks = globalThis.navigator?.locks;
-    return locks === undefined ? use() : locks.request(`turnout/${name}`, use);
+    if (locks === undefined) return use();
+    let begun = false;
+    const locked = () => {
+      begun = true;
+      return use();
+    };
+    try {
+      return await locks.request(`turnout/${name}`, locked);
+    } catch (error) {
+      // Browsers refuse locks where they refuse storage.
+      throw begun ? error : failed(error, NOT_SENT);
+    }
   }
 }

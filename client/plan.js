@@ -59,7 +59,7 @@ export class Plan {
       throw new TurnoutError("not-canonical", "the plan is not written in its canonical form: a program formatted the file anew");
     }
     if ((await digestOf(utf8(text))) !== toHex(fingerprint)) {
-      throw new TurnoutError("fingerprint", "the plan is not the one of its fingerprint: the file was altered or formatted anew");
+      throw new TurnoutError("fingerprint", "the plan does not match its fingerprint: the file was altered or reformatted");
     }
     const signer = await signerOf(json.member("signature"), fingerprint, wanted);
     PLAN.check(described);

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,20 @@ import httpx
 import psycopg
 import pytest
 from tests.serve import databases
+from tests.serve.clients import KEY
 
 import turnout as tn
+
+#: The browser of the tests.
+ENGINE = os.environ.get("TURNOUT_BROWSER", "chromium")
+#: The names of its program.
+PROGRAMS = {
+    "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "firefox": ("firefox-esr", "firefox"),
+}
+#: Whether its driver tells the bodies of requests, and of answers that did not come from a test.
+BODIES = ENGINE == "chromium"
+needs_bodies = pytest.mark.skipif(not BODIES, reason="the driver of Firefox tells no bodies")
 
 
 class Running:
@@ -87,6 +102,9 @@ class Running:
         return code
 
 
+Serve = Callable[..., Running]
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[databases.Database]:
     """A PostgreSQL."""
@@ -103,13 +121,13 @@ def database(cluster: databases.Database) -> Iterator[databases.Database]:
 
 
 @pytest.fixture(scope="session")
-def run() -> Callable[..., Running]:
+def run() -> Serve:
     """What starts a server that the test ends."""
     return Running
 
 
 @pytest.fixture
-def serving(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+def serving(tmp_path: Path) -> Iterator[Serve]:
     """What starts servers, which end with the test."""
     started: list[Running] = []
 
@@ -127,3 +145,67 @@ def serving(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     for one in started:
         if one.process.poll() is None:
             one.kill()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser. It ends with the module: no other loop of asyncio runs beside it."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    program = next(filter(None, map(shutil.which, PROGRAMS[ENGINE])), None)
+    if program is None:
+        pytest.skip(f"{ENGINE} is not installed")
+    with playwright.sync_playwright() as found:
+        if ENGINE == "chromium":
+            started = found.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        else:
+            started = found.firefox.launch(executable_path=program, channel="moz-firefox")
+        lacks = None
+        try:
+            started.new_context().close()
+        except playwright.Error as error:
+            lacks = str(error)
+        if lacks is None:
+            yield started
+        started.close()
+    if lacks is not None:
+        pytest.skip(f"this Playwright cannot drive this browser: {lacks}")
+
+
+@pytest.fixture
+def person(browser: Any) -> Iterator[Any]:
+    """A page of a person's own browser; nothing may go wrong in it unsaid."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "console",
+        lambda said: (
+            wrong.append(said.text)
+            if said.type == "error" and "net::ERR_" not in said.text
+            else None
+        ),
+    )
+    yield page
+    context.close()
+    assert not wrong
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """What starts a server of a signed plan."""
+    running: list[Running] = []
+
+    def start(oracle: Any, participation: Any = None, *options: object, **more: Any) -> Running:
+        plan = tn.Plan(oracle, participation or tn.Everyone(), **more)
+        path = tmp_path / "plan.json"
+        plan.write(path, signing_key=KEY)
+        options = ("--title", "How often do you travel?", "--least", 1, *options)
+        running.append(Running(path, tmp_path / "reports.db", options))
+        return running[-1]
+
+    yield start
+    for each in running:
+        with suppress(ProcessLookupError):
+            each.stop()

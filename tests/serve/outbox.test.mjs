@@ -47,6 +47,22 @@ test("a message is the same until it is acknowledged, and is forgotten then", as
   assert.equal((await outbox.status(plan)).state, "none");
 });
 
+test("storage that fails after the server took a message does not say that nothing was sent", async () => {
+  const storage = memoryStorage();
+  const { sent, fetch } = server([200, '{"accepted":1}'], [200, '{"duplicates":1}']);
+  const plan = await read();
+  const failing = { ...storage };
+  const outbox = new Outbox({ storage: failing, fetch });
+  const { message } = await outbox.answer(plan, "yes");
+  failing.set = () => {
+    throw new DOMException("", "QuotaExceededError");
+  };
+  await assert.rejects(outbox.send(plan), (error) => coded("storage")(error) && /the message has arrived/.test(error.message));
+  failing.set = storage.set;
+  assert.deepEqual(await outbox.send(plan), { state: "sent", message: null });
+  assert.deepEqual(sent.map(([, , body]) => body), [`${message}\n`, `${message}\n`]);
+});
+
 test("what the server refuses is not sent again", async () => {
   for (const answer of [[400, ""], [410, ""], [200, '{"accepted":0,"duplicates":0,"refused":{"malformed":1}}']]) {
     const { sent, fetch } = server(answer);
@@ -81,6 +97,24 @@ test("nothing leaves that could not be stored, and what others stored is not tak
     storage.set(`report/${plan.fingerprint}`, wrong);
     await assert.rejects(new Outbox({ storage, fetch }).answer(plan, "yes"), coded("storage"));
   }
+});
+
+test("what waits under another plan is found and sent", async () => {
+  const storage = memoryStorage();
+  const { sent, fetch } = server([null], [200, '{"accepted":1}']);
+  const outbox = new Outbox({ storage, fetch });
+  const plan = await read();
+  const { message } = await outbox.answer(plan, "yes", { collection: "/" });
+  await assert.rejects(outbox.send(plan), coded("sending"));
+  assert.deepEqual(await outbox.earlier(plan, { collection: "/" }), []);
+  const waits = [{ fingerprint: plan.fingerprint, message }];
+  for (const today of [null, { fingerprint: "0".repeat(64) }]) {
+    assert.deepEqual(await new Outbox({ storage }).earlier(today, { collection: "/" }), waits);
+    assert.deepEqual(await outbox.earlier(today, { collection: "/other" }), []);
+  }
+  assert.equal((await outbox.send(waits[0])).state, "sent");
+  assert.deepEqual(new Set(sent.map(String)), new Set([`reports,POST,${message}\n`]));
+  assert.deepEqual(await outbox.earlier(null, { collection: "/" }), []);
 });
 
 test("the largest serial of each collection is remembered", async () => {

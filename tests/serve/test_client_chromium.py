@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.serve.clients import KEY, STATIC, needs_node, run, text_of
+from tests.serve.conftest import needs_bodies
 from tests.serve.test_client_vectors import KEPT, job_of
 
 import turnout as tn
 
 playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
-    needs_node,
-]
+pytestmark = needs_node
 
 ORIGIN = "https://survey.test"
 
@@ -45,14 +38,6 @@ async (job) => {
   return made;
 }
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as found:
-        started = found.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture
@@ -97,6 +82,7 @@ async ({ text, publicKey, answer }) => {
 """
 
 
+@needs_bodies
 def test_a_person_answers_once_and_the_same_message_is_sent_until_it_arrives(
     page: Any, tmp_path: Path
 ) -> None:
@@ -163,6 +149,29 @@ KEPT_TEXTS = """
   };
 })
 """
+
+
+#: Closes the database while it is used, as browsers do after a sleep, and uses it again.
+LOST = """
+async () => {
+  const { browserStorage } = await import("/turnout.js");
+  const open = IDBFactory.prototype.open;
+  const opened = [];
+  IDBFactory.prototype.open = function (...given) {
+    const request = open.apply(this, given);
+    opened.push(request);
+    return request;
+  };
+  const storage = browserStorage();
+  await storage.set("name", "text");
+  opened[0].result.close();
+  return [await storage.get("name"), opened.length];
+}
+"""
+
+
+def test_storage_whose_connection_was_lost_is_opened_again(page: Any) -> None:
+    assert page.evaluate(LOST) == ["text", 2]
 
 
 def test_a_person_who_is_not_drawn_stays_so(page: Any, tmp_path: Path) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from tests.loading import load
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "python" / "turnout" / "serve" / "static"
@@ -17,11 +17,7 @@ EXPORTED = re.compile(r"^export (?:async )?(?:class|function|const) (\w+)", re.M
 
 def test_the_file_is_made_of_the_modules_in_the_tree() -> None:
     place = ROOT / "client" / "build.py"
-    spec = importlib.util.spec_from_file_location("build", place)
-    assert spec is not None
-    assert spec.loader is not None
-    build = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
+    build = load(place, "client_build")
     written = (STATIC / "turnout.js").read_text()
     assert written == build.written(), "run: python client/build.py"
     assert set(EXPORTED.findall(written)) == set(build.PUBLIC)

@@ -60,7 +60,7 @@ def test_a_plan_of_python_is_read(tmp_path: Path) -> None:
         (
             '"version": 1,',
             '"version": 1, "version": 1,',
-            "malformed: not JSON: a member is there twice",
+            "malformed: not JSON: a member is duplicated",
         ),
         (
             "turnout-plan-file",

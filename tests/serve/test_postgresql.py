@@ -91,7 +91,7 @@ def test_a_shard_is_not_written_by_who_lost_it(database: Any) -> None:
 
 
 def test_what_is_no_store_is_told(database: Any) -> None:
-    with pytest.raises(CorruptDataError, match="has no store of turnout"):
+    with pytest.raises(CorruptDataError, match="contains no turnout store"):
         open_store(database.address)
     store = open_store(database.address, "tally")
     store.close()

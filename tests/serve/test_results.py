@@ -56,7 +56,7 @@ def test_groups_that_are_hidden_are_in_no_number(opened: Open) -> None:
     assert hidden["hidden"] == 2
     assert [hidden[name] for name in ("received", "nodes", "asked")] == [None, None, None]
     assert (hidden["left_out"]["refused"], hidden["left_out"]["unanswered"]) == (1, 0)
-    assert nothing.page("Title") is None
+    assert "Nothing can be shown yet: " in nothing.page("Title")
 
 
 def test_what_all_plans_and_one_of_them_differ_by_is_large_enough(opened: Open) -> None:
@@ -112,10 +112,10 @@ def test_fresh_reports_add_up(opened: Open) -> None:
     assert spent(found) == [{"one report": 0.1, "4 reports of one person": 0.4}]
     assert found["ledger"]["epsilon"] == found["ledger"]["epsilon_unchanged"] == 0.4
     assert found["ledger"]["questions"][0]["plans"] == [plan.fingerprint for plan in plans]
-    assert any("ε = 0.4 in all" in said for said in found["protection"])
+    assert any("ε = 0.4 in total" in said for said in found["protection"])
     page = Results.of(store, family, least=20, current=plans[3]).page("Title")
     assert page is not None
-    assert "What a person spends who reports every time" in page
+    assert "What a person spends by reporting every time" in page
     assert "<dt>ε of 4 reports of one person</dt><dd>0.4</dd>" in page
     # Reports of several days are not those of as many people.
     words = " ".join(unescape(re.sub("<[^>]*>", " ", page)).split())
@@ -237,7 +237,7 @@ def test_numbers_without_answers_are_said_in_plain_words(opened: Open) -> None:
     results = Results.of(store, collection.families[0], least=1)
     assert results.described()["reason"] == "some of what is asked has no answers yet"
     assert results.described()["received"] == 1
-    assert results.page("Title") is None
+    assert "Nothing can be shown yet: " in results.page("Title")
 
 
 @pytest.mark.parametrize("groups", [None, {"region": ["north"]}])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import secrets
 import sqlite3
 import stat
@@ -12,7 +14,15 @@ from pathlib import Path
 import pytest
 
 from turnout.errors import CorruptDataError, StoreUnavailableError, UnsupportedVersionError
-from turnout.serve.storage.interface import NONCE_BYTES, Store, StoredTally, record
+from turnout.serve.storage import recent
+from turnout.serve.storage.interface import (
+    NONCE_BYTES,
+    RECORD_BYTES,
+    Store,
+    StoredTally,
+    parts_of,
+    record,
+)
 from turnout.serve.storage.opening import open_store
 from turnout.serve.storage.sqlite import SQLiteStore
 
@@ -72,6 +82,36 @@ def test_more_messages_than_one_statement_takes_are_remembered(store: Store) -> 
     with store.reading() as reading:
         assert reading.remembered() == 2**15 + 3
         assert len(reading.said(together(first, records(1)))) == len(first)
+
+
+def test_a_file_remembers_what_moves_to_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes, transactions that fail, and messages that are taken back."""
+    monkeypatch.setattr(recent, "MOST", 300)
+    generator = random.Random(7)
+    stores = [SQLiteStore(tmp_path / "reports.db", "tally") for _ in range(2)]
+    known: dict[bytes, bytes] = {}
+    for _ in range(60):
+        new = [generator.randbytes(RECORD_BYTES) for _ in range(generator.randrange(60))]
+        old = generator.sample(sorted(known.items()), min(len(known), generator.randrange(9)))
+        sent = together(new, [name + bytes(4) for name, _ in old])
+        taken_back = [one[:NONCE_BYTES] for one in new[:2]]
+        with contextlib.suppress(ZeroDivisionError), generator.choice(stores).writing() as writing:
+            assert writing.remember(sent) == dict(old)
+            assert writing.remember(together(new)) == dict(parts_of(together(new)))
+            writing.forget(taken_back)
+            _ = 1 // generator.randrange(5)
+            known.update(parts_of(together(new[2:])))
+    with stores[0].reading() as reading:
+        assert reading.remembered() == len(known)
+        assert reading.said(together([name + said for name, said in known.items()])) == known
+    for each in stores:
+        each.close()
+    connection = sqlite3.connect(tmp_path / "reports.db")
+    [(moved,)] = connection.execute("SELECT count(*) FROM seen")
+    connection.close()
+    assert len(known) - 300 <= moved < len(known)
 
 
 def test_nothing_of_a_transaction_that_fails_is_there(store: Store) -> None:
@@ -143,7 +183,7 @@ def test_what_is_no_store_is_left_as_it_is(tmp_path: Path) -> None:
     before = text.read_bytes(), other.read_bytes()
     for path in (text, other):
         for keep in ("messages", None):
-            with pytest.raises(CorruptDataError, match=f"{path.name}: is no store of turnout"):
+            with pytest.raises(CorruptDataError, match=f"{path.name}: is not a turnout store"):
                 SQLiteStore(path, keep)
     connection = sqlite3.connect(other)
     assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("songs",)]
@@ -155,7 +195,7 @@ def test_what_is_no_store_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_store_goes_on_keeping_what_it_keeps(store: Store, address: str) -> None:
-    with pytest.raises(CorruptDataError, match=r"made with --keep messages.*take a(nother)? "):
+    with pytest.raises(CorruptDataError, match=r"made with --keep messages.*use a(nother)? "):
         open_store(address, "tally")
     again = open_store(address)
     assert (again.keep, again.identity) == ("messages", store.identity)
@@ -168,6 +208,30 @@ def test_a_store_of_a_later_release_is_refused(file: SQLiteStore) -> None:
     connection.close()
     for keep in ("messages", None):
         with pytest.raises(UnsupportedVersionError, match=r"has version 7; .* reads up to 1"):
+            SQLiteStore(file.place, keep)
+
+
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"DROP TABLE messages; CREATE VIEW messages AS {ENDLESS} SELECT i AS number, i FROM n",
+        "CREATE TRIGGER more AFTER INSERT ON messages BEGIN DELETE FROM seen; END",
+        "ALTER TABLE plans ADD COLUMN more BLOB AS (zeroblob(1000000000))",
+        "DROP TABLE refused",
+    ],
+)
+def test_a_store_with_tables_that_others_made_is_refused(file: SQLiteStore, script: str) -> None:
+    file.close()
+    with contextlib.closing(sqlite3.connect(file.place)) as connection:
+        connection.execute("CREATE TABLE of_a_backup (number INTEGER)")
+    SQLiteStore(file.place, None).close()
+    with contextlib.closing(sqlite3.connect(file.place)) as connection:
+        connection.executescript(script)
+    for keep in (None, "messages"):
+        with pytest.raises(CorruptDataError, match=r"reports\.db: its tables are not those"):
             SQLiteStore(file.place, keep)
 
 
@@ -214,7 +278,10 @@ def test_nothing_is_written_into_a_file_that_is_gone(file: SQLiteStore, tmp_path
         writing.remember(together(kept))
     path.rename(away)
     for _ in range(2):
-        with pytest.raises(StoreUnavailableError, match="the file is gone"), file.writing():
+        with (
+            pytest.raises(StoreUnavailableError, match="the file no longer exists"),
+            file.writing(),
+        ):
             pass
     assert not path.exists()
     away.rename(path)
@@ -230,7 +297,10 @@ def test_another_store_of_the_same_name_is_not_written_into(
     other.close()
     (tmp_path / "other.db").replace(file.place)
     for _ in range(2):
-        with pytest.raises(StoreUnavailableError, match="was replaced by"), file.writing():
+        with (
+            pytest.raises(StoreUnavailableError, match="the file was replaced: restart the server"),
+            file.writing(),
+        ):
             pass
     found = SQLiteStore(file.place, None)
     with found.reading() as reading:

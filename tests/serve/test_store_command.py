@@ -62,7 +62,7 @@ def test_a_store_is_counted_again(store: Store) -> None:
         "refused": 0,
     }
     assert received > 150
-    words = {"messages": "those of the messages", "tally": "fit what is remembered"}
+    words = {"messages": "match the messages", "tally": "match the remembered messages"}
     assert words[store.keep] in command("store", "check", store.place).stdout
 
 
@@ -70,12 +70,12 @@ def test_a_store_is_counted_again(store: Store) -> None:
     ("statement", "said"),
     [
         ("UPDATE tallies SET received = received + 1", "reports"),
-        ("DELETE FROM seen WHERE nonce = (SELECT min(nonce) FROM seen)", "remembered"),
+        ("DELETE FROM fresh WHERE slice = 0", "remembered"),
         ("DELETE FROM messages WHERE number = 1", "the tally is of"),
         ("UPDATE messages SET lines = lines || char(10) || lines WHERE number = 1", "the tally"),
         ("UPDATE messages SET lines = 'hello'", "none of its plans"),
-        ("UPDATE seen SET said = zeroblob(8)", "not remembered as they are"),
-        ("UPDATE tallies SET sums = zeroblob(16)", "none of its plan"),
+        ("UPDATE fresh SET records = zeroblob(length(records))", "not remembered as they are"),
+        ("UPDATE tallies SET sums = zeroblob(16)", "does not fit its plan"),
         (
             "UPDATE tallies SET sums = CAST(substr(sums, 9) || substr(sums, 1, 8) AS BLOB)",
             "of other reports",
@@ -85,7 +85,7 @@ def test_a_store_is_counted_again(store: Store) -> None:
 )
 def test_what_differs_is_told(store: Store, statement: str, said: str) -> None:
     altered(store, statement)
-    of_messages = ("messages SET", "DELETE FROM messages", "zeroblob(8)", "CAST")
+    of_messages = ("messages SET", "DELETE FROM messages", "fresh SET", "CAST")
     if store.keep == "tally" and any(each in statement for each in of_messages):
         check(store)
         return
@@ -118,13 +118,13 @@ def test_of_several_questions_the_plan_says_which(store: Store, tmp_path: Path) 
     take(Collection(tmp_path / "other.json", store), store, [message_of(other, "a")])
     refused = command("estimate", store.place)
     assert refused.exit_code == 1
-    assert "holds 2 questions: turnout tally --plan FILE says which" in refused.stderr
+    assert "holds 2 questions: pass --plan FILE to turnout tally to select one" in refused.stderr
     target = tmp_path / "other.tally"
     done = command("tally", store.place, "--plan", tmp_path / "other.json", "-o", target)
     assert done.exit_code == 0, done.stderr
     assert tn.Tally.from_bytes(target.read_bytes()).received == 1
     asked = command("store", "asked", store.place, 3)
-    assert "holds 2 plans: --plan FILE says which" in asked.stderr
+    assert "contains 2 plans: pass --plan FILE" in asked.stderr
     done = command("store", "asked", store.place, 3, "--plan", tmp_path / "other.json")
     assert done.exit_code == 0
     assert json.loads(command("store", "check", store.place, "--json").stdout)["asked"] == 3
@@ -175,7 +175,7 @@ def test_no_fewer_are_asked_than_reported(store: Store, tmp_path: Path) -> None:
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "week.tally"
     file.write_text("hello")
-    for path, said in [(file, "is no store of turnout"), (tmp_path / "no.db", "No such file")]:
+    for path, said in [(file, "is not a turnout store"), (tmp_path / "no.db", "No such file")]:
         refused = command("store", "check", path)
         assert refused.exit_code == 1
         assert said in refused.stderr

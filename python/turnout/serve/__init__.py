@@ -1,4 +1,4 @@
-"""A collection that runs: messages come in over HTTP, and results are there at any moment.
+"""A running collection: messages come in over HTTP, and results are available at any time.
 
 :mod:`turnout.serve.storage` keeps the messages and their tallies in a database,
 :mod:`turnout.serve.collection` knows the plans and reads messages, and

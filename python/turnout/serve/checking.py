@@ -1,4 +1,4 @@
-"""A store counted again: its tallies must be those of its messages."""
+"""Verification that the tallies of a store match its messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Counts = dict[tuple[int, str], Any]
 
 @dataclass(frozen=True)
 class Checked:
-    """What was compared, and is right.
+    """The verified facts of a store.
 
     Attributes
     ----------
@@ -45,20 +45,21 @@ class Checked:
 
 
 def check(store: Store) -> Checked:
-    """Count a store again, at one moment: a server may write into it meanwhile.
+    """Recount a store at one moment, also while a server writes into it.
 
     With ``keep="messages"`` every message is read and counted again: each must be remembered, and
-    the tallies must be those of the messages. With ``keep="tally"`` the tallies must be valid, and
-    their reports as many as the messages that are remembered. Memory is that of the tallies.
+    the tallies must match the messages. With ``keep="tally"`` the tallies must be valid, and the
+    number of their reports must equal the number of remembered messages. Only the tallies need
+    memory.
 
     Raises
     ------
     CorruptDataError
-        If anything differs; the message says what.
+        If anything differs; the message describes it.
     InvalidValueError
-        If it is the store of an aggregator of a task.
+        If the store belongs to an aggregator of a task.
     StoreUnavailableError
-        If the store cannot be read at the moment.
+        If the store cannot currently be read.
     """
     with store.reading() as reading:
         families = stored_families(reading)
@@ -97,7 +98,7 @@ def _tallies(reading: Reading, families: list[Family]) -> Iterator[tuple[tuple[i
 
 
 def _counted_again(reading: Reading, families: list[Family]) -> tuple[_Counts, list[str]]:
-    """Count the messages, and say what is wrong with any."""
+    """Count the messages, and describe any errors."""
     found: _Counts = {}
     bad = strange = 0
     for lines in reading.messages():
@@ -121,7 +122,7 @@ def _counted_again(reading: Reading, families: list[Family]) -> tuple[_Counts, l
 
 
 def _differences(tallies: _Counts, counted: _Counts, families: list[Family]) -> Iterator[str]:
-    """Say where tallies are not those of the messages."""
+    """List the differences between tallies and messages."""
     fingerprints = {
         number: plan.fingerprint
         for family in families

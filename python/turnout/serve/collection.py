@@ -1,4 +1,4 @@
-"""The plans of a collection: which is in force, and what messages under any of them hold."""
+"""The plans of a collection: the plan in force, and the messages under any of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -44,16 +44,16 @@ _REST: Final = 1.0
 
 @dataclass(frozen=True)
 class Published:
-    """A plan, and the file that devices get.
+    """A plan, and the file that devices receive.
 
     Attributes
     ----------
     plan
-        What it says.
+        The plan.
     file
         The bytes of the plan file.
     public_key
-        Whose signature it has, 64 hexadecimal digits; empty if it has none.
+        The public key of its signature, 64 hexadecimal digits; empty without a signature.
     """
 
     plan: Plan
@@ -67,7 +67,8 @@ class Published:
         Raises
         ------
         TurnoutError
-            If it is none, or its people have probabilities of their own, which messages do not say.
+            If it is not one, or its people have their own probabilities, which messages do not
+            carry.
         OSError
             If it cannot be read.
         """
@@ -94,7 +95,7 @@ def _length(part: Any) -> int:
 
 
 class Family:
-    """Plans that ask the same of the same groups: their messages are read together, and add up.
+    """Plans that ask the same question of the same groups; they share reading and tallies.
 
     Attributes
     ----------
@@ -110,7 +111,7 @@ class Family:
         self.reader = Reader(plans)
 
     def read(self, lines: Sequence[bytes], now: datetime | None) -> Batch:
-        """Read messages, and refuse those under a plan that has expired by then."""
+        """Read messages, and refuse those under an expired plan."""
         batch = self.reader.read(lines)
         for number, plan in enumerate(self.plans):
             if now is not None and plan.expires is not None:
@@ -121,7 +122,7 @@ class Family:
         return batch
 
     def counted(self, batch: Batch) -> Iterator[tuple[int, Key, Any]]:
-        """Count good messages: of each plan and group the place of the plan, the key, the tally."""
+        """Count good messages; return the plan's place, the key and the tally of each group."""
         rows = batch.plans[:, np.newaxis]
         if self.groups:
             rows = np.hstack([rows, batch.groups])
@@ -135,7 +136,7 @@ class Family:
 
 
 def _kinds_of(rows: Array) -> Iterator[tuple[list[int], Any]]:
-    """Give the rows that differ, and which are like each."""
+    """Return the distinct rows, and the rows equal to each."""
     if (rows == rows[0]).all():
         yield rows[0].tolist(), slice(None)
         return
@@ -145,7 +146,7 @@ def _kinds_of(rows: Array) -> Iterator[tuple[list[int], Any]]:
 
 
 def families(plans: Sequence[Plan], numbers: Sequence[int]) -> list[Family]:
-    """Put plans together that ask the same of the same groups; each has a number in a store."""
+    """Group plans that ask the same question of the same groups; each group has a store number."""
     kinds: list[list[tuple[Plan, int]]] = []
     for plan, number in zip(plans, numbers, strict=True):
         for kind in kinds:
@@ -158,7 +159,7 @@ def families(plans: Sequence[Plan], numbers: Sequence[int]) -> list[Family]:
 
 
 def check_plans(place: Path, public_key: str | None = None) -> None:
-    """Refuse what :class:`Collection` would refuse, while there is no store yet.
+    """Refuse plans that :class:`Collection` would refuse, before there is a store.
 
     Raises
     ------
@@ -170,7 +171,7 @@ def check_plans(place: Path, public_key: str | None = None) -> None:
 
 
 def _look(place: Path) -> list[tuple[Path, int, int]]:
-    """List the plan files of a collection as they are now."""
+    """List the current plan files of a collection."""
     paths = [place]
     if place.is_dir():
         paths = sorted(path for path in place.iterdir() if path.suffix == ".json")
@@ -183,7 +184,7 @@ def _look(place: Path) -> list[tuple[Path, int, int]]:
 
 
 class Collection:
-    """A plan file, or a folder of them: one for each day, or for each round.
+    """A plan file, or a folder of plan files: one for each day, or for each round.
 
     Parameters
     ----------
@@ -237,16 +238,16 @@ class Collection:
 
     @property
     def families(self) -> list[Family]:
-        """The questions that they ask."""
+        """The questions of the plans."""
         return self._plans.families
 
     def refresh(self) -> bool:
-        """Look whether plans were added; say whether anything changed.
+        """Look for added plans; return whether anything changed.
 
         Raises
         ------
         TurnoutError, OSError
-            If a file that was added is none that can be taken; all is as it was then.
+            If an added file cannot be taken. The collection is then unchanged.
         """
         if time.monotonic() - self._looked < _REST:
             return False
@@ -264,7 +265,7 @@ class Collection:
         return True
 
     def _ask(self) -> None:
-        """Write down that those who are invited are asked now, where nothing is known of that.
+        """Store that the invited people are asked now, if nothing is stored about that.
 
         Nothing is where groups are asked apart, where silence is an answer (who never looked has
         not given it), and where a round asks some of them.
@@ -285,7 +286,7 @@ class Collection:
         self._asked.add(plan.fingerprint)
 
     def in_force(self, now: datetime | None = None) -> Published | None:
-        """Say which plan devices get: of those that have not expired the one that does so first.
+        """Return the plan for devices: the plan that expires next.
 
         Of several that expire at one moment, or never, it is the one with the largest serial. None
         if all have expired.
@@ -293,14 +294,17 @@ class Collection:
         return _in_force(self.published, now)
 
     def asked(self) -> tuple[Plan | None, Family]:
-        """Give the plan in force and the question that it asks, or a question if there is none."""
+        """Return the plan in force and its question, or only a question if there is none."""
         published, found = self._plans
         current = _in_force(published, None)
         return (None, found[-1]) if current is None else (current.plan, _of(found, current.plan))
 
     def read(self, lines: Sequence[bytes]) -> Read:
-        """Read messages, and refuse those that no plan allows."""
-        return read_messages(self.families, lines, datetime.now(timezone.utc))
+        """Read messages, refuse those that no plan allows, and hash the others."""
+        read = read_messages(self.families, lines, datetime.now(timezone.utc))
+        for _, batch, _ in read.batches:
+            read.records.append(message_records(batch.nonces, batch.contents))
+        return read
 
 
 class _Plans(NamedTuple):
@@ -322,7 +326,7 @@ def _in_force(published: Sequence[Published], now: datetime | None) -> Published
 
 
 def _of(families: Sequence[Family], plan: Plan) -> Family:
-    """Find the question that a plan asks."""
+    """Find the question of a plan."""
     return next(family for family in families if any(plan is each for each in family.plans))
 
 
@@ -366,22 +370,26 @@ class Read:
         What becomes of each.
     batches
         The good ones of each family, and the places of the messages that it was given.
+    records
+        For each batch, what to remember: the records of all, and of those with the same nonce that
+        of the first, in order.
     """
 
     outcomes: Array
     batches: Sequence[tuple[Family, Batch, Array]]
+    records: list[tuple[bytes, bytes]] = field(default_factory=list)
 
     def __len__(self) -> int:
-        """Return how many messages may count, if they did not come in before."""
+        """Return the number of messages that count unless they are repetitions."""
         return sum(len(batch) for _, batch, _ in self.batches)
 
     def leave_out_repeated(self, writing: Writing) -> None:
-        """Remember the messages, and leave out those that came in before."""
-        for _, batch, places in self.batches:
+        """Remember the messages, and leave out repetitions."""
+        for (_, batch, places), records in zip(self.batches, self.records, strict=True):
             if not len(batch):
                 continue
             before = places[batch.positions]
-            batch.leave_out_repeated(Remembered(writing))
+            batch.leave_out_repeated(Remembered(writing, *records))
             self.outcomes[before] = REPEATED
             self.outcomes[places[batch.positions]] = ACCEPTED
             for place, refusal in batch.refusals.items():
@@ -421,24 +429,31 @@ class Read:
 
 
 def mark_under(fingerprint: str, mark: bytes) -> bytes:
-    """Give the mark of an invitation under one plan: each plan is answered once."""
+    """Return the mark of an invitation under one plan: each plan is answered once."""
     return hashlib.sha256(fingerprint.encode("ascii") + mark).digest()
 
 
 class Remembered:
-    """The messages that a store remembers, as :class:`turnout.Collector` asks for them."""
+    """The messages that a store remembers, as :class:`turnout.Collector` asks for them.
 
-    def __init__(self, writing: Writing) -> None:
-        self._writing = writing
+    Parameters
+    ----------
+    writing
+        The transaction.
+    records, first
+        The records of the messages, and of those with the same nonce that of the first.
+    """
+
+    def __init__(self, writing: Writing, records: bytes, first: bytes) -> None:
+        self._writing, self._records, self._first = writing, records, first
 
     def remember(self, nonces: list[bytes], contents: list[bytes]) -> list[bytes | None]:
-        """Remember new messages; of the others give what they said, if it is not the same."""
-        records, first = message_records(nonces, contents)
-        known = dict(self._writing.remember(first))
-        if not known and len(first) == len(records):
+        """Remember new messages; for the others return what they said, if it is not the same."""
+        known = dict(self._writing.remember(self._first))
+        if not known and len(self._first) == len(self._records):
             return [None] * len(nonces)
         found: list[bytes | None] = []
-        for (name, said), content in zip(parts_of(records), contents, strict=True):
+        for (name, said), content in zip(parts_of(self._records), contents, strict=True):
             earlier = known.get(name)
             found.append(None if earlier is None else content if earlier == said else b"")
             known.setdefault(name, said)

@@ -1,4 +1,4 @@
-"""Tallies as a store has them: read from their rows, and put together for an estimate."""
+"""Tallies in a store: reading their rows, and combining them for an estimate."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def group_text(key: Key) -> str:
 
 
 def tally_of(plan: Plan, stored: StoredTally | None) -> Any:
-    """Make the tally of a row; of none, that of no reports.
+    """Return the tally of a row; without a row, an empty tally.
 
     Raises
     ------
@@ -51,12 +51,12 @@ def tally_of(plan: Plan, stored: StoredTally | None) -> Any:
         sums, _ = kind._sums_of_bytes(plan, stored.sums)
         return kind(plan, sums, stored.received, stored.received, origin=PIECE)
     except InvalidValueError as error:
-        raise CorruptDataError(f"a tally in the store is none of its plan: {error}") from error
+        raise CorruptDataError(f"a tally in the store does not fit its plan: {error}") from error
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What a store has of a question, or what may be shown of it.
+    """The stored counts of a question, or the part that may be shown.
 
     Attributes
     ----------
@@ -106,13 +106,14 @@ def refuse_task(store: Store) -> None:
         if statements.row("SELECT number FROM turnout_tasks") is None:
             return
     raise InvalidValueError(
-        f"{store.place}: is the store of an aggregator of a task, whose shares say nothing alone; "
-        "get the result with turnout task result collector.json"
+        f"{store.place}: is the store of one aggregator of a task, whose shares "
+        "reveal nothing alone: get the result with turnout task result "
+        "collector.json"
     )
 
 
 def reported_plans(reading: Reading, current: Plan | None = None) -> list[Plan]:
-    """List the plans under which anybody reported, and the one that is in force."""
+    """List the plans with reports, and the plan in force."""
     received = reading.received()
     wanted = None if current is None else current.fingerprint
     rows = [row for row in reading.plans() if received.get(row.number) or row.fingerprint == wanted]
@@ -147,20 +148,23 @@ def stored_tally(store: Store, plan: Plan | None = None, question: Any = None) -
             found = [each for each in found if each.plans[0].oracle == question]
         if len(found) > 1:
             raise InvalidValueError(
-                f"{store.place}: holds {len(found)} questions: turnout tally --plan FILE says which"
+                f"{store.place}: holds {len(found)} questions: pass --plan FILE to "
+                "turnout tally to select one"
             )
         if found:
             return count(store, reading, found[0]).tally
     if not anything:
         refuse_task(store)
-        raise InvalidValueError(f"{store.place}: holds no plan; turnout serve PLAN fills a store")
+        raise InvalidValueError(
+            f"{store.place}: contains no plan: start turnout serve PLAN, which fills a store"
+        )
     raise InvalidValueError(f"{store.place}: holds nothing of this plan")
 
 
 def count(
     store: Store, reading: Reading, family: Family, only: Plan | None = None, least: int = 0
 ) -> Counted:
-    """Put together what is counted of a question, under one of its plans or under all.
+    """Combine the counts of a question, under one of its plans or under all.
 
     Parameters
     ----------
@@ -225,7 +229,7 @@ def count(
 
 @dataclass(frozen=True)
 class _Cell:
-    """What is stored of a group under one plan.
+    """The stored counts of a group under one plan.
 
     Attributes
     ----------
@@ -247,11 +251,11 @@ class _Cell:
 
     @property
     def received(self) -> int:
-        """How many people reported."""
+        """The number of people who reported."""
         return sum(row.received for row in self.shards)
 
     def tally(self, identity: str) -> Any:
-        """Add up the shards, and say of how many people they are; the store has an identity."""
+        """Add up the shards, and say how many people they are from; ``identity`` is the store's."""
         plan, key, asked = self.plan, self.key, self.asked
         tally = _added([tally_of(plan, None), *(tally_of(plan, row) for row in self.shards)])
         origin = Origin.named("turnout-store", identity, plan.fingerprint, self.group)
@@ -261,9 +265,9 @@ class _Cell:
         where = f" of the group {shown_key(key)}" if key else ""
         if asked is not None and asked < tally.received:
             raise InvalidValueError(
-                f"{number_of(tally.received, 'person', 'people')}{where} reported, and {asked:,} "
-                f"{'is' if asked == 1 else 'are'} said to be asked: "
-                "correct that with turnout store asked"
+                f"{number_of(tally.received, 'person', 'people')}{where} reported, and "
+                f"{asked:,} {('is' if asked == 1 else 'are')} said to be asked: correct "
+                "the number with turnout store asked"
             )
         if plan._everyone_reports:
             # Whoever is missing has not answered yet.
@@ -273,18 +277,19 @@ class _Cell:
         if nodes is None:
             if plan.oracle.silent:
                 raise InvalidValueError(
-                    f"say how many people{where} were asked: silence is an answer under this plan; "
-                    "turnout store asked"
+                    f"the number of people asked{where} is missing, and silence is an answer "
+                    "under this plan: record it with turnout store asked"
                 )
             nodes = round(tally.received / float(plan.participation.uniform_rate or 1))
         return replace(tally, nodes=max(nodes, tally.received), origin=origin)
 
 
 def _large_enough(cells: Sequence[_Cell], least: int) -> list[_Cell]:
-    """Leave out what there is of a group under plans with few reports.
+    """Leave out the counts of a group under plans with few reports.
 
-    Each of the others may be shown by itself too, so that a single small one would be what their
-    sum differs by. Small ones count where they have enough reports together.
+    Each of the other counts may be shown by itself too. If a single small count were included, it
+    would be the difference between the total and their sum. Small counts are included if they have
+    enough reports together.
     """
     small = [cell for cell in cells if cell.received < least]
     if sum(cell.received for cell in small) >= least:

@@ -1,4 +1,4 @@
-"""What the server counts of itself, in Prometheus's text format."""
+"""The server's own counters, in Prometheus's text format."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Final
 _METRICS: Final = {
     "turnout_requests_total": ("counter", "Answered requests, by path and status."),
     "turnout_messages_total": ("counter", "Messages by what became of them."),
+    "turnout_refused_reports_total": ("counter", "Refused reports of a task, by the reason."),
     "turnout_transactions_total": ("counter", "Transactions that took messages in."),
     "turnout_waiting_bytes": ("gauge", "Bytes of messages that wait to be stored."),
     "turnout_store_usable": ("gauge", "Whether the last transaction succeeded."),
@@ -32,11 +33,15 @@ class Counters:
         self._numbers: dict[str, Counter[tuple[tuple[str, str], ...]]] = defaultdict(Counter)
 
     def count(self, metric: str, number: int = 1, **labels: str) -> None:
-        """Count so many more."""
+        """Increase a counter."""
         self._numbers[metric][tuple(labels.items())] += number
 
+    def put(self, metric: str, number: int, **labels: str) -> None:
+        """Set a counter that is counted elsewhere."""
+        self._numbers[metric][tuple(labels.items())] = number
+
     def text(self, gauges: Mapping[str, float]) -> str:
-        """Write all counts, and what is measured at this moment."""
+        """Write all counters, and current measurements."""
         lines = []
         for name, (kind, said) in _METRICS.items():
             found = self._numbers.get(name, Counter())

@@ -1,4 +1,4 @@
-"""Invitations: who may send a message, once each.
+"""Invitations, which let each invited person send one message.
 
 An invitation is a random token in a link. The server knows hashes of the tokens alone, and keeps
 the hashes of those that were used, apart from the reports. With *blind* invitations the server
@@ -105,7 +105,7 @@ class Invitations:
 
     @property
     def number(self) -> int:
-        """How many people are invited."""
+        """The number of invited people."""
         return len(self._digests) // _HASH_BYTES
 
     @property
@@ -119,7 +119,7 @@ class Invitations:
         return None if self._public_key is None else base64.b64encode(self._public_key).decode()
 
     def mark_of_token(self, token: str) -> bytes | None:
-        """Find what to keep of an invitation that was used.
+        """Return the mark to store for a used invitation.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class Invitations:
         return _text(self._key.sign(number))
 
     def mark_of_ticket(self, ticket: str) -> bytes | None:
-        """Find what to keep of a ticket that was used.
+        """Return the mark to store for a used ticket.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Invitations:
         return None if number is None else hashlib.sha256(b"turnout ticket" + number).digest()
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write them to a new file that only its owner can read (mode 0600).
+        """Write the invitations to a new file that only its owner can read (mode 0600).
 
         Parameters
         ----------
@@ -254,11 +254,11 @@ class Invitations:
         raise CorruptDataError(f"{name}: not a file of invitations of version {_VERSION}")
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied: the key is in its file only."""
+        """Refuse pickling and copying: the key exists only in its file."""
         raise InvalidTypeError("Invitations cannot be pickled: write them to a file of their own")
 
     def __repr__(self) -> str:
-        """Show how many there are."""
+        """Show the number of invitations."""
         return f"<Invitations of {self.number} people{', blind' if self.blind else ''}>"
 
 

@@ -1,4 +1,4 @@
-"""What one request may cost: it follows from the plans, and honest clients never meet a limit."""
+"""Limits of a request, which follow from the plans; honest clients never meet them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RETRY: Final = {"retry-after": "2"}
 
 @dataclass(frozen=True)
 class Limits:
-    """What requests and connections may cost.
+    """The limits of requests and connections.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Limits:
 
     @classmethod
     def of(cls, published: Sequence[Published], **more: Any) -> Limits:
-        """Say what follows from plans; ``more`` does not."""
+        """State what follows from plans; ``more`` does not."""
         message_bytes = max(one.message_bytes for one in published)
         lines = max(1, min(MOST_LINES, _MOST_BYTES // message_bytes))
         return cls(message_bytes, lines, max(2**26, 8 * message_bytes), **more)

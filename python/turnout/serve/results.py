@@ -1,4 +1,4 @@
-"""The results of a collection at this moment: as an object for programs, and as a page."""
+"""The current results of a collection: as an object for programs, and as a page."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from turnout import GroupedTally, Plan
 from turnout.errors import EstimatorError, TurnoutError
 from turnout.reporting.contents import why_nothing
 from turnout.reporting.documents import Document
-from turnout.reporting.page import page
+from turnout.reporting.page import page, spending
 from turnout.reporting.records import record
+from turnout.reporting.sheet import sheet
 from turnout.reporting.spending import Ledger
 from turnout.reporting.telling import View, telling
 from turnout.reporting.words import guarantee
@@ -24,7 +25,7 @@ LEAST: Final = 50
 
 @dataclass(frozen=True)
 class Results:
-    """What is known of a question.
+    """The current results of a question.
 
     Attributes
     ----------
@@ -88,14 +89,14 @@ class Results:
     def described(self) -> dict[str, Any]:
         """Describe the results: the object of ``turnout estimate --json``, and more.
 
-        ``asked`` is the number of people who were asked, null if nobody said it; ``least`` the
-        number of reports of the smallest group that is shown, and ``hidden`` how many groups are
-        smaller; ``shrunken`` the shares with the smallest error together, where there are shares;
-        ``protection`` what epsilon means, in sentences; ``ledger`` what a person spends who reports
-        under every plan. Where nothing can be estimated ``estimates`` is empty and ``reason`` says
-        why. A question of several that nobody has answered yet has null estimates, each with a
-        ``reason``. ``nodes``, ``received``, ``asked`` and who gave no answer are those of what is
-        shown: what is hidden is in none of them, and where nothing is shown they are null.
+        ``asked`` is the number of people who were asked, null if nobody stated it. ``least`` is the
+        number of reports that a group needs to be shown, and ``hidden`` the number of smaller
+        groups. ``shrunken`` has the shares with the smallest total error, if there are shares.
+        ``protection`` says in sentences what epsilon means. ``ledger`` says what a person spends
+        who reports under every plan. If nothing can be estimated, ``estimates`` is empty and
+        ``reason`` says why. A question of several that nobody has answered yet has null estimates,
+        each with a ``reason``. ``nodes``, ``received``, ``asked`` and the number without an answer
+        cover what is shown and nothing that is hidden; if nothing is shown, they are null.
         """
         counted, tally = self.counted, self.counted.tally
         more: dict[str, Any] = {
@@ -121,7 +122,7 @@ class Results:
 
     @property
     def _reason(self) -> str:
-        """Why nothing is shown."""
+        """The reason why no results are shown."""
         if self.least == 1:
             return f"there are no reports{' of any group' if self.plan.groups else ''} yet"
         words = "no group has" if self.plan.groups else "there are not"
@@ -147,17 +148,17 @@ class Results:
             found["shrunken"] = kind.values(shrunken, view)["estimates"]
         return found
 
-    def page(self, title: str | None) -> str | None:
-        """Write the page of the results; None if nothing can be shown yet."""
+    def page(self, title: str | None) -> str:
+        """Write the page of the results; without results, it says why there are none yet."""
         if self.counted.tally is None:
-            return None
+            return self._nothing_yet(title)
         try:
             # Times at which too few reported to be shown are times all the same.
             times = self.counted.times
             times += (0,) * (self.times - len(times))
             document = Document.of_times(self.counted.tally, View(None, top=20), times)
         except TurnoutError:
-            return None
+            return self._nothing_yet(title)
         notes = list(document.notes)
         hidden = self.counted.hidden
         if hidden:
@@ -167,3 +168,7 @@ class Results:
                 "number of this page."
             )
         return page(replace(document, ledger=self.ledger, notes=notes), title)
+
+    def _nothing_yet(self, title: str | None) -> str:
+        lead = f"Nothing can be shown yet: {self.described().get('reason', '')}."
+        return sheet(title or "Results", lead, [], spending(self.ledger))

@@ -1,12 +1,14 @@
-"""One writer: the messages of many requests in one transaction, and answers when it is durable.
+"""One writer: messages of many requests in one durable transaction, then answers.
 
 While a transaction goes to the disk, requests that come in wait; the next one takes all of them.
-The busier a server is, the more messages share the price of a transaction.
+The busier a server is, the more messages share the price of a transaction. Messages are read in a
+thread of its own, so that those of the next transaction are read while one is written.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import queue
 import threading
@@ -38,14 +40,14 @@ _OUTCOMES: Final = len(_KINDS) + REPEATED + 1
 
 
 class Taken(NamedTuple):
-    """What became of the messages of a request: durable, where it says that they are accepted."""
+    """The outcome of a request's messages; accepted ones are durable."""
 
     accepted: int
     duplicates: int
     refused: dict[str, int]
 
     def described(self) -> dict[str, Any]:
-        """Describe it in terms of JSON."""
+        """Return the outcome as JSON values."""
         return {
             "accepted": self.accepted,
             "duplicates": self.duplicates,
@@ -54,15 +56,22 @@ class Taken(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """The messages of a request, its invitation, and who waits for what becomes of them."""
+    """The messages of a request, its invitation, and the future that receives the outcome."""
 
     lines: Sequence[bytes]
     mark: bytes | None
     done: Callable[[Taken | BaseException], None]
 
 
+class _Prepared(NamedTuple):
+    """Requests with read messages; None for requests that could not be read."""
+
+    work: Sequence[Waiting]
+    read: Read | None
+
+
 class Writer:
-    """Takes in messages, one transaction after another, in a thread of its own.
+    """A writer that stores messages, one transaction after another, in its own threads.
 
     Parameters
     ----------
@@ -75,7 +84,12 @@ class Writer:
     def __init__(self, collection: Collection, store: Store) -> None:
         self._collection, self._store = collection, store
         self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="turnout-writer", daemon=True)
+        # One is read ahead: more would only wait.
+        self._ready: queue.Queue[_Prepared | None] = queue.Queue(1)
+        self._threads = [
+            threading.Thread(target=self._read, name="turnout-reader", daemon=True),
+            threading.Thread(target=self._run, name="turnout-writer", daemon=True),
+        ]
         self._refused: Counter[str] = Counter()
         self._tallies: dict[tuple[int, str], Any] = {}
         self._generation: Hashable = None
@@ -89,17 +103,19 @@ class Writer:
         self.transactions = 0
 
     def start(self) -> None:
-        """Begin to write; called in the event loop that asks."""
+        """Start writing; call it in the event loop that makes requests."""
         self._loop = asyncio.get_running_loop()
-        self._thread.start()
+        for each in self._threads:
+            each.start()
 
     async def stop(self) -> None:
-        """Write what waits, and end."""
+        """Write the waiting messages, and end."""
         self._queue.put(None)
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+        for each in self._threads:
+            await asyncio.get_running_loop().run_in_executor(None, each.join)
 
     async def take(self, lines: Sequence[bytes], size: int, mark: bytes | None = None) -> Taken:
-        """Take in messages of so many bytes, and wait until they are durable.
+        """Store messages of this many bytes, and wait until they are durable.
 
         No end of a line is in them.
 
@@ -128,14 +144,24 @@ class Writer:
         finally:
             self.waiting -= size
 
-    def _run(self) -> None:
-        """Write until told to end."""
+    def _read(self) -> None:
+        """Read incoming messages until told to end."""
         end = False
         while not end:
             work, end = self._next()
             self._refresh()
             if work:
-                self._answer(work, self._outcomes(work))
+                read = None
+                # The writer takes these one by one, and says which it was.
+                with contextlib.suppress(Exception):
+                    read = self._collection.read(_lines(work))
+                self._ready.put(_Prepared(work, read))
+        self._ready.put(None)
+
+    def _run(self) -> None:
+        """Write what was read until nothing more comes."""
+        while (found := self._ready.get()) is not None:
+            self._answer(found.work, self._outcomes(found.work, found.read))
         try:
             if self._refused:
                 with self._store.writing() as writing:
@@ -144,7 +170,7 @@ class Writer:
             _LOGGER.error("how many messages were refused last is not stored: %s", error)
 
     def _next(self) -> tuple[list[Waiting], bool]:
-        """Wait for requests, and take all that wait."""
+        """Wait for requests, and return all that wait."""
         work: list[Waiting] = []
         lines = 0
         try:
@@ -162,7 +188,7 @@ class Writer:
         return work, False
 
     def _refresh(self) -> None:
-        """Look at the plans again."""
+        """Look for added plans."""
         try:
             if self._collection.refresh():
                 _LOGGER.info("the plans changed: %d now", len(self._collection.published))
@@ -173,7 +199,7 @@ class Writer:
             self.plan_trouble = str(error)
 
     def _answer(self, work: Sequence[Waiting], results: Sequence[Taken | BaseException]) -> None:
-        """Tell those who wait, in their thread."""
+        """Notify waiting requests in their thread."""
 
         def tell() -> None:
             for each, result in zip(work, results, strict=True):
@@ -186,10 +212,13 @@ class Writer:
             # The loop was closed, and nobody waits any more.
             _LOGGER.debug("nobody waits for %d requests", len(work))
 
-    def _outcomes(self, work: Sequence[Waiting]) -> list[Taken | BaseException]:
-        """Write the messages of requests; where one is beyond reading, the others all the same."""
+    def _outcomes(
+        self, work: Sequence[Waiting], read: Read | None = None
+    ) -> list[Taken | BaseException]:
+        """Write the messages of requests; if one cannot be read, write the others all the same."""
         try:
-            taken: list[Taken | BaseException] = list(self._write(work))
+            read = self._collection.read(_lines(work)) if read is None else read
+            taken: list[Taken | BaseException] = list(self._write(work, read))
         except StoreUnavailableError as error:
             self._generation = None
             if self.trouble is None:
@@ -207,10 +236,8 @@ class Writer:
         self.trouble = None
         return taken
 
-    def _write(self, requests: Sequence[Waiting]) -> list[Taken]:
-        lines = [line for each in requests for line in each.lines]
+    def _write(self, requests: Sequence[Waiting], read: Read) -> list[Taken]:
         marks = dict(_marks(requests))
-        read = self._collection.read(lines)
         if len(read):
             with self._store.writing() as writing:
                 read.leave_out_repeated(writing)
@@ -218,6 +245,7 @@ class Writer:
                     read.leave_out_uninvited(writing, marks)
                 tallies = self._count(writing, read)
                 if self._store.keep == "messages":
+                    lines = _lines(requests)
                     accepted = np.flatnonzero(read.outcomes == ACCEPTED).tolist()
                     kept = b"\n".join([lines[place] for place in accepted])
                     if kept:
@@ -234,7 +262,7 @@ class Writer:
         return _taken(read.outcomes, [len(each.lines) for each in requests])
 
     def _count(self, writing: Writing, read: Read) -> dict[tuple[int, str], Any]:
-        """Add what is new to the tallies of its groups."""
+        """Add new reports to the tallies of their groups."""
         if writing.generation != self._generation:
             self._tallies.clear()
             self._generation = writing.generation
@@ -257,15 +285,20 @@ class Writer:
         return changed
 
     def _hold(self, tallies: dict[tuple[int, str], Any]) -> None:
-        """Keep tallies in memory until their groups come again."""
+        """Keep tallies in memory for the next reports of their groups."""
         self._tallies.update(tallies)
         most = max((tally._bytes_of_sums(tally.plan) for tally in tallies.values()), default=0)
         if most * len(self._tallies) > _HELD:
             self._tallies.clear()
 
 
+def _lines(requests: Sequence[Waiting]) -> list[bytes]:
+    """List the messages of requests."""
+    return [line for each in requests for line in each.lines]
+
+
 def _marks(requests: Sequence[Waiting]) -> Iterator[tuple[int, bytes]]:
-    """Give the places of messages that came with an invitation, and the marks."""
+    """Return the places of messages that came with an invitation, and the marks."""
     start = 0
     for each in requests:
         if each.mark is not None:
@@ -279,7 +312,7 @@ def _refused(read: Read) -> Counter[str]:
 
 
 def _taken(outcomes: Array, sizes: Sequence[int]) -> list[Taken]:
-    """Count what became of the messages of requests that have so many.
+    """Count the outcomes of messages for each request; ``sizes`` are their numbers of messages.
 
     Examples
     --------

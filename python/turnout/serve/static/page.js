@@ -150,11 +150,11 @@ class Invitation {
   get words() {
     if (this.kind === "open")
       return (
-        "Your invitation is sent with the message. The server does not store which invitation sent which message, " +
-        "but whoever runs it could see that when the message arrives."
+        "Your invitation is sent with the message. The server does not store which invitation came with which message. " +
+        "But the people who run it could see this when the message arrives."
       );
     if (this.kind === "blind")
-      return "A ticket is sent with the message. The ticket does not tell which invitation it was made for.";
+      return "A ticket is sent with the message. The ticket does not reveal which invitation it was made for.";
     return null;
   }
 
@@ -193,7 +193,7 @@ class Invitation {
     SIGNS.forEach((sign) => addEventListener(sign, begin, { capture: true, passive: true }));
   }
 
-  /** Exchanges a blind invitation for its ticket, unless that is there already. */
+  /** Exchanges a blind invitation for its ticket, unless it already exists. */
   async ready() {
     if (this.kind !== "blind" || this.ticket) return;
     // One page at a time: the server signs one number for an invitation.
@@ -234,9 +234,9 @@ class Invitation {
 
 /** What is wrong with the invitation that a message came with, or null. */
 async function refusalOf(response) {
-  if (response.status === 403) return "nobody was invited by this link";
+  if (response.status === 403) return "this link is not a valid invitation";
   const answer = await response.json().catch(() => null);
-  return answer?.refused?.invitation >= 1 ? "somebody has answered with this invitation already" : null;
+  return answer?.refused?.invitation >= 1 ? "this invitation has already been used" : null;
 }
 
 // The steps.
@@ -251,29 +251,70 @@ class Page {
 
   static async open() {
     const response = await fetch("plan.json", { cache: "no-cache", credentials: "omit" });
-    if (response.status === 404) throw new TurnoutError("expired", "This collection has ended.");
+    if (response.status === 404) throw new TurnoutError("expired", await ended());
     if (!response.ok) throw new TypeError(`the server answered ${response.status}`);
     const text = await response.text();
     const publicKey = fragment().get("key") ?? (main.dataset.publicKey || null);
-    let invitation = null;
     const storage = browserStorage();
-    const outbox = new Outbox({ storage, fetch: (url, request) => invitation.fetch(url, request) });
+    const outbox = new Outbox({ storage, fetch: (url, request) => page.invitation.fetch(url, request) });
     const lastSerial = await outbox.lastSerial(COLLECTION);
     const plan = await Plan.read(text, { publicKey, lastSerial });
     await outbox.sawSerial(COLLECTION, plan);
-    invitation = await Invitation.of(plan, storage);
-    const page = new Page(plan, outbox, invitation);
-    const status = await outbox.status(plan, { collection: COLLECTION });
-    if (invitation === null && status.state === "none") return page.uninvited();
-    if (["none", "waiting"].includes(status.state)) invitation?.prepare((error) => page.refused(error));
-    return page.after(status);
+    const page = new Page(plan, outbox, null);
+    const earlier = await outbox.earlier(plan, { collection: COLLECTION });
+    const begin = async () => {
+      page.invitation = await Invitation.of(plan, storage);
+      const status = await outbox.status(plan, { collection: COLLECTION });
+      if (page.invitation === null && status.state === "none") return page.uninvited();
+      if (["none", "waiting"].includes(status.state)) page.invitation?.prepare((error) => page.refused(error));
+      return page.after(status);
+    };
+    const next = async () => {
+      const waits = earlier.shift();
+      page.invitation = waits === undefined ? null : await Invitation.of(waits, storage);
+      return page.invitation === null ? begin() : page.waited(waits, () => next().catch(fail));
+    };
+    return next();
+  }
+
+  /** A message under a plan of another day, which never left: it still counts for that day. */
+  waited(waits, next) {
+    const trouble = element("p", { class: "wrong", role: "alert" });
+    const go = element("button", { type: "button", click: next }, "Continue without sending");
+    const send = element("button", { class: "main", type: "button" }, "Send the earlier message");
+    send.addEventListener("click", async () => {
+      send.disabled = true;
+      trouble.textContent = "";
+      try {
+        await this.invitation.ready();
+        await this.outbox.send(waits);
+        return next();
+      } catch (error) {
+        if (error instanceof TicketError || error.code === "refused") {
+          trouble.textContent = "The server no longer accepts answers to the earlier question. Your message was not counted.";
+          go.textContent = "Continue";
+          return send.remove();
+        }
+        trouble.textContent = error instanceof TypeError ? KEPT : wordsOf(error);
+        send.disabled = false;
+      }
+    });
+    show(
+      card(
+        heading("An earlier message was not sent"),
+        paragraph("You answered an earlier question here, but this message was never sent from your browser:"),
+        element("pre", { tabindex: "0", role: "group", "aria-label": "The message" }, waits.message),
+        trouble,
+        element("div", { class: "buttons" }, send, go),
+      ),
+    );
   }
 
   uninvited() {
     show(
       card(
-        heading("Please use your invitation"),
-        paragraph("Only invited people take part. Open the link, or scan the code, that you were given."),
+        heading("Use your invitation"),
+        paragraph("Only invited people can answer. Open the link or scan the code in your invitation."),
       ),
     );
   }
@@ -301,6 +342,7 @@ class Page {
           event.preventDefault();
           this.draw(asked, groups, trouble, form.querySelector("button"));
         },
+        input: () => (trouble.textContent = ""),
       },
       ...asked.map((one) => one.element),
       groups.length === 0
@@ -308,7 +350,7 @@ class Page {
         : element(
             "section",
             {},
-            paragraph("The following is sent as it is, and is not hidden:", "soft"),
+            paragraph("The following is sent unchanged. It is not made private:", "soft"),
             ...groups.map((one) => one.element),
           ),
       trouble,
@@ -317,8 +359,11 @@ class Page {
         { class: "buttons" },
         element("button", { class: "main", type: "submit" }, "Make my answer private"),
       ),
-      paragraph("Nothing is sent yet. You will see the message before it leaves.", "soft"),
+      paragraph("Nothing is sent yet. You will see the message before it is sent.", "soft"),
     );
+    // Not every browser shows its own words in a way that everybody sees or hears. An "invalid" event does not bubble.
+    const invalid = ({ target }) => (trouble.textContent = target.validity.valueMissing ? MISSING : OUTSIDE);
+    form.addEventListener("invalid", invalid, true);
     show(card(form), this.meaning());
   }
 
@@ -330,7 +375,7 @@ class Page {
     return element(
       "details",
       { class: "card", open: true },
-      element("summary", {}, "What happens with your answer"),
+      element("summary", {}, "What happens to your answer"),
       element("ul", {}, ...[first, ...more, ...invited, ...until].map((text) => element("li", {}, text))),
     );
   }
@@ -352,10 +397,10 @@ class Page {
   silent() {
     show(
       card(
-        heading("You were not drawn this time"),
+        heading("You were not selected this time"),
         paragraph(
-          "Not everybody takes part: your browser drew by chance whether you do, and you do not. Nothing was " +
-            "sent, and nothing will be. Thank you for answering.",
+          "Only some people take part. Your browser decided at random, and you were not selected. Nothing was " +
+            "sent, and nothing will be sent. Thank you for answering.",
         ),
       ),
     );
@@ -364,10 +409,10 @@ class Page {
   earlier() {
     show(
       card(
-        heading("You have taken part already"),
+        heading("You have already taken part"),
         paragraph(
-          "This collection asks some people first and others after them, and you were asked before. Nobody is " +
-            "asked twice, so nothing is sent now. Thank you.",
+          "This collection asks some people first and others later. You were asked earlier, and nobody is asked " +
+            "twice. Nothing is sent now. Thank you.",
         ),
       ),
     );
@@ -382,12 +427,12 @@ class Page {
     );
     show(
       card(
-        heading("This message will leave your browser"),
-        element("pre", { tabindex: "0", "aria-label": "The message" }, message),
+        heading("Your browser will send this message"),
+        element("pre", { tabindex: "0", role: "group", "aria-label": "The message" }, message),
         paragraph(
-          "Your answer was randomized already. The message holds the randomized answer, the name of the " +
-            "question, and a random number so that it counts once." +
-            (this.plan.groups.length > 0 ? " It also holds the group that you chose, as it is." : ""),
+          "Your answer is already randomized. The message holds the randomized answer, the name of the " +
+            "question, and a random number that makes sure it counts only once." +
+            (this.plan.groups.length > 0 ? " It also holds the group that you chose, unchanged." : ""),
         ),
         trouble,
         element("div", { class: "buttons" }, send),
@@ -431,8 +476,8 @@ class Page {
         heading("Your answer has arrived"),
         paragraph(
           this.plan.isPermanent
-            ? "Thank you. It counts once. This browser keeps what it needs to randomize the same answer alike."
-            : "Thank you. It counts once, and this browser keeps no copy of what you said.",
+            ? "Thank you. Your answer counts once. This browser keeps what it needs to randomize the same answer in the same way."
+            : "Thank you. Your answer counts once, and this browser keeps no copy of it.",
         ),
         main.dataset.results === "public"
           ? element("p", {}, element("a", { href: "results" }, "See the results so far"))
@@ -445,31 +490,56 @@ class Page {
     const reason = error instanceof TicketError ? error.message : (this.invitation?.refusal ?? null);
     show(
       card(
-        heading("The server did not take your answer"),
+        heading("The server did not accept your answer"),
         paragraph(sentence(reason ?? "the collection may have ended")),
       ),
     );
   }
 }
 
+/** What is said when no plan is in force any more. */
+async function ended() {
+  const waits = await new Outbox({ storage: browserStorage() }).earlier(null, { collection: COLLECTION });
+  const said = "This collection has ended.";
+  return waits.length === 0 ? said : `${said} A message was still waiting in this browser. It was not sent, and is not counted.`;
+}
+
 const KEPT =
-  "The message could not be sent. It is kept in this browser, and the same message is sent again when the " +
-  "connection is back. You can also come back to this page later.";
+  "The message could not be sent. It is kept in this browser, and will be sent again when the " +
+  "connection is back. You can also return to this page later.";
+
+const MISSING = "Answer every question first.";
+const OUTSIDE = "Type a number within its limits.";
+const UNREACHABLE = "The server cannot be reached. Check your connection and reload the page.";
+const FOREIGN = "This question does not come from the people whom this page belongs to. Do not answer it, and tell them.";
+
+/** What people are told where the words of an error are for those who run the page. */
+const PLAIN = {
+  "no-webcrypto": "Open this page at an address that begins with https://, in a current browser. Only there can it make your answer private.",
+  "no-randomness": "This browser cannot draw random numbers, so it cannot make your answer private. Use another browser.",
+  unsigned: FOREIGN,
+  signer: FOREIGN,
+  signature: FOREIGN,
+};
 
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".");
 
 function wordsOf(error) {
   if (error instanceof TurnoutError) {
     if (error.code === "sending") return KEPT;
-    return sentence(error.message);
+    if (error.code === "storage") return `${sentence(error.message)} Allow this site to store data, or use another browser.`;
+    return PLAIN[error.code] ?? sentence(error.message);
   }
   if (error instanceof TicketError) return sentence(error.message);
-  return "The server cannot be reached. Check the connection, and reload the page.";
+  // Those of `fetch`, and of an answer that is no JSON: another program answered, as of a network that asks to log in.
+  if (error instanceof TypeError || error instanceof SyntaxError) return UNREACHABLE;
+  return `This page failed (${error?.name ?? "unknown"}). Reload it, or use another browser.`;
 }
 
 function fail(error) {
   if (!(error instanceof TurnoutError) && !(error instanceof TypeError)) console.error(error);
-  show(card(heading("The question cannot be shown"), paragraph(wordsOf(error), "wrong")));
+  const detail = error instanceof TurnoutError && error.code in PLAIN ? paragraph(`For those who run this page: ${error.message}.`, "soft") : null;
+  show(card(heading("The question cannot be shown"), paragraph(wordsOf(error), "wrong"), detail));
 }
 
 Page.open().catch(fail);

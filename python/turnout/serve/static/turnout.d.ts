@@ -143,6 +143,12 @@ export interface Status {
   message: string | null;
 }
 
+/** A message that waits under another plan than the one in force. */
+export interface Earlier {
+  readonly fingerprint: string;
+  readonly message: string;
+}
+
 /** What a person sent, and what is still to be sent. */
 export class Outbox {
   /**
@@ -167,8 +173,14 @@ export class Outbox {
     options?: ReportOptions & { most?: number; collection?: string | null },
   ): Promise<Status>;
 
-  /** Sends the message that waits, the same one after a failure. */
-  send(plan: Plan): Promise<Status>;
+  /** Sends the message that waits under a plan, the same one after a failure. */
+  send(plan: Plan | Earlier): Promise<Status>;
+
+  /**
+   * The messages of a `collection` that wait under other plans than this one, as those of yesterday do where
+   * each day has a plan. Without a plan, all that wait.
+   */
+  earlier(plan: Plan | null, options: { collection: string }): Promise<Earlier[]>;
 
   /** Forgets what was sent under a plan, and a message that waits. */
   forget(plan: Plan): Promise<void>;

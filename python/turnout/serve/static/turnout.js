@@ -37,21 +37,21 @@ const WORDS = {
   duchi: "a number, sent as one of two ends of its range, drawn at random",
   hadamard_count_mean_sketch: "a choice, sent as one random bit",
   hadamard_response: "a choice, sent as a random number",
-  hierarchical: "a choice on a scale, of which a coarser or finer step is sent, with noise",
+  hierarchical: "a choice on a scale, sent as a coarser or finer step, with noise",
   hybrid: "a number, sent as a random one",
   joint_table: "several choices, sent together, with noise",
   memoized: "a choice that is asked repeatedly, with noise that stays the same",
   optimized_local_hashing: "a choice, sent as a random hash of it",
   optimized_unary_encoding: "a choice, sent as a row of random bits",
   padded: "a choice, often replaced by a random one",
-  pair_tables: "several choices, two of which are sent, with noise",
+  pair_tables: "several choices; two of them are sent, with noise",
   piecewise: "a number, sent as a random one",
-  prefixes: "a value, of which the beginning or all of it is sent, with noise",
+  prefixes: "a value; all of it or only its beginning is sent, with noise",
   projective_geometry_response: "a choice, sent as a random number",
-  sampled_attribute: "several choices, one of which is sent, with noise",
-  second_round: "a choice, sent by people drawn by a rate that depends on it, with noise",
-  split_budget: "several choices, all of which are sent, with noise",
-  square_wave: "a number, sent as one that is mostly near it",
+  sampled_attribute: "several choices; one of them is sent, with noise",
+  second_round: "a choice, sent by a random part of the people, with noise; the chance of sending depends on the choice",
+  split_budget: "several choices; all of them are sent, with noise",
+  square_wave: "a number, usually sent as one close to it",
   subset_selection: "a choice, sent as a random set of choices",
   summation_histogram_encoding: "a choice, sent as a row of random numbers",
   symmetric_unary_encoding: "a choice, sent as a row of random bits",
@@ -71,16 +71,16 @@ function describeKind(plan) {
   const sentences = [`What is asked: ${WORDS[plan.kind]}.`];
   const told = plan.isPermanent ? "all messages about one answer of yours" : "your message";
   sentences.push(
-    `Your answer is hidden before it leaves this device. Somebody who would have bet 1 to 1 on what you answered can, ` +
-      `after reading ${told}, bet at most ${bet(plan.epsilon)} to 1 (epsilon ${plan.epsilon}).`,
+    `Your answer is hidden before it leaves this device. Suppose that somebody would bet 1 to 1 on your answer. ` +
+      `After reading ${told}, their odds are at most ${bet(plan.epsilon)} to 1 (epsilon ${plan.epsilon}).`,
   );
   const { kind, rate } = plan.participation;
   if (kind === "bernoulli" && rate < 1) {
     const share = rate >= 0.01 ? `${Number((100 * rate).toPrecision(3))} of 100` : `${Number((1e6 * rate).toPrecision(3))} of a million`;
-    sentences.push(`About ${share} people are drawn at random to take part. From the others nothing is sent.`);
+    sentences.push(`About ${share} people are selected at random to take part. Nothing is sent from the others.`);
   }
   if (plan.groups.length > 0) {
-    sentences.push(`The message also says, unhidden: ${plan.groups.map(({ column }) => column).join(", ")}.`);
+    sentences.push(`The message also holds this, not hidden: ${plan.groups.map(({ column }) => column).join(", ")}.`);
   }
   return sentences;
 }
@@ -263,7 +263,7 @@ class Reader {
       this.space();
       if (!this.skip(":")) throw this.flaw("no colon");
       const value = this.value(depth);
-      if (members.has(name)) throw this.flaw("a member is there twice");
+      if (members.has(name)) throw this.flaw("a member is duplicated");
       members.set(name, value);
       this.space();
       if (this.skip("}")) return members;
@@ -558,7 +558,7 @@ class Labels {
     (labels ?? []).forEach((json, code) => {
       if (json.kind === "text" && json.held === null) throw notAQuestion(`label ${code} is no Unicode text`);
       const key = json.kind === "text" ? `t${json.held}` : `o${json.raw}`;
-      if (this.codes.has(key)) throw notAQuestion(`label ${code} is there twice`);
+      if (this.codes.has(key)) throw notAQuestion(`label ${code} is duplicated`);
       this.codes.set(key, BigInt(code));
     });
   }
@@ -569,7 +569,7 @@ class Labels {
     const keys = typeof answer === "string" ? [`t${answer}`] : textsOf(answer).map((text) => `o${text}`);
     const found = keys.filter((key) => this.codes.has(key)).map((key) => this.codes.get(key));
     if (found.length > 1) throw noAnswer("is two labels of this question: give its code, with coded: true");
-    if (found.length === 0) throw noAnswer(`is none of the ${this.size}`);
+    if (found.length === 0) throw noAnswer(`is not one of the ${this.size}`);
     return found[0];
   }
 }
@@ -577,7 +577,7 @@ class Labels {
 function codeOf(answer, size) {
   const whole = typeof answer === "bigint" || (typeof answer === "number" && Number.isSafeInteger(answer));
   const code = whole ? BigInt(answer) : -1n;
-  if (code < 0n || code >= size) throw noAnswer(`is none of the ${size}`);
+  if (code < 0n || code >= size) throw noAnswer(`is not one of the ${size}`);
   return code;
 }
 
@@ -783,7 +783,7 @@ class Prefixes {
   find(answer, coded) {
     if (coded) return codeOf(answer, this.size);
     const digits = this.values.digits(answer);
-    if (digits === null) throw noAnswer(`is none of the ${this.values}`);
+    if (digits === null) throw noAnswer(`is not one of the ${this.values}`);
     return this.codes.get(digits.slice(0, this.bits)) ?? this.size - 1n;
   }
 }
@@ -3287,7 +3287,7 @@ export class Plan {
       throw new TurnoutError("not-canonical", "the plan is not written in its canonical form: a program formatted the file anew");
     }
     if ((await digestOf(utf8(text))) !== toHex(fingerprint)) {
-      throw new TurnoutError("fingerprint", "the plan is not the one of its fingerprint: the file was altered or formatted anew");
+      throw new TurnoutError("fingerprint", "the plan does not match its fingerprint: the file was altered or reformatted");
     }
     const signer = await signerOf(json.member("signature"), fingerprint, wanted);
     PLAN.check(described);
@@ -3490,7 +3490,7 @@ export function memoryStorage() {
  */
 export function browserStorage(name = "turnout") {
   const factory = globalThis.indexedDB;
-  if (factory === undefined) throw new TurnoutError("storage", "IndexedDB is missing: pass another storage");
+  if (!factory) throw new TurnoutError("storage", "IndexedDB is missing: pass another storage");
   let opened = null;
   const open = () =>
     new Promise((resolve, reject) => {
@@ -3520,11 +3520,24 @@ export function browserStorage(name = "turnout") {
       transaction.onabort = () => reject(transaction.error);
     });
   };
+  // A browser may lose the connection, for example when a phone wakes up: once more with a new one.
+  const twice = (mode, work) =>
+    use(mode, work).catch(() => {
+      opened = null;
+      return use(mode, work);
+    });
   return {
-    get: async (key) => (await use("readonly", (texts) => texts.get(key))) ?? null,
-    set: async (key, text) => void (await use("readwrite", (texts) => texts.put(text, key))),
-    remove: async (key) => void (await use("readwrite", (texts) => texts.delete(key))),
+    get: async (key) => (await twice("readonly", (texts) => texts.get(key))) ?? null,
+    set: async (key, text) => void (await twice("readwrite", (texts) => texts.put(text, key))),
+    remove: async (key) => void (await twice("readwrite", (texts) => texts.delete(key))),
   };
+}
+
+const NOT_SENT = "nothing was sent";
+
+/** The error for a storage that failed, with what is known of the message. */
+function failed(error, known) {
+  return new TurnoutError("storage", `the storage of this browser failed (${error?.name ?? "unknown"}): ${known}`);
 }
 
 /** The answers of a server that will be the same when the message is sent again. */
@@ -3596,7 +3609,11 @@ export class Outbox {
         ? await this.#permanent(plan, answer, most, options)
         : plan.report(answer, options);
       const status = { state: message === null ? "silent" : "waiting", message };
-      if (collection !== null) await this.#write(`asked/${collection}`, plan.fingerprint);
+      if (collection !== null) {
+        await this.#write(`asked/${collection}`, plan.fingerprint);
+        const others = await this.#waiting(collection);
+        if (message !== null) await this.#write(`waiting/${collection}`, JSON.stringify([...others, plan.fingerprint]));
+      }
       await this.#write(`report/${plan.fingerprint}`, JSON.stringify(status));
       return status;
     };
@@ -3618,7 +3635,7 @@ export class Outbox {
   }
 
   /**
-   * Sends the message that waits, if one does. Returns the status after it; an error with the code
+   * Sends the message that waits under a plan, or under that of `earlier`, if one does. Returns the status after it; an error with the code
    * "sending" says that it still waits and can be sent again, one with "refused" that the server does not
    * take it.
    */
@@ -3628,10 +3645,40 @@ export class Outbox {
       if (waiting.state !== "waiting") return waiting;
       const taken = await this.#post(waiting.message);
       const status = taken ? { state: "sent", message: null } : { ...waiting, state: "refused" };
-      await this.#write(`report/${plan.fingerprint}`, JSON.stringify(status));
+      const known = taken ? "the message has arrived, and counts once if it is sent again" : "the server did not take the message";
+      await this.#write(`report/${plan.fingerprint}`, JSON.stringify(status), known);
       if (!taken) throw new TurnoutError("refused", "the server did not take the message: the collection may have ended");
       return status;
     });
+  }
+
+  /**
+   * The messages of a `collection` that wait under other plans than this one, as those of yesterday do where each
+   * day has a plan: `fingerprint` and `message` of each. `send` takes them as it takes a plan. Without a plan, all.
+   */
+  async earlier(plan, { collection }) {
+    const found = [];
+    for (const fingerprint of await this.#waiting(collection)) {
+      if (fingerprint === plan?.fingerprint) continue;
+      const { message } = await this.status({ fingerprint });
+      found.push({ fingerprint, message });
+    }
+    return found;
+  }
+
+  /** The fingerprints of plans of a collection under which a message waits. */
+  async #waiting(collection) {
+    let listed = [];
+    try {
+      listed = JSON.parse((await this.#read(`waiting/${collection}`)) ?? "[]");
+    } catch (error) {
+      if (error instanceof TurnoutError) throw error;
+    }
+    const found = [];
+    for (const fingerprint of Array.isArray(listed) ? listed : []) {
+      if ((await this.status({ fingerprint })).state === "waiting") found.push(fingerprint);
+    }
+    return found;
   }
 
   /** Whether the server takes a message; an error where that is not known. */
@@ -3670,22 +3717,33 @@ export class Outbox {
     return this.#guarded(async () => (await this.#storage.get(key)) ?? null);
   }
 
-  #write(key, text) {
-    return this.#guarded(() => this.#storage.set(key, text));
+  #write(key, text, known) {
+    return this.#guarded(() => this.#storage.set(key, text), known);
   }
 
-  async #guarded(use) {
+  /** Uses the storage; an error says what is known of the message. */
+  async #guarded(use, known = NOT_SENT) {
     try {
       return await use();
     } catch (error) {
-      if (error instanceof TurnoutError) throw error;
-      throw new TurnoutError("storage", `the storage of this browser failed, and nothing was sent: ${error?.name ?? "unknown"}`);
+      throw error instanceof TurnoutError ? error : failed(error, known);
     }
   }
 
   /** One page at a time, where the browser has locks: two would draw two messages. */
-  #alone(name, use) {
+  async #alone(name, use) {
     const locks = globalThis.navigator?.locks;
-    return locks === undefined ? use() : locks.request(`turnout/${name}`, use);
+    if (locks === undefined) return use();
+    let begun = false;
+    const locked = () => {
+      begun = true;
+      return use();
+    };
+    try {
+      return await locks.request(`turnout/${name}`, locked);
+    } catch (error) {
+      // Browsers refuse locks where they refuse storage.
+      throw begun ? error : failed(error, NOT_SENT);
+    }
   }
 }

@@ -1,20 +1,20 @@
-"""What a collection needs of a database.
+"""The database interface of a collection.
 
 A store has, all written in one transaction:
 
-* for each message that counts what keeps it from counting again: a hash of its nonce, and a hash
-  of nonce and report, by which a repeat is told from a contradiction;
-* the tallies: for each plan and group the number of reports and their exact sums. Several servers
-  on one store have rows of their own (a *shard*), so that they never wait for each other; whoever
-  reads adds up the shards;
+* for each message that counts, a record that keeps it from counting again: a hash of its nonce, and
+  a hash of nonce and report, which tells a repeat from a contradiction;
+* the tallies: for each plan and group the number of reports and their exact sums. Each server on a
+  store has rows of its own (a *shard*), so servers never wait for each other; readers add up the
+  shards;
 * with ``keep="messages"`` the messages too, as they came in.
 
-Apart from these it has the marks of invitations and tickets that were used. Its tables do not say
-when, nor for which message; what a database keeps for itself, such as numbers of transactions and
-its log, may.
+Apart from these, it has the marks of invitations and tickets that were used. Its tables do not say
+when they were used, nor for which message. What a database keeps for itself, such as numbers of
+transactions and its log, may say so.
 
-Beside them it has the text of each plan, how many messages were refused, and how many people were
-asked, if somebody said so. It holds no address, no time and no order of single messages beyond that
+It also has the text of each plan, how many messages were refused, and how many people were asked,
+if somebody said so. It holds no address, no time and no order of single messages except the order
 of the transactions.
 """
 
@@ -26,9 +26,6 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
 
 from turnout import _core
-
-#: What a store keeps of messages that are counted.
-KEEPS: Final = ("messages", "tally")
 
 #: The bytes of a record: a hash of the nonce, and one of nonce and content.
 RECORD_BYTES: Final = _core.RECORD_BYTES
@@ -52,9 +49,9 @@ class StoredTally(NamedTuple):
 
 
 def record(nonce: bytes, content: bytes) -> bytes:
-    """Give what is remembered of a message.
+    """Return the record that a store remembers of a message.
 
-    Nobody learns the content from it who has not the nonce, whose 128 bits nobody guesses.
+    Nobody learns the content from it without the nonce, whose 128 bits nobody guesses.
 
     Examples
     --------
@@ -66,7 +63,7 @@ def record(nonce: bytes, content: bytes) -> bytes:
 
 
 def parts_of(records: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Give of records, one after the other, each hash of a nonce and what was said.
+    """Yield for each record the hash of its nonce and what was said.
 
     Examples
     --------
@@ -80,22 +77,22 @@ def parts_of(records: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 class Writing(ABC):
-    """A transaction that takes messages in; it is durable, or nothing of it is there."""
+    """A transaction that stores messages; it becomes durable as a whole, or not at all."""
 
     @property
     @abstractmethod
     def generation(self) -> Hashable:
-        """Say of tallies that were read before: they are as they were if this is the same."""
+        """Return a token; equal tokens mean that no tally has changed in between."""
 
     @abstractmethod
     def remember(self, records: bytes) -> Mapping[bytes, bytes]:
-        """Remember messages by their records, which are in order and have different nonces.
+        """Remember messages by their records, sorted and with distinct nonces.
 
         Returns
         -------
         mapping
-            Of those whose nonce was there before: the hash of the nonce, and what was said then.
-            They are not remembered again.
+            For messages whose nonce was known before: the hash of the nonce, and what was said
+            then. These messages are not remembered again.
         """
 
     @abstractmethod
@@ -109,16 +106,17 @@ class Writing(ABC):
         Returns
         -------
         mapping
-            Of those that were used before: what for. They are left as they are.
+            For invitations that were used before: what they were used for. They are left as they
+            are.
         """
 
     @abstractmethod
     def tally(self, plan: int, group: str) -> StoredTally | None:
-        """Read what is counted of a group in the shard of this server."""
+        """Read the counts of a group in the shard of this server."""
 
     @abstractmethod
     def put_tallies(self, plan: int, tallies: Sequence[StoredTally]) -> None:
-        """Replace what is counted of groups in the shard of this server."""
+        """Replace the counts of groups in the shard of this server."""
 
     @abstractmethod
     def put_messages(self, lines: bytes) -> None:
@@ -134,11 +132,11 @@ class Reading(ABC):
 
     @abstractmethod
     def plans(self) -> list[StoredPlan]:
-        """List the plans, in the order in which they came."""
+        """List the plans in order of arrival."""
 
     @abstractmethod
     def tallies(self, plan: int) -> list[StoredTally]:
-        """List what is counted of each group, in each shard."""
+        """List the counts of each group, in each shard."""
 
     @abstractmethod
     def received(self) -> dict[int, int]:
@@ -146,11 +144,11 @@ class Reading(ABC):
 
     @abstractmethod
     def asked(self, plan: int) -> dict[str, int]:
-        """Say how many people of groups were asked, where that is known."""
+        """Return the number of people asked in each group, if it is known."""
 
     @abstractmethod
     def refused(self) -> dict[str, int]:
-        """Say how many messages were refused, by kind."""
+        """Return the number of refused messages, by kind."""
 
     @abstractmethod
     def remembered(self) -> int:
@@ -162,23 +160,23 @@ class Reading(ABC):
 
     @abstractmethod
     def said(self, records: bytes) -> Mapping[bytes, bytes]:
-        """Give of those records that are remembered the hash of the nonce, and what was said."""
+        """Return, for remembered records, the hash of the nonce, and what was said."""
 
     @abstractmethod
     def messages(self) -> Iterator[bytes]:
-        """Give the messages that are kept, many lines at a time."""
+        """Return the stored messages, many lines at a time."""
 
 
 class Statements(ABC):
     """A transaction of a database, as the tables of tasks use it.
 
-    Statements are those that SQLite and PostgreSQL have in common, with ``?`` where a value stands;
-    values are integers, texts, bytes and None.
+    Statements are those that SQLite and PostgreSQL have in common, with ``?`` in place of a value.
+    Values are integers, texts, bytes and None.
     """
 
     @abstractmethod
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run a statement, and give the rows that it finds."""
+        """Run a statement, and return the rows that it finds."""
 
     @abstractmethod
     def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -189,7 +187,7 @@ class Statements(ABC):
         self.many(statement, [values])
 
     def row(self, statement: str, *values: Any) -> tuple[Any, ...] | None:
-        """Run a statement, and give the first row that it finds, if it finds one."""
+        """Run a statement, and return the first row, or None."""
         return next(iter(self.rows(statement, *values)), None)
 
 
@@ -197,16 +195,16 @@ class Store(ABC):
     """A database of messages and tallies, or of the tasks of an aggregator.
 
     One thread writes; others may read at the same time. Every method raises
-    :class:`turnout.errors.StoreUnavailableError` where the database cannot be used at the moment:
-    it is locked, full, or gone. Then nothing was written, or it is not known whether it was, and
-    the same messages can be written again.
+    :class:`turnout.errors.StoreUnavailableError` if the database cannot be used at the moment: it
+    is locked, full, or gone. Then nothing was written, or it is not known whether anything was. The
+    same messages can be written again.
 
     Attributes
     ----------
     place
-        What messages call it; no password is in it.
+        The name of the store in messages, without a password.
     keep
-        ``"messages"`` or ``"tally"``: whether messages are kept beside the tallies.
+        ``"messages"`` or ``"tally"``: whether messages are kept in addition to the tallies.
     identity
         32 hexadecimal digits of its own.
     """
@@ -217,19 +215,19 @@ class Store(ABC):
 
     @abstractmethod
     def number_of(self, fingerprint: str, text: str) -> int:
-        """Give the number of a plan, which is written down if it is new."""
+        """Return the number of a plan, after storing it if it is new."""
 
     @abstractmethod
     def ask(self, plan: int, group: str, people: int) -> None:
-        """Write down how many people of a group were asked in all."""
+        """Store the total number of people asked in a group."""
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[Writing]:
-        """Begin a transaction, which ends durably with the block, or not at all if it raises."""
+        """Start a transaction that becomes durable with the block, or is undone if it raises."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Reading]:
-        """Look at the store as it is at this moment."""
+        """Open a view of the store at this moment."""
 
     @abstractmethod
     def statements(self) -> AbstractContextManager[Statements]:
@@ -240,4 +238,4 @@ class Store(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""

@@ -1,4 +1,4 @@
-"""Which database an address means."""
+"""Choose the database for an address."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def open_store(address: str, keep: str | None = None) -> Store:
     address
         A file of SQLite, or a database of PostgreSQL: ``postgresql://user@host/name``.
     keep
-        ``"messages"`` or ``"tally"``, to take messages in: the store is made if it is not there.
-        None, to read one that is there.
+        ``"messages"`` or ``"tally"``, to take messages in: the store is made if it does not exist.
+        None, to read an existing store.
 
     Raises
     ------
     TurnoutError, OSError
-        If it cannot be opened, or is no store.
+        If it cannot be opened, or is not a store.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def open_store(address: str, keep: str | None = None) -> Store:
 
 
 def place_of(address: str | Path) -> str:
-    """Write an address as messages do: without its password.
+    """Return an address without its password, for use in messages.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def place_of(address: str | Path) -> str:
 
 
 def is_store(address: str | Path) -> bool:
-    """Tell the address of a store from that of any other file.
+    """Return whether an address is that of a store.
 
     Examples
     --------

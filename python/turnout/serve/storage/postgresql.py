@@ -1,10 +1,10 @@
 """A store in a database of PostgreSQL, for several servers at once.
 
-Each server that takes messages in holds an advisory lock on a number, its shard, as long as its
-connection lasts, and only writes the tallies of that shard: servers wait for each other only where
-the same message comes to two of them at one moment. A server that is killed loses its connection,
-and with it the lock; the next one that starts takes the shard over, so that there are no more
-shards than servers at once.
+Each server that receives messages holds an advisory lock on a number, its shard, as long as its
+connection lasts, and writes only the tallies of that shard. So servers wait for each other only if
+the same message reaches two of them at the same time. A server that is killed loses its connection
+and the lock. The next server that starts takes over the shard, so there are never more shards than
+servers at one time.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _PATIENCE: Final = 5
 
 
 def shown(address: str) -> str:
-    """Write an address without its password.
+    """Return an address without its password.
 
     Examples
     --------
@@ -83,17 +83,17 @@ class PostgreSQLStore(Store):
     Parameters
     ----------
     address
-        Where the database is: ``postgresql://user@host/name``.
+        The address of the database: ``postgresql://user@host/name``.
     keep
-        What is kept of messages, where the store is made; of one that is there, it must be the
-        same. None takes it as it is, to be read.
+        What a new store keeps of messages. For an existing store, it must be the same. None opens
+        an existing store as it is, to be read.
 
     Raises
     ------
     MissingExtraError
         If psycopg is not installed.
     CorruptDataError
-        If the store keeps something else, or is not there and is not to be made.
+        If the store keeps something else, or if it does not exist and is not to be made.
     UnsupportedVersionError
         If it was made by a later release.
     StoreUnavailableError
@@ -120,8 +120,8 @@ class PostgreSQLStore(Store):
         if keep != self.keep:
             connection.close()
             raise CorruptDataError(
-                f"{self.place}: this store was made with --keep {self.keep}, and keeps that; "
-                f"for --keep {keep} take another database"
+                f"{self.place}: this store was made with --keep {self.keep}, which cannot "
+                f"change: for --keep {keep}, use another database"
             )
         with self._refusing():
             self._take_shard(connection)
@@ -156,7 +156,7 @@ class PostgreSQLStore(Store):
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
             (there,) = connection.execute("SELECT to_regclass('turnout_facts')").fetchone()
             if there is None and keep is None:
-                raise CorruptDataError(f"{self.place}: has no store of turnout")
+                raise CorruptDataError(f"{self.place}: contains no turnout store")
             if there is None:
                 connection.execute(
                     "CREATE TABLE turnout_facts (name text PRIMARY KEY, value text NOT NULL)"
@@ -175,8 +175,8 @@ class PostgreSQLStore(Store):
                 )
             if version < len(MIGRATIONS) and keep is None:
                 raise UnsupportedVersionError(
-                    f"{self.place}: the store has version {version}; turnout serve brings it to "
-                    f"{len(MIGRATIONS)}"
+                    f"{self.place}: the store has version {version}; run turnout serve to "
+                    f"upgrade it to {len(MIGRATIONS)}"
                 )
             for script in MIGRATIONS[version:]:
                 connection.execute(script)
@@ -196,7 +196,7 @@ class PostgreSQLStore(Store):
                 self._connection, self._shard = connection, shard
                 return
         connection.close()
-        raise StoreUnavailableError(f"{self.place}: {_MOST_SHARDS} servers use this store already")
+        raise StoreUnavailableError(f"{self.place}: {_MOST_SHARDS} servers already use this store")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Any]:
@@ -206,7 +206,7 @@ class PostgreSQLStore(Store):
                 facts = connection.execute("SELECT name, value FROM turnout_facts").fetchall()
                 if dict(facts).get("identity") != self.identity:
                     connection.close()
-                    raise StoreUnavailableError(f"{self.place}: has another store now")
+                    raise StoreUnavailableError(f"{self.place}: now contains another store")
                 self._take_shard(connection)
             try:
                 with self._connection.transaction():
@@ -217,7 +217,7 @@ class PostgreSQLStore(Store):
                 raise
 
     def number_of(self, fingerprint: str, text: str) -> int:
-        """Give the number of a plan, which is written down if it is new."""
+        """Return the number of a plan, after storing it if it is new."""
         with self._transaction() as connection:
             connection.execute(
                 "INSERT INTO turnout_plans (fingerprint, text) VALUES (%s, %s) "
@@ -230,7 +230,7 @@ class PostgreSQLStore(Store):
         return int(number)
 
     def ask(self, plan: int, group: str, people: int) -> None:
-        """Write down how many people of a group were asked in all."""
+        """Store the total number of people asked in a group."""
         with self._transaction() as connection:
             connection.execute(
                 "INSERT INTO turnout_asked VALUES (%s, %s, %s) "
@@ -240,13 +240,13 @@ class PostgreSQLStore(Store):
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Writing]:
-        """Begin a transaction, which ends durably with the block, or not at all if it raises."""
+        """Start a transaction that becomes durable with the block, or is undone if it raises."""
         with self._transaction() as connection:
             yield _Writing(connection, self._shard)
 
     @contextlib.contextmanager
     def statements(self) -> Iterator[Statements]:
-        """Begin a transaction on the tables of tasks."""
+        """Start a transaction on the tables of tasks."""
         with self._transaction() as connection:
             # One after the other, also those of several servers.
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_TASKS_LOCK,))
@@ -254,7 +254,7 @@ class PostgreSQLStore(Store):
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Reading]:
-        """Look at the store as it is at this moment."""
+        """Open a view of the store at this moment."""
         with self._refusing():
             connection = self._connect()
             try:
@@ -266,7 +266,7 @@ class PostgreSQLStore(Store):
                 connection.close()
 
     def close(self) -> None:
-        """Let go of the database, and of the shard."""
+        """Close the database, and release the shard."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -279,7 +279,7 @@ class _Statements(Statements):
         self._connection = connection
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run a statement, and give the rows that it finds."""
+        """Run a statement, and return the rows that it finds."""
         found = self._connection.execute(statement.replace("?", "%b"), values, binary=True)
         return list(found.fetchall())
 
@@ -290,7 +290,7 @@ class _Statements(Statements):
 
 
 class _Writing(Writing):
-    """A transaction that takes messages in."""
+    """A transaction that stores messages."""
 
     def __init__(self, connection: Any, shard: int) -> None:
         self._connection, self._shard = connection, shard
@@ -302,7 +302,7 @@ class _Writing(Writing):
         return connection
 
     def remember(self, records: bytes) -> Mapping[bytes, bytes]:
-        """Remember messages by their records, which are in order and have different nonces.
+        """Remember messages by their records, sorted and with distinct nonces.
 
         The order keeps two servers with the same messages from waiting for each other in turn.
         """
@@ -351,7 +351,7 @@ class _Writing(Writing):
         return dict(found.fetchall())
 
     def tally(self, plan: int, group: str) -> StoredTally | None:
-        """Read what is counted of a group in the shard of this server."""
+        """Read the counts of a group in the shard of this server."""
         found = self._connection.execute(
             "SELECT received, sums FROM turnout_tallies "
             'WHERE plan = %s AND "group" = %s AND shard = %s',
@@ -361,7 +361,7 @@ class _Writing(Writing):
         return None if found is None else StoredTally(group, *found)
 
     def put_tallies(self, plan: int, tallies: Sequence[StoredTally]) -> None:
-        """Replace what is counted of groups in the shard of this server."""
+        """Replace the counts of groups."""
         groups, received, sums = map(list, zip(*tallies, strict=True))
         self._connection.execute(
             "INSERT INTO turnout_tallies SELECT %s, g, %s, r, s FROM "
@@ -397,12 +397,12 @@ class _Reading(Reading):
         return rows
 
     def plans(self) -> list[StoredPlan]:
-        """List the plans, in the order in which they came."""
+        """List the plans in order of arrival."""
         rows = self._all("SELECT number, fingerprint, text FROM turnout_plans ORDER BY number")
         return [StoredPlan(*row) for row in rows]
 
     def tallies(self, plan: int) -> list[StoredTally]:
-        """List what is counted of each group, in each shard."""
+        """List the counts of each group, in each shard."""
         rows = self._all(
             'SELECT "group", received, sums FROM turnout_tallies WHERE plan = %s '
             'ORDER BY "group", shard',
@@ -417,11 +417,11 @@ class _Reading(Reading):
         )
 
     def asked(self, plan: int) -> dict[str, int]:
-        """Say how many people of groups were asked, where that is known."""
+        """Return the number of people asked in each group, if it is known."""
         return dict(self._all('SELECT "group", people FROM turnout_asked WHERE plan = %s', plan))
 
     def refused(self) -> dict[str, int]:
-        """Say how many messages were refused, by kind."""
+        """Return the number of refused messages, by kind."""
         return dict(
             self._all("SELECT kind, sum(number)::bigint FROM turnout_refused GROUP BY kind")
         )
@@ -435,12 +435,12 @@ class _Reading(Reading):
         return int(self._all("SELECT count(*) FROM turnout_used")[0][0])
 
     def said(self, records: bytes) -> Mapping[bytes, bytes]:
-        """Give of those records that are remembered the hash of the nonce, and what was said."""
+        """Return, for remembered records, the hash of the nonce, and what was said."""
         nonces = [name for name, _ in parts_of(records)]
         return dict(self._all(_FIND, nonces))
 
     def messages(self) -> Iterator[bytes]:
-        """Give the messages that are kept, many lines at a time."""
+        """Return the stored messages, many lines at a time."""
         with self._connection.cursor("messages", binary=True) as cursor:
             cursor.itersize = 16
             cursor.execute("SELECT lines FROM turnout_messages ORDER BY number")

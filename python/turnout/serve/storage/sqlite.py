@@ -7,6 +7,7 @@ ended. ``PRAGMA user_version`` is the version of the schema.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import secrets
 import sqlite3
@@ -27,6 +28,7 @@ from turnout.serve.storage.interface import (
     Writing,
     parts_of,
 )
+from turnout.serve.storage.recent import TABLE, Recent, said_recently
 from turnout.serve.storage.tables import TASKS
 
 #: What a file of SQLite begins with, and what says that it is a store.
@@ -48,6 +50,7 @@ MIGRATIONS: Final = (
     CREATE TABLE messages (number INTEGER PRIMARY KEY, lines BLOB NOT NULL);
     CREATE TABLE used (mark BLOB PRIMARY KEY, said BLOB NOT NULL) WITHOUT ROWID;
     """
+    + f"{TABLE};"
     + TASKS,
 )
 
@@ -66,7 +69,7 @@ _RECORDS: Final = f"""
             substr(?1, place * {RECORD_BYTES} + {NONCE_BYTES + 1}, {RECORD_BYTES - NONCE_BYTES})
         FROM places WHERE places.rowid <= ?2)
 """
-_INSERT: Final = f"{_RECORDS} INSERT OR IGNORE INTO seen SELECT nonce, said FROM given"
+_INSERT: Final = f"{_RECORDS} INSERT INTO seen SELECT nonce, said FROM given"
 _FIND: Final = f"{_RECORDS} SELECT seen.nonce, seen.said FROM given JOIN seen USING (nonce)"
 
 #: Seconds that a transaction waits for that of another process.
@@ -93,15 +96,15 @@ class SQLiteStore(Store):
     path
         The file.
     keep
-        What is kept of messages, where the file is made; of one that is there, it must be the same.
-        None takes it as it is, and makes no file.
+        What a new file keeps of messages. For an existing file, it must be the same. None opens an
+        existing file as it is, and makes no file.
 
     Raises
     ------
     FileNotFoundError
-        If there is no file, and none is to be made.
+        If the file does not exist, and is not to be made.
     CorruptDataError
-        If the file is no store, or keeps something else.
+        If the file is not a store, or keeps something else.
     UnsupportedVersionError
         If it was made by a later release.
     StoreUnavailableError
@@ -112,6 +115,7 @@ class SQLiteStore(Store):
         self._path = Path(path)
         self.place = str(path)
         self._lock = threading.Lock()
+        self._recent: Recent | None = None
         if keep is None and not self._path.exists():
             raise FileNotFoundError(2, "No such file or directory", self.place)
         if keep is not None:
@@ -128,18 +132,18 @@ class SQLiteStore(Store):
         if keep is not None and keep != self.keep:
             self._connection.close()
             raise CorruptDataError(
-                f"{self.place}: this store was made with --keep {self.keep}, and keeps that; "
-                f"for --keep {keep} take a new file"
+                f"{self.place}: this store was made with --keep {self.keep}, which cannot "
+                f"change: for --keep {keep}, use a new file"
             )
 
     def _check_magic(self) -> None:
         with self._path.open("rb") as file:
             start = file.read(len(MAGIC))
         if start not in (b"", MAGIC):
-            raise CorruptDataError(f"{self.place}: is no store of turnout")
+            raise CorruptDataError(f"{self.place}: is not a turnout store")
 
     def _connect(self) -> sqlite3.Connection:
-        """Open the file, which must be there."""
+        """Open the file, which must exist."""
         connection = sqlite3.connect(
             f"{self._path.absolute().as_uri()}?mode=rw",
             uri=True,
@@ -166,7 +170,7 @@ class SQLiteStore(Store):
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             fresh = tables == 0 and keep is not None
             if not fresh and application != _APPLICATION:
-                raise CorruptDataError(f"{self.place}: is no store of turnout")
+                raise CorruptDataError(f"{self.place}: is not a turnout store")
             if version > len(MIGRATIONS):
                 raise UnsupportedVersionError(
                     f"{self.place}: the store has version {version}; this release of turnout reads "
@@ -174,18 +178,21 @@ class SQLiteStore(Store):
                 )
             if version < len(MIGRATIONS) and keep is None:
                 raise UnsupportedVersionError(
-                    f"{self.place}: the store has version {version}; turnout serve brings it to "
-                    f"{len(MIGRATIONS)}"
+                    f"{self.place}: the store has version {version}; run turnout serve to "
+                    f"upgrade it to {len(MIGRATIONS)}"
                 )
-            for script in MIGRATIONS[version:]:
-                for statement in script.split(";"):
-                    connection.execute(statement)
+            _migrate(connection, version)
             if fresh:
                 facts = {"keep": keep, "identity": secrets.token_hex(16)}
                 connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
             if version < len(MIGRATIONS):
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            if not _is_own(_schema(connection)):
+                raise CorruptDataError(
+                    f"{self.place}: its tables are not those that turnout makes, or it has views "
+                    "or triggers: use a file that only turnout serve wrote"
+                )
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
@@ -193,20 +200,18 @@ class SQLiteStore(Store):
             raise
 
     def _check_file(self) -> None:
-        """See to it that what is written goes where the name leads.
+        """Check that the name still leads to the file that is written.
 
-        What is written into a file that was removed, or replaced, would be lost.
+        Anything written into a file that was removed or replaced would be lost.
         """
         found = _file_of(self._path)
         if found is None:
-            raise StoreUnavailableError(f"{self.place}: the file is gone")
+            raise StoreUnavailableError(f"{self.place}: the file no longer exists")
         if found != self._file:
-            raise StoreUnavailableError(
-                f"{self.place}: the file was replaced by another: start the server again"
-            )
+            raise StoreUnavailableError(f"{self.place}: the file was replaced: restart the server")
 
     def number_of(self, fingerprint: str, text: str) -> int:
-        """Give the number of a plan, which is written down if it is new."""
+        """Return the number of a plan, after storing it if it is new."""
         with self._transaction() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO plans (fingerprint, text) VALUES (?, ?)", (fingerprint, text)
@@ -217,7 +222,7 @@ class SQLiteStore(Store):
         return int(number)
 
     def ask(self, plan: int, group: str, people: int) -> None:
-        """Write down how many people of a group were asked in all."""
+        """Store the total number of people asked in a group."""
         with self._transaction() as connection:
             row = (plan, group, people)
             connection.execute("INSERT OR REPLACE INTO asked VALUES (?, ?, ?)", row)
@@ -239,13 +244,21 @@ class SQLiteStore(Store):
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Writing]:
-        """Begin a transaction, which ends durably with the block, or not at all if it raises."""
+        """Start a transaction that becomes durable with the block, or is undone if it raises."""
         with self._transaction() as connection:
-            yield _Writing(connection)
+            # It is read anew if this transaction fails, or after one of another process.
+            recent, self._recent = self._recent, None
+            version = _version(connection)
+            if recent is None or recent.version != version:
+                recent = Recent.read(connection, version)
+            made = _Writing(connection, recent)
+            yield made
+            recent = made.finished()
+        self._recent = recent
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Reading]:
-        """Look at the store as it is at this moment."""
+        """Open a view of the store at this moment."""
         with _refusing(self.place):
             connection = sqlite3.connect(
                 f"{self._path.absolute().as_uri()}?mode=ro",
@@ -262,18 +275,46 @@ class SQLiteStore(Store):
 
     @contextlib.contextmanager
     def statements(self) -> Iterator[Statements]:
-        """Begin a transaction on the tables of tasks."""
+        """Start a transaction on the tables of tasks."""
         with self._transaction() as connection:
             yield _Statements(connection)
 
     def close(self) -> None:
-        """Let go of the database; what the log has is written back."""
+        """Close the database; write the log back into the file."""
         with self._lock, _refusing(self.place):
             self._connection.close()
 
 
+def _migrate(connection: sqlite3.Connection, version: int) -> None:
+    for script in MIGRATIONS[version:]:
+        for statement in script.split(";"):
+            connection.execute(statement)
+
+
+def _schema(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
+    found = connection.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    return {(kind, name, " ".join(sql.split())) for kind, name, sql in found}
+
+
+@functools.cache
+def _own_schema() -> set[tuple[str, ...]]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        _migrate(connection, 0)
+        return _schema(connection)
+
+
+def _is_own(schema: set[tuple[str, ...]]) -> bool:
+    """Return whether all tables of turnout are there as turnout makes them.
+
+    A program that copies files may add tables of its own. A view, a trigger or a computed column
+    may take any time and memory, whatever the size of the file.
+    """
+    more = {kind for kind, _, _ in schema - _own_schema()}
+    return schema >= _own_schema() and more <= {"table", "index"}
+
+
 def _file_of(path: Path) -> tuple[int, int] | None:
-    """Tell a file from any other that has its name later."""
+    """Return what tells a file from any later file of the same name."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -288,7 +329,7 @@ class _Statements(Statements):
         self._connection = connection
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run a statement, and give the rows that it finds."""
+        """Run a statement, and return the rows that it finds."""
         return self._connection.execute(statement, values).fetchall()
 
     def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -297,41 +338,52 @@ class _Statements(Statements):
 
 
 class _Writing(Writing):
-    """A transaction that takes messages in."""
+    """A transaction that stores messages."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, recent: Recent) -> None:
+        self._connection, self._recent = connection, recent
+        # What this transaction remembers: written at its end, because some of it is forgotten.
+        self._new: list[bytes] = []
 
     @property
     def generation(self) -> Hashable:
         """The version of what other processes wrote, as this connection sees it."""
-        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return self._connection, version
+        return self._connection, self._recent.version
 
     def remember(self, records: bytes) -> Mapping[bytes, bytes]:
-        """Remember messages by their records, which are in order and have different nonces."""
+        """Remember messages by their records, sorted and with distinct nonces."""
         if not records:
             return {}
-        connection = self._connection
-        before = connection.total_changes
-        connection.execute("SAVEPOINT remember")
-        # In the order of the table, neighbours are on one page.
-        _each(connection, _INSERT, records)
-        found = {}
-        if connection.total_changes - before != len(records) // RECORD_BYTES:
-            # Some were there before: which, only the table without the new ones tells.
-            connection.execute("ROLLBACK TO remember")
-            found = _found(connection, records)
-            fresh = [name + said for name, said in parts_of(records) if name not in found]
-            _each(connection, _INSERT, b"".join(fresh))
-        connection.execute("RELEASE remember")
+        found = _found(self._connection, records)
+        if self._recent.among(records):
+            found.update(said_recently(self._connection, records))
+        for earlier in self._new:
+            found.update(parts_of(earlier))
+        if found:
+            parts = list(parts_of(records))
+            found = {name: found[name] for name, _ in parts if name in found}
+            records = b"".join(name + said for name, said in parts if name not in found)
+        self._new.append(records)
         return found
 
     def forget(self, nonces: Sequence[bytes]) -> None:
         """Forget messages of this transaction, by the hashes of their nonces."""
-        self._connection.executemany(
-            "DELETE FROM seen WHERE nonce = ?", [(nonce,) for nonce in nonces]
-        )
+        gone = set(nonces)
+        self._new = [
+            b"".join(name + said for name, said in parts_of(records) if name not in gone)
+            for records in self._new
+        ]
+
+    def finished(self) -> Recent:
+        """Write what is remembered, and move waiting records to their place."""
+        recent, connection = self._recent, self._connection
+        for records in filter(None, self._new):
+            recent = recent.added(connection, records)
+        while (due := recent.due()) is not None:
+            moved, recent = recent.moved(connection, due)
+            # In the order of the table, neighbours are on one page.
+            _each(connection, _INSERT, moved)
+        return recent
 
     def use(self, marks: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:
         """Mark invitations as used."""
@@ -347,14 +399,14 @@ class _Writing(Writing):
         return found
 
     def tally(self, plan: int, group: str) -> StoredTally | None:
-        """Read what is counted of a group."""
+        """Read the counts of a group."""
         found = self._connection.execute(
             'SELECT received, sums FROM tallies WHERE plan = ? AND "group" = ?', (plan, group)
         ).fetchone()
         return None if found is None else StoredTally(group, *found)
 
     def put_tallies(self, plan: int, tallies: Sequence[StoredTally]) -> None:
-        """Replace what is counted of groups."""
+        """Replace the counts of groups."""
         self._connection.executemany(
             f"INSERT OR REPLACE INTO tallies VALUES ({plan:d}, ?, ?, ?)", tallies
         )
@@ -382,12 +434,12 @@ class _Reading(Reading):
         return self._connection.execute(statement, values).fetchall()
 
     def plans(self) -> list[StoredPlan]:
-        """List the plans, in the order in which they came."""
+        """List the plans in order of arrival."""
         rows = self._all("SELECT number, fingerprint, text FROM plans ORDER BY number")
         return [StoredPlan(*row) for row in rows]
 
     def tallies(self, plan: int) -> list[StoredTally]:
-        """List what is counted of each group."""
+        """List the counts of each group."""
         rows = self._all('SELECT "group", received, sums FROM tallies WHERE plan = ?', plan)
         return [StoredTally(*row) for row in rows]
 
@@ -396,36 +448,44 @@ class _Reading(Reading):
         return dict(self._all("SELECT plan, sum(received) FROM tallies GROUP BY plan"))
 
     def asked(self, plan: int) -> dict[str, int]:
-        """Say how many people of groups were asked, where that is known."""
+        """Return the number of people asked in each group, if it is known."""
         return dict(self._all('SELECT "group", people FROM asked WHERE plan = ?', plan))
 
     def refused(self) -> dict[str, int]:
-        """Say how many messages were refused, by kind."""
+        """Return the number of refused messages, by kind."""
         return dict(self._all("SELECT kind, number FROM refused"))
 
     def remembered(self) -> int:
         """Count the messages that are remembered."""
-        return int(self._all("SELECT count(*) FROM seen")[0][0])
+        [(seen,)] = self._all("SELECT count(*) FROM seen")
+        [(fresh,)] = self._all("SELECT coalesce(sum(length(records)), 0) FROM fresh")
+        return int(seen) + int(fresh) // RECORD_BYTES
 
     def used(self) -> int:
         """Count the invitations and tickets that were used."""
         return int(self._all("SELECT count(*) FROM used")[0][0])
 
     def said(self, records: bytes) -> Mapping[bytes, bytes]:
-        """Give of those records that are remembered the hash of the nonce, and what was said."""
+        """Return, for remembered records, the hash of the nonce, and what was said."""
         self._connection.execute(_PLACES)
-        return _found(self._connection, records)
+        return {**_found(self._connection, records), **said_recently(self._connection, records)}
 
     def messages(self) -> Iterator[bytes]:
-        """Give the messages that are kept, many lines at a time."""
+        """Return the stored messages, many lines at a time."""
         for (lines,) in self._connection.execute(
             "SELECT CAST(lines AS BLOB) FROM messages ORDER BY number"
         ):
             yield lines
 
 
+def _version(connection: sqlite3.Connection) -> int:
+    """Count what other connections wrote, as this one sees it."""
+    (version,) = connection.execute("PRAGMA data_version").fetchone()
+    return int(version)
+
+
 def _each(connection: sqlite3.Connection, statement: str, records: bytes) -> list[Any]:
-    """Execute a statement of records, so many at a time; gives its rows."""
+    """Execute a statement on records, some of them at a time; return its rows."""
     rows = []
     for start in range(0, len(records), _MOST_RECORDS * RECORD_BYTES):
         part = records[start : start + _MOST_RECORDS * RECORD_BYTES]

@@ -1,14 +1,15 @@
-"""The tables of tasks: what an aggregator of DAP must remember, in SQLite's words.
+"""Define the tables of tasks in SQLite's words: what an aggregator of DAP must remember.
 
 PostgreSQL has the same tables, with its own names of types. All rows are of a task, by its number.
 
-* ``reports``: every report that was taken in, by its ID, so that none counts twice. A leader keeps
-  what it got (``report``) and its time until the report is aggregated; ``job`` is the aggregation
-  job that it is in. A helper keeps the ID alone.
-* ``jobs``: aggregation jobs. A helper keeps its answer, so that a repeated request gets the same.
-* ``buckets``: what is added up of the reports of a time, or of a batch: the aggregate share, how
-  many reports, the checksum of their IDs, and their first and last time.
-* ``collected``: from which bucket to which all were collected; no report counts there any more.
+* ``reports``: every received report, by its ID and its time, until it is too old to arrive again,
+  so that none counts twice. A leader keeps the report itself (``report``) until it is aggregated;
+  ``job`` is its aggregation job.
+* ``jobs``: aggregation jobs. A helper keeps its answer, so that a repeated request gets the same,
+  until the reports of the job are too old to come again (``answered`` is the time).
+* ``buckets``: the sums over the reports of a time, or of a batch: the aggregate share, the number
+  of reports, the checksum of their IDs, and their first and last time.
+* ``collected``: ranges of buckets that were collected; no further report counts there.
 * ``collections``: collection jobs of a leader, and aggregate shares of a helper. The share with its
   noise is written in the transaction that marks the batch as collected: its noise is drawn once.
 * ``refused``: how many reports were refused, by the reason.
@@ -27,7 +28,7 @@ TASKS: Final = """
     CREATE INDEX turnout_task_reports_waiting ON turnout_task_reports (task, job)
         WHERE report IS NOT NULL;
     CREATE TABLE turnout_task_jobs (task INTEGER NOT NULL, id BLOB NOT NULL, bucket BLOB,
-        request BLOB, answer BLOB, PRIMARY KEY (task, id));
+        answered INTEGER, request BLOB, answer BLOB, PRIMARY KEY (task, id));
     CREATE TABLE turnout_task_buckets (task INTEGER NOT NULL, bucket BLOB NOT NULL,
         opened INTEGER NOT NULL, reports INTEGER NOT NULL, checksum BLOB NOT NULL,
         share BLOB NOT NULL, first INTEGER, last INTEGER, PRIMARY KEY (task, bucket));

@@ -1,13 +1,15 @@
-"""What all answers have in common: their headers, their counts, and how refusals are written."""
+"""Write what all answers have in common: headers, counts, and refusals."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any, Final
 
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 from turnout.serve.counters import Counters
 
@@ -34,18 +36,18 @@ _HEADERS: Final = {
 
 
 class Outermost:
-    """Adds the headers that every answer has, and counts requests.
+    """An application that adds the headers of every answer, and counts requests.
 
     Parameters
     ----------
     inner
-        What answers.
+        The application that answers.
     counters
-        Where requests are counted.
+        The counters of requests.
     paths
         The paths that are counted by their names.
     direct
-        What answers at a method and a path without going through ``inner``.
+        The applications that answer at a method and a path without going through ``inner``.
     """
 
     def __init__(
@@ -79,10 +81,22 @@ class Outermost:
         await inner(scope, receive, sending)
 
 
-async def refused(request: Request, error: Exception) -> Response:
+def routed(routes: Sequence[Route]) -> Application:
+    """Make an application of routes; errors that are no fault of the server leave no traceback."""
+    return Starlette(
+        routes=routes, exception_handlers={HTTPException: _refused, ClientDisconnect: _nobody}
+    )
+
+
+async def _refused(request: Request, error: Exception) -> Response:
     """Answer with one line that says what is wrong."""
     assert isinstance(error, HTTPException)
     return refusal(error)
+
+
+async def _nobody(request: Request, error: Exception) -> Response:
+    """Answer a client that has gone: nobody reads it."""
+    return Response(status_code=400)
 
 
 def refusal(error: HTTPException) -> Response:

@@ -19,7 +19,6 @@ from functools import lru_cache, partial
 from importlib.resources import files
 from typing import Any, Final
 
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
@@ -34,7 +33,7 @@ from turnout.serve.invitations import Invitations
 from turnout.serve.limits import RETRY, Limits
 from turnout.serve.results import LEAST, Results
 from turnout.serve.storage.interface import Store
-from turnout.serve.web.answers import Application, Outermost, refused
+from turnout.serve.web.answers import Application, Outermost, routed
 from turnout.serve.web.inviting import Inviting
 from turnout.serve.web.openapi import description
 from turnout.serve.web.receiving import Receiving
@@ -52,6 +51,7 @@ _STATIC: Final = {
     "turnout.js": "text/javascript; charset=utf-8",
     "tickets.js": "text/javascript; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
+    "loading.js": "text/javascript; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
 }
 
@@ -61,16 +61,16 @@ _FRESH: Final = 1.0
 
 @dataclass(frozen=True)
 class Settings:
-    """What whoever runs a server says of it.
+    """The settings of a server.
 
     Attributes
     ----------
     title
         The question, as the page asks it.
     key
-        What must be shown to see results; None if everybody may.
+        The key to show in order to see results; None if everybody may see them.
     least
-        Of a group of fewer reports nothing is shown.
+        The least number of reports for which results of a group are shown.
     invitations
         Who may answer, once each; None if everybody may, as often as they like.
     connections, request_seconds
@@ -86,23 +86,31 @@ class Settings:
 
 
 class Server:
-    """Answers the requests of a collection.
+    """A server that answers the requests of a collection.
 
     Parameters
     ----------
     collection
         The plans.
     store
-        Where messages go.
+        The store of messages.
     settings
-        What else is said of the server.
+        The settings of the server.
+    counters
+        The counters of requests and messages.
     """
 
-    def __init__(self, collection: Collection, store: Store, settings: Settings) -> None:
+    def __init__(
+        self,
+        collection: Collection,
+        store: Store,
+        settings: Settings,
+        counters: Counters | None = None,
+    ) -> None:
         self.collection, self.store, self.settings = collection, store, settings
         self.writer = Writer(collection, store)
         self._inviting = Inviting(settings.invitations, collection, store)
-        self.counters = Counters()
+        self.counters = counters or Counters()
         self._limits: tuple[Any, Limits] = (None, Limits(0))
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="turnout-results")
         self._kept: dict[Any, tuple[float, Any]] = {}
@@ -136,27 +144,26 @@ class Server:
             Route("/metrics", self._metrics),
         ]
         paths = {route.path for route in routes}
-        inner = Starlette(routes=routes, exception_handlers={HTTPException: refused})
-        return Outermost(inner, self.counters, paths, {("POST", "/reports"): receiving})
+        return Outermost(routed(routes), self.counters, paths, {("POST", "/reports"): receiving})
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start writing."""
         self.writer.start()
 
     def described(self) -> str:
-        """Say what is served, in a line for the log."""
+        """State what is served, in a line for the log."""
         plans, store = len(self.collection.published), self.store
-        return f"{plans} plans, store {store.place}, which keeps {store.keep}"
+        return f"plans: {plans}; store: {store.place}, which keeps {store.keep}"
 
     async def stop(self) -> None:
-        """Store what waits."""
+        """Store the waiting messages."""
         await self.writer.stop()
         self._pool.shutdown()
 
     # What everybody sees
 
     async def _page(self, request: Request) -> Response:
-        """Give the page on which people answer."""
+        """Return the page on which people answer."""
         found = self.collection.in_force()
         words = {
             "title": html.escape(self.settings.title),
@@ -168,25 +175,25 @@ class Server:
         return HTMLResponse(text)
 
     async def _plan(self, request: Request) -> Response:
-        """Give the plan in force, as its file has it."""
+        """Return the plan in force, as in its file."""
         found = self.collection.in_force()
         if found is None:
             raise HTTPException(404, "every plan of this collection has expired")
         return _tagged(request, found.file, "application/json")
 
     async def _static(self, name: str, request: Request) -> Response:
-        """Give a file of the page."""
+        """Return a file of the page."""
         return _tagged(request, _file(name), _STATIC[name])
 
     # Results
 
     async def _results_json(self, request: Request) -> Response:
-        """Give what is known at this moment, for programs."""
+        """Return the current results for programs."""
         self._check_key(request)
         return _json_text(await self._known(request, "json"))
 
     async def _results_page(self, request: Request) -> Response:
-        """Give what is known at this moment, for people."""
+        """Return the current results for people."""
         self._check_key(request)
         text = await self._known(request, "page")
         return HTMLResponse(text, headers={"content-security-policy": _RESULTS_POLICY})
@@ -218,7 +225,7 @@ class Server:
         return found
 
     def _asked_for(self, request: Request) -> tuple[Family, Plan | None]:
-        """Say of which plans results are wanted."""
+        """Return the plans whose results are requested."""
         wanted = request.query_params.get("plan")
         families = self.collection.families
         if wanted is not None:
@@ -236,10 +243,10 @@ class Server:
         title = self.settings.title or None
         if form == "json":
             return json_text({"title": title, **results.described()})
-        return results.page(title) or _nothing_yet(title, results)
+        return results.page(title)
 
     def _check_key(self, request: Request) -> None:
-        """Refuse to show results to who has not the key."""
+        """Refuse to show results to a client without the key."""
         if self.settings.key is None:
             return
         kind, _, shown = request.headers.get("authorization", "").partition(" ")
@@ -251,7 +258,7 @@ class Server:
         if not hmac.compare_digest(shown.encode(), self.settings.key.encode()):
             raise HTTPException(
                 401,
-                "results are for who has the key",
+                "results need the key",
                 {"www-authenticate": 'Basic realm="results"'},
             )
 
@@ -263,17 +270,27 @@ class Server:
         return _json(description(self.limits, key=key, invited=self._inviting.shown()))
 
     async def _health(self, request: Request) -> Response:
-        """Say whether messages can be stored."""
+        """Return whether messages can be stored."""
+        status, state = await self.health()
+        return _json(state, status)
+
+    async def health(self) -> tuple[int, dict[str, str]]:
+        """Return the status, and whether messages can be stored."""
         trouble = self.writer.trouble is not None
         state = {
             "store": "unavailable" if trouble else "available",
             "plan": "expired" if self.collection.in_force() is None else "in force",
             "plans": "refused" if self.writer.plan_trouble is not None else "read",
         }
-        return _json(state, 503 if trouble else 200)
+        return 503 if trouble else 200, state
 
     async def _metrics(self, request: Request) -> Response:
-        """Give what the server counts of itself."""
+        """Return the server's own counters."""
+        text = self.counters.text(await self.gauges())
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    async def gauges(self) -> dict[str, float]:
+        """Measure what there is at this moment."""
         found = self.collection.in_force()
         gauges: dict[str, float] = {
             "turnout_transactions_total": self.writer.transactions,
@@ -282,8 +299,7 @@ class Server:
         }
         if found is not None and found.plan.expires is not None:
             gauges["turnout_plan_expires_seconds"] = int(found.plan.expires.timestamp())
-        text = self.counters.text(gauges)
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+        return gauges
 
 
 def _json(value: Mapping[str, Any], status: int = 200) -> Response:
@@ -295,7 +311,7 @@ def _json_text(text: str) -> Response:
 
 
 def _tagged(request: Request, data: bytes, media_type: str) -> Response:
-    """Give a file, or say that it is the one which the client has."""
+    """Return a file, or state that the client already has it."""
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
     # A proxy that compresses makes a weak tag of it, W/"...".
@@ -312,22 +328,4 @@ def _file(name: str) -> bytes:
     try:
         return place.read_bytes()
     except FileNotFoundError:
-        raise HTTPException(404, "this file is not there") from None
-
-
-def _nothing_yet(title: str | None, results: Results) -> str:
-    """Write the page of results of which none can be shown."""
-    reason = results.described().get("reason", "")
-    heading = html.escape(title or "Results")
-    rows = "".join(
-        f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>"
-        for name, value in results.ledger.rows()
-    )
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{heading}</title></head>\n<body><h1>{heading}</h1>"
-        f"<p>Nothing can be shown yet: {html.escape(reason)}.</p>"
-        "<h2>What a person spends who reports every time</h2>"
-        f"<dl>{rows}</dl></body>\n</html>\n"
-    )
+        raise HTTPException(404, "no such file") from None

@@ -1,4 +1,4 @@
-"""The requests of invited people: what lets their message in, and tickets."""
+"""Answer the requests of invited people: let their messages in, and sign tickets."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _MOST: Final = 4096
 
 
 class Inviting:
-    """Lets messages of invited people in, or of everybody.
+    """A check that lets in the messages of invited people, or of everybody.
 
     Parameters
     ----------
     invitations
-        Who is invited; None if everybody may answer, as often as they like.
+        The invitations; None if everybody may answer, as often as they like.
     collection, store
-        The plans, and where is noted which invitations were used.
+        The plans, and the store that notes which invitations were used.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Inviting:
         self._invitations, self._collection, self._store = invitations, collection, store
 
     def words(self) -> dict[str, str]:
-        """Say to the page how people are invited."""
+        """Tell the page how people are invited."""
         if self._invitations is None:
             return {"invitations": "", "ticket_key": ""}
         kind = "blind" if self._invitations.blind else "open"
@@ -55,12 +55,12 @@ class Inviting:
     def mark(self, request: Request) -> bytes | None:
         """Find the mark of the invitation or ticket that comes with a message.
 
-        None if none is needed.
+        The mark is None if none is needed.
 
         Raises
         ------
         HTTPException
-            If it is needed and not there, or not one of ours.
+            If one is needed and is missing, or is not one of ours.
         """
         if self._invitations is None:
             return None
@@ -75,7 +75,7 @@ class Inviting:
         return found
 
     async def ticket(self, request: Request) -> Response:
-        """Sign a ticket for an invitation that has not been used, or was used for the same one."""
+        """Sign a ticket for an invitation that is unused or was used for the same ticket."""
         if self._invitations is None or not self._invitations.blind:
             raise HTTPException(404, "this collection has no tickets")
         plan, token, blinded = await _asked(request)
@@ -83,7 +83,7 @@ class Inviting:
             raise HTTPException(404, "this collection has no plan of that fingerprint")
         mark = self._invitations.mark_of_token(token)
         if mark is None:
-            raise HTTPException(403, "nobody was invited by this link")
+            raise HTTPException(403, "this link is not a valid invitation")
         try:
             signed = self._invitations.sign(blinded)
         except InvalidValueError as error:
@@ -93,19 +93,19 @@ class Inviting:
         try:
             earlier = await loop.run_in_executor(None, self._use, mark_under(plan, mark), said)
         except StoreUnavailableError:
-            raise HTTPException(503, "invitations cannot be used at the moment", RETRY) from None
+            raise HTTPException(503, "invitations are not available at the moment", RETRY) from None
         if earlier not in (None, said):
             raise HTTPException(403, "this invitation is in use in another browser: answer there")
         return Response(json.dumps({"signed": signed}), media_type="application/json")
 
     def _use(self, mark: bytes, said: bytes) -> bytes | None:
-        """Note what an invitation is used for; give what it was used for before."""
+        """Store what an invitation is used for; return what it was used for before."""
         with self._store.writing() as writing:
             return writing.use({mark: said}).get(mark)
 
 
 async def _asked(request: Request) -> tuple[str, str, str]:
-    """Read the request of a ticket."""
+    """Read a request for a ticket."""
     body = bytearray()
     async for piece in request.stream():
         body += piece

@@ -21,6 +21,11 @@ _BASE64URL = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}
 _FILES = (
     ("/turnout.js", "The client, an ES module.", "text/javascript"),
     ("/page.js", "The program of the page.", "text/javascript"),
+    (
+        "/loading.js",
+        "Says what is wrong if the program of the page does not run.",
+        "text/javascript",
+    ),
     ("/page.css", "The style of the page.", "text/css"),
     ("/tickets.js", "The client of tickets, an ES module.", "text/javascript"),
 )
@@ -43,14 +48,14 @@ def description(limits: Limits, *, key: bool, invited: Invited = "") -> dict[str
     limits
         What a request may cost.
     key
-        Whether results are for who has a key.
+        Whether results are only for clients with the key.
     invited
-        What a message must come with, if anything: an invitation, or a ticket.
+        What must come with a message, if anything: an invitation, or a ticket.
 
     Examples
     --------
     >>> sorted(description(Limits(600), key=False)["paths"])[:3]
-    ['/', '/health', '/metrics']
+    ['/', '/health', '/loading.js']
     """
     secured: dict[str, Any] = {"security": [{"key": []}, {"bearer": []}]} if key else {}
     wanted = {
@@ -180,7 +185,7 @@ def _ticket() -> dict[str, Any]:
             **_refusals(
                 {
                     400: "The request cannot be read, or the number cannot be signed.",
-                    403: "Nobody was invited by this link, or it was used.",
+                    403: "This link is not a valid invitation, or it was used.",
                     404: "There is no such plan.",
                     408: "The request took too long.",
                     413: "There are too many bytes.",
@@ -212,7 +217,7 @@ def _get(
 
 
 def _tagged(operation: dict[str, Any]) -> dict[str, Any]:
-    """Say that a file has an ETag, and is not sent to who has it."""
+    """State that a file has an ETag, and is not sent to clients that have it."""
     responses = operation["get"]["responses"]
     responses["304"] = {"description": "The file with the ETag that If-None-Match names."}
     for status in ("200", "304"):
@@ -233,7 +238,7 @@ def _refusals(refusals: dict[int, str]) -> dict[str, Any]:
 
 
 def _ledger() -> dict[str, Any]:
-    """Describe what a person spends who reports every time."""
+    """Describe what a person who reports every time spends."""
     text, epsilon = {"type": "string"}, {"type": "number", "minimum": 0}
     spent = object_schema({"of": text, "epsilon": epsilon})
     question = object_schema(

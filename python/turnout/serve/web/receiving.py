@@ -31,21 +31,21 @@ _SPACE: Final = b" \t\r"
 
 
 class Receiving:
-    """Takes messages in, and answers when they are durable.
+    """A handler that takes messages in, and answers when they are durable.
 
-    It is an ASGI application of its own: to find a route and go through the layers of Starlette
-    costs as much as all else that is done for a request of one message.
+    It is an ASGI application of its own. To find a route and go through the layers of Starlette
+    would cost as much as all the other work for a request of one message.
 
     Parameters
     ----------
     writer
-        Who stores them.
+        The writer that stores the messages.
     inviting
-        Whose messages are let in.
+        The check that lets messages in.
     counters
-        Where is counted what became of them.
+        The counters of what became of the messages.
     limits
-        Gives what requests may cost.
+        Returns what requests may cost.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Receiving:
         await answer(scope, receive, send)
 
     async def _take(self, request: Request, receive: Receive) -> Taken:
-        """Take messages in, one a line."""
+        """Take messages in, one per line."""
         limits = self._limits()
         mark = self._inviting.mark(request)
         lines, size = await _lines(request, receive, limits)
@@ -86,7 +86,7 @@ class Receiving:
             ) from None
         except Exception:
             # The writer has logged it.
-            raise HTTPException(500, "the messages could not be taken") from None
+            raise HTTPException(500, "the messages were not accepted") from None
         for outcome, number in (
             ("accepted", taken.accepted),
             ("duplicate", taken.duplicates),
@@ -98,7 +98,7 @@ class Receiving:
 
 
 async def _lines(request: Request, receive: Receive, limits: Limits) -> tuple[list[bytes], int]:
-    """Read the body of a request, no further than it may go."""
+    """Read the body of a request, up to the largest allowed size."""
     headers = {name: value.decode("latin-1") for name, value in request.scope["headers"]}
     coding = headers.get(b"content-encoding", "identity")
     if coding.strip().lower() not in ("", "identity"):

@@ -28,7 +28,7 @@ _PATIENCE = 10
 
 
 class _Lines(logging.Formatter):
-    """Writes a record as one line of JSON: when, how grave, from where, and what."""
+    """A formatter that writes a record as one line of JSON: time, level, source and message."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
@@ -44,7 +44,7 @@ class _Lines(logging.Formatter):
 
 
 class Serving(Protocol):
-    """What a process serves: a collection, or an aggregator of a task."""
+    """What a process serves: a collection, aggregators of tasks, or both."""
 
     @property
     def limits(self) -> Limits:
@@ -54,25 +54,25 @@ class Serving(Protocol):
         """Make the ASGI application."""
 
     def start(self) -> None:
-        """Begin what runs beside requests; called in the event loop."""
+        """Start the work beside requests; called in the event loop."""
 
     async def stop(self) -> None:
-        """End it, and store what waits."""
+        """Stop the work beside requests, and store what waits."""
 
     def described(self) -> str:
-        """Say what is served, in a line for the log."""
+        """State what is served, in a line for the log."""
 
 
 @dataclass(frozen=True)
 class Tls:
-    """What a server shows of itself: files in PEM form.
+    """The certificate and the key of a server: files in PEM form.
 
     Attributes
     ----------
     certificate
-        Its certificate, and those between it and the root.
+        The certificate of the server, and those between it and the root.
     key
-        The key of it.
+        The key of the certificate.
     """
 
     certificate: Path
@@ -130,13 +130,13 @@ def serve(
     Parameters
     ----------
     server
-        What answers.
+        The server that answers.
     bound
-        Where to listen.
+        The socket to listen on.
     ready
-        Called when requests are answered.
+        A function that is called once requests are answered.
     tls
-        What the server shows of itself; None to speak without TLS.
+        The certificate and the key of the server; None to speak without TLS.
 
     Raises
     ------

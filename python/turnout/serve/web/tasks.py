@@ -8,14 +8,12 @@ import hashlib
 import hmac
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -29,11 +27,12 @@ from turnout.serve.tasks.driving import Driver
 from turnout.serve.tasks.files import HelperFile, LeaderFile
 from turnout.serve.tasks.helper import Helper, identity
 from turnout.serve.tasks.jobs import JOB_BYTES
-from turnout.serve.tasks.leader import Leader, Upload
+from turnout.serve.tasks.leader import Leader
 from turnout.serve.tasks.peers import WAITS
 from turnout.serve.tasks.problems import ProblemError
 from turnout.serve.tasks.reading import bytes_of, text_of
-from turnout.serve.web.answers import Application, Outermost, refused
+from turnout.serve.web.answers import Application, Outermost, routed
+from turnout.serve.web.together import Together
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -59,7 +58,7 @@ Answering = Callable[[Request], Awaitable[Response]]
 
 
 def limits_of(file: LeaderFile | HelperFile, connections: int, request_seconds: float) -> Limits:
-    """Say what requests of a task may cost."""
+    """Return what requests of a task may cost."""
     report = file.task.vdaf.report_bytes
     return Limits(
         report,
@@ -70,19 +69,30 @@ def limits_of(file: LeaderFile | HelperFile, connections: int, request_seconds: 
     )
 
 
+def path_of(file: LeaderFile | HelperFile) -> str:
+    """Return the path of the address of an aggregator."""
+    own = file.task.leader if isinstance(file, LeaderFile) else file.task.helper
+    return urlsplit(own).path.rstrip("/")
+
+
 class TaskServer:
-    """Answers the requests of the leader or the helper of a task.
+    """A server that answers the requests to the leader or the helper of a task.
 
     Parameters
     ----------
     file
-        What the aggregator is told.
+        The file of the aggregator.
     store
-        Where it remembers.
+        The store where it keeps what it remembers.
     ca
-        The file of the certificates that the helper's must come from.
+        The file of the certificates that must have issued the helper's.
     connections, request_seconds
         As :class:`turnout.serve.limits.Limits` has them.
+    keys
+        The keys that reports may be encrypted to, if other tasks have the same address; clients get
+        the first. None for the key of the file.
+    counters
+        The counters of requests and reports.
     """
 
     def __init__(
@@ -90,26 +100,37 @@ class TaskServer:
         file: LeaderFile | HelperFile,
         store: Store,
         ca: Path | None = None,
+        *,
         connections: int = 4096,
         request_seconds: float = 20.0,
+        keys: Sequence[_core.HpkeKey] | None = None,
+        counters: Counters | None = None,
     ) -> None:
         self._file, self._store = file, store
         self.limits = limits_of(file, connections, request_seconds)
-        self._counters = Counters()
+        self._counters = counters or Counters()
+        self._shown_keys = keys or [file.key]
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="turnout-task")
         self._in_hand = 0
         self._driver: Driver | None = None
-        task = file.task
-        own = task.leader if isinstance(file, LeaderFile) else task.helper
-        self._path = urlsplit(own).path.rstrip("/")
+        self._path = path_of(file)
         if isinstance(file, LeaderFile):
-            self._leader = Leader(file, store, ca)
+            self._leader = Leader(file, store, ca, self._shown_keys)
             self._driver = Driver(self._leader)
-            self._uploads = _Together(self._leader.store, self._pool)
+            self._uploads = Together(self._leader.store, self._pool)
             self._token_hash = file.collector_token_hash
         else:
-            self._helper = Helper(file, store)
+            self._helper = Helper(file, store, self._shown_keys)
             self._token_hash = file.leader_token_hash
+
+    def has(self, path: str) -> bool:
+        """Return whether a request is for the task."""
+        own = f"{self._path}/tasks/{self._file.task.name}/"
+        return path.startswith(own) or path == f"{self._path}/hpke_config"
+
+    def has_tasks(self, path: str) -> bool:
+        """Return whether a request is for any task at this address."""
+        return path.startswith(f"{self._path}/tasks/")
 
     def start(self) -> None:
         """Begin the jobs of a leader."""
@@ -117,13 +138,13 @@ class TaskServer:
             self._driver.start()
 
     async def stop(self) -> None:
-        """End the jobs after those that are under way."""
+        """Stop after the jobs in progress."""
         if self._driver is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._driver.stop)
         self._pool.shutdown()
 
     def described(self) -> str:
-        """Say what is served, in a line for the log."""
+        """State what is served, in a line for the log."""
         return f"{self._file.role} of the task {self._file.task.name}, store {self._store.place}"
 
     def application(self) -> Application:
@@ -164,14 +185,15 @@ class TaskServer:
                     DELETE=self._end_share,
                 ),
             ]
-        paths = {route.path for route in routes}
-        inner = Starlette(routes=routes, exception_handlers={HTTPException: refused})
-        return Outermost(inner, self._counters, paths)
+        paths = {route.path.replace("{task}", self._file.task.name) for route in routes}
+        return Outermost(routed(routes), self._counters, paths)
 
     def _route(self, place: str, **methods: Answering) -> Route:
         async def answer(request: Request) -> Response:
+            # Whoever has GET has HEAD.
+            method = "GET" if request.method == "HEAD" else request.method
             try:
-                return await methods[request.method](request)
+                return await methods[method](request)
             except ProblemError as problem:
                 return self._problem(problem)
             except StoreUnavailableError as error:
@@ -206,7 +228,7 @@ class TaskServer:
             raise ProblemError("unrecognizedTask", "this server has no such task")
 
     def _check_token(self, request: Request) -> None:
-        """Refuse who does not show the token."""
+        """Refuse a client that does not show the token."""
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             shown = request.headers.get("dap-auth-token", "")
@@ -215,7 +237,7 @@ class TaskServer:
             raise ProblemError("unauthorized", "this request needs the token of the task")
 
     def _name(self, request: Request, body: bytes | None = None) -> bytes:
-        """Give the name of a resource: that in the address, or one made of a request."""
+        """Return the name of a resource: from the address, or made from a request."""
         text = request.path_params.get("name")
         if text is None:
             assert body is not None
@@ -223,12 +245,11 @@ class TaskServer:
         try:
             return bytes_of(text, _NAME_BYTES)
         except ValueError:
-            raise ProblemError(
-                "unrecognizedAggregationJob", "there is nothing of this name"
-            ) from None
+            kind = "Aggregation" if self._driver is None else "Collection"
+            raise ProblemError(f"unrecognized{kind}Job", "no such resource") from None
 
     async def _body(self, request: Request, message: str, most: int) -> bytes:
-        """Read the body of a request, no further than it may go."""
+        """Read the body of a request, up to the largest allowed size."""
         kind = request.headers.get("content-type", "").replace(" ", "").lower()
         wanted = _core.DAP_MEDIA_TYPES[message]
         if kind.split(";")[0] != wanted.split(";")[0] or f";{wanted.split(';')[1]}" not in kind:
@@ -245,14 +266,14 @@ class TaskServer:
         return bytes(body)
 
     async def _do(self, function: Callable[..., T], *arguments: Any, size: int = 0) -> T:
-        """Do in another thread what takes time, unless too much waits already."""
+        """Run slow work in another thread, unless too much waits already."""
         with self._holding(size):
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._pool, lambda: function(*arguments))
 
     @contextlib.contextmanager
     def _holding(self, size: int) -> Iterator[None]:
-        """Count the bytes of a request that is in hand, unless there are too many already."""
+        """Count the bytes of a request in progress, unless there are too many already."""
         if self._in_hand + size > self.limits.waiting_bytes:
             raise ProblemError("busy", "too many requests wait: try again")
         self._in_hand += size
@@ -264,15 +285,32 @@ class TaskServer:
     # Everybody
 
     async def _keys(self, request: Request) -> Response:
-        """Give the keys that clients encrypt to."""
+        """Return the keys that clients encrypt to."""
         headers = {"cache-control": f"max-age={_KEYS_KEPT}"}
         return _message(
-            _core.write_hpke_configs([self._file.key.config]), "hpke-config-list", headers=headers
+            _core.write_hpke_configs([self._shown_keys[0].config]),
+            "hpke-config-list",
+            headers=headers,
         )
 
     async def _health(self, request: Request) -> Response:
-        """Say whether the store can be used, and whether the helper answers."""
+        """Return whether the store can be used, and whether the helper answers."""
+        status, said = await self.health()
+        return Response(json.dumps(said), status, media_type="application/json")
+
+    async def health(self) -> tuple[int, dict[str, Any]]:
+        """Return the status, and whether the store can be used and the helper answers."""
         said: dict[str, Any] = {"role": self._file.role, "task": self._file.task.name}
+        refused = await self._refused()
+        if refused is not None:
+            said["refused"] = refused
+        said["store"] = "unavailable" if refused is None else "available"
+        if self._driver is not None:
+            said["jobs"] = self._driver.trouble or "run"
+        return 503 if refused is None else 200, said
+
+    async def _refused(self) -> dict[str, int] | None:
+        """Count the reports that were refused, by reason; None if the store is not available."""
         records = (self._leader if self._driver is not None else self._helper).records
 
         def look() -> dict[str, int]:
@@ -280,19 +318,26 @@ class TaskServer:
                 return found.refused()
 
         try:
-            said["refused"] = await self._do(look)
-            said["store"], status = "available", 200
+            return await self._do(look)
         except StoreUnavailableError:
-            said["store"], status = "unavailable", 503
-        if self._driver is not None:
-            said["jobs"] = self._driver.trouble or "run"
-        return Response(json.dumps(said), status, media_type="application/json")
+            return None
 
     async def _metrics(self, request: Request) -> Response:
-        """Give what the server counts of itself."""
-        gauges = {"turnout_waiting_bytes": self._in_hand}
-        text = self._counters.text(gauges)
+        """Return the server's own counters."""
+        text = self._counters.text(await self.gauges())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    async def gauges(self) -> dict[str, float]:
+        """Measure what there is at this moment; copy what the store counts to the counters."""
+        refused = await self._refused()
+        for reason, number in (refused or {}).items():
+            self._counters.put(
+                "turnout_refused_reports_total", number, task=self._file.task.name, reason=reason
+            )
+        return {
+            "turnout_waiting_bytes": self._in_hand,
+            "turnout_store_usable": int(refused is not None),
+        }
 
     # The leader
 
@@ -331,7 +376,7 @@ class TaskServer:
         return await self._collected(name, 201)
 
     async def _collection(self, request: Request) -> Response:
-        """Say what a collection job found."""
+        """Return the result of a collection job."""
         self._check_task(request)
         self._check_token(request)
         return await self._collected(self._name(request), 200)
@@ -371,14 +416,14 @@ class TaskServer:
         return _message(answer, "aggregation-job-resp", 201, headers)
 
     async def _job(self, request: Request) -> Response:
-        """Give the answer of an aggregation job again."""
+        """Return the answer of an aggregation job again."""
         self._check_task(request)
         self._check_token(request)
         answer = await self._do(self._helper.answer, self._name(request))
         return _message(answer, "aggregation-job-resp")
 
     async def _continued_job(self, request: Request) -> Response:
-        """Refuse to go on with a job: those of Prio3 end with their first answer."""
+        """Refuse to continue a job: jobs of Prio3 end with their first answer."""
         self._check_task(request)
         self._check_token(request)
         await self._do(self._helper.answer, self._name(request))
@@ -392,7 +437,7 @@ class TaskServer:
         return Response(status_code=204)
 
     async def _new_share(self, request: Request) -> Response:
-        """Give the share of a batch."""
+        """Return the share of a batch."""
         self._check_task(request)
         self._check_token(request)
         body = await self._body(request, "aggregate-share-req", _ASKING_BYTES)
@@ -402,7 +447,7 @@ class TaskServer:
         return _message(answer, "aggregate-share", 201, headers)
 
     async def _share(self, request: Request) -> Response:
-        """Give the share of a batch again."""
+        """Return the share of a batch again."""
         self._check_task(request)
         self._check_token(request)
         answer = await self._do(self._helper.share_again, self._name(request))
@@ -417,42 +462,6 @@ class TaskServer:
 
     def _place(self, kind: str, name: bytes) -> str:
         return f"{self._path}/tasks/{self._file.task.name}/{kind}/{text_of(name)}"
-
-
-class _Together:
-    """Does in one call what is asked for while the call before it is under way."""
-
-    def __init__(
-        self, function: Callable[[list[Upload]], list[bytes]], pool: ThreadPoolExecutor
-    ) -> None:
-        self._function, self._pool = function, pool
-        self._waiting: list[tuple[Upload, asyncio.Future[bytes]]] = []
-        self._running: asyncio.Task[None] | None = None
-
-    async def take(self, upload: Upload) -> bytes:
-        """Take part in the next call, and give what it found for this one."""
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._waiting.append((upload, future))
-        if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._run())
-        return await future
-
-    async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._waiting:
-            part, self._waiting = self._waiting, []
-            try:
-                results: list[bytes] = await loop.run_in_executor(
-                    self._pool, self._function, [upload for upload, _ in part]
-                )
-            except Exception as error:
-                for _, future in part:
-                    if not future.done():
-                        future.set_exception(error)
-                continue
-            for (_, future), result in zip(part, results, strict=True):
-                if not future.done():
-                    future.set_result(result)
 
 
 def _message(
