@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from types import ModuleType
+import re
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,26 @@ def test_numbers_give_floats_and_arrays_give_arrays_of_their_shape() -> None:
     assert mechanism.delta([0.1, 0.2]).dtype == np.float64
 
 
+@pytest.mark.parametrize("adjacency", ["add_or_remove", "add", "remove"])
+def test_a_number_gives_the_delta_of_its_place_in_an_array(adjacency: str) -> None:
+    mechanism = ta.RandomParticipation(0.1, 0.3, 10, 0.8)
+    epsilons = np.linspace(0.0, 2.0, 12).reshape(3, 4)
+    for points in (epsilons, epsilons.T, epsilons[::2, ::-1], np.asfortranarray(epsilons)):
+        together = mechanism.delta(points, adjacency)
+        one_by_one = [mechanism.delta(epsilon, adjacency) for epsilon in points.ravel()]
+        assert together.ravel().tolist() == one_by_one
+        assert mechanism.delta(np.array(points[0, 0]), adjacency) == one_by_one[0]
+
+
+@pytest.mark.parametrize("bad", [-1.0, -5e-324, math.nan, math.inf, -math.inf])
+def test_a_number_is_refused_in_the_same_words_as_an_array_with_it(bad: float) -> None:
+    mechanism = ta.RandomParticipation(0.5, 0.5, 10, 1.0)
+    words = re.escape(f"epsilon must be a number of at least 0 and finite, got {bad}")
+    for given_epsilon in (bad, np.float64(bad), np.array(bad), [0.5, bad], np.array([[bad]])):
+        with pytest.raises(InvalidValueError, match=words):
+            mechanism.delta(given_epsilon)
+
+
 MECHANISM = ta.RandomParticipation(0.5, 0.5, 10, 1.0)
 ROUND = {"client_rate": 0.5, "sample_rate": 0.5, "local_size": 10, "noise_multiplier": 1.0}
 
@@ -288,3 +309,15 @@ def oracle() -> Any:
 def test_exact_references_do_not_underflow(references: ModuleType) -> None:
     # The check of tiny deltas would be empty if the second computation were zero.
     assert references.best_shares_delta(37.0, (1.0, 0.5, 0, 1.0), "remove") > mpf(10) ** -310
+
+
+def test_a_delta_that_is_no_number_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def known(_: object, points: Any) -> dict[str, SimpleNamespace]:
+        lost = SimpleNamespace(delta=np.full(points.size, np.nan))
+        return {"add": lost, "remove": SimpleNamespace(delta=np.full(points.size, 0.25))}
+
+    monkeypatch.setattr(ta.RandomParticipation, "_divergence", known)
+    for adjacency in ("add", "add_or_remove"):
+        mechanism = ta.RandomParticipation(0.1, 0.5, 3, 2.0)
+        assert math.isnan(mechanism.delta(1.0, adjacency))
+        assert np.isnan(mechanism.delta([1.0, 2.0], adjacency)).all()

@@ -124,6 +124,76 @@ def test_numbers_lose_what_the_worst_pair_of_all_numbers_loses(
             assert found <= exact * (1 + mpf(10) ** -10) + mpf(10) ** -30, (rate, epsilon)
 
 
+def counted_delta(
+    law: dict[int, mpf], radius: int, rate: float, epsilon: float, pair: tuple[int, int]
+) -> float:
+    """Sum over all outcomes of two items and of no vote, the third: each with a sum of its own.
+
+    A person who holds one of a pair, and takes part by a coin, is compared with one who holds the
+    other.
+    """
+    still, moved = (
+        np.array([float(law.get(x - by, mpf(0))) for x in range(-radius, radius + 2)])
+        for by in (0, 1)
+    )
+
+    def seen(held: int) -> np.ndarray[Any, Any]:
+        total = 0.0
+        for place, chance in ((held, rate), (2, 1.0 - rate)):
+            sums = [moved if place == index else still for index in range(3)]
+            total = total + chance * np.einsum("i,j,k->ijk", *sums)
+        return total  # type: ignore[return-value]
+
+    gaps = seen(pair[0]) - math.exp(epsilon) * seen(pair[1])
+    return float(gaps[gaps > 0.0].sum())
+
+
+@pytest.mark.parametrize(
+    ("noise", "parameter", "radius"), [(LAPLACE, 0.3, 12), (LAPLACE, 1.0, 36), (GAUSSIAN, 2.0, 14)]
+)
+def test_where_no_vote_is_counted_delta_is_that_of_three_sums(
+    noise: str, parameter: float, radius: int
+) -> None:
+    law = law_of(noise, parameter, radius)
+    for rate, epsilon in itertools.product(RATES, EPSILONS):
+        mechanism = NoisySums(noise, parameter, rate, none_counted=True)
+        deltas = {
+            word: counted_delta(law, radius, rate, epsilon, pair)
+            for word, pair in (("remove", (0, 2)), ("add", (2, 0)), ("item", (0, 1)))
+        }
+        for word in ("remove", "add"):
+            assert mechanism.delta(epsilon, word) == pytest.approx(deltas[word], abs=1e-13)
+        replaced = mechanism.delta(epsilon)
+        assert replaced == pytest.approx(max(deltas.values()), abs=1e-13)
+        if noise == LAPLACE:
+            # Noise of at most 0 has this chance: what the sum of no vote tells splits the two.
+            most = 1.0 / (1.0 + math.exp(-1.0 / parameter))
+            split = most * deltas["remove"] + (1.0 - most) * deltas["add"]
+            assert deltas["item"] == pytest.approx(split, abs=1e-13)
+
+
+def test_where_no_vote_is_counted_the_same_noise_protects_less() -> None:
+    for rate, scale in itertools.product(RATES, (0.5, 2.0, 40.0)):
+        counted = NoisySums(LAPLACE, scale, rate, none_counted=True)
+        alone = NoisySums(LAPLACE, scale, rate)
+        removed = math.log1p(rate * math.expm1(2.0 / scale))
+        added = -math.log1p(rate * math.expm1(-2.0 / scale))
+        assert counted.epsilon(0.0, "remove") == pytest.approx(removed, rel=1e-12)
+        assert counted.epsilon(0.0, "add") == pytest.approx(added, rel=1e-12)
+        assert counted.epsilon(0.0) == counted.epsilon(0.0, "add_or_remove")
+        assert counted.delta(counted.epsilon(0.0)) == 0.0
+        for word in ("replace", "add", "remove"):
+            # Of two sums and a coin more is told by a third one.
+            assert (counted.delta(EPSILONS, word) >= alone.delta(EPSILONS, word)).all()
+        assert counted.epsilon(0.0) >= alone.epsilon(0.0) * (1.0 - 1e-12)
+
+
+def test_where_no_vote_is_counted_many_rounds_have_lower_values() -> None:
+    bounds = NoisySums(LAPLACE, 40.0, 0.2, none_counted=True).compose(50).epsilon_bounds(1e-6)
+    assert bounds.reached == "a person who votes or does not"
+    assert 0.9 * bounds.high < bounds.low <= bounds.high
+
+
 @pytest.mark.parametrize("rate", RATES)
 def test_pure_losses_have_closed_forms(rate: float) -> None:
     for scale in (0.5, 2.0, 40.0):
@@ -241,6 +311,12 @@ def test_the_noise_of_the_smaller_variance_is_chosen() -> None:
     assert NoisySums._smallest(1.0, 0.0).parameter == 2.0
 
 
+def test_the_variance_of_next_to_no_noise_is_a_number() -> None:
+    # Whoever asks for next to no privacy gets next to no noise.
+    for epsilon, delta in ((1.0, 1.0), (1e4, 1e-6)):
+        assert 0.0 <= NoisySums._smallest(epsilon, delta)._variance < 1e-9
+
+
 def test_variances_are_sums_over_the_law() -> None:
     for noise, parameter, radius in NOISES:
         with mp.workdps(30):
@@ -272,6 +348,7 @@ def test_extreme_parameters_give_numbers() -> None:
         ((LAPLACE, 1.0, 1.5), "rate must be a probability"),
         ((LAPLACE, 1.0, 1.0, 0), "largest must be"),
         ((GAUSSIAN, 1e9, 0.5), "parameter must be from 1e-100 to 1e"),
+        ((LAPLACE, 1.0, 1.0, 5, True), "none_counted must be False for numbers"),
     ],
 )
 def test_what_cannot_be_is_refused(arguments: Any, match: str) -> None:
@@ -279,3 +356,5 @@ def test_what_cannot_be_is_refused(arguments: Any, match: str) -> None:
         NoisySums(*arguments)
     with pytest.raises(InvalidTypeError):
         NoisySums(LAPLACE, "1")  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match="none_counted must be a bool"):
+        NoisySums(LAPLACE, 1.0, none_counted=1)  # type: ignore[arg-type]

@@ -57,6 +57,7 @@ MECHANISMS: list[Mechanism] = [
     SummedDiscreteGaussianNoise(0.2, pieces=90),
     NoisySums("discrete_laplace", 2.5),
     NoisySums("discrete_gaussian", 2.5, rate=0.3, largest=4),
+    NoisySums("discrete_laplace", 2.5, rate=0.3, none_counted=True),
     TwoStageCountSampling(0.3, 20, 5, gamma=2.5, floor=12, dummies=3),
     Shuffled(LABELLED, 1000),
     Shuffled(tn.DirectEncoding(0.5, 7), 10, tn.Bernoulli(0.3)),
@@ -170,8 +171,9 @@ def test_every_missing_or_additional_entry_is_refused(mechanism: Mechanism) -> N
 @pytest.mark.parametrize("wrong", [None, "1.0", [], {}, -1, True, 1e400, "1/0"], ids=repr)
 def test_an_entry_that_is_no_parameter_is_refused(mechanism: Mechanism, wrong: Any) -> None:
     whole = described(mechanism)
-    # Votes have no largest number.
-    for name in whole.keys() - ({"largest"} if wrong is None else set()):
+    # Votes have no largest number, and whether none is counted is yes or no.
+    right = {"largest"} if wrong is None else {"none_counted"} if wrong is True else set()
+    for name in whole.keys() - right:
         with pytest.raises(CorruptDataError, match="not the description of a"):
             mechanism_from_dict({**whole, name: wrong})
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from tests.loading import load
 
 from turnout.accounting import RandomParticipation
 from turnout.accounting.reached import Client
@@ -22,13 +21,7 @@ def search() -> ModuleType:
     script = Path(__file__).parents[2] / "examples" / "federated" / "worst_gradients.py"
     if not script.is_file():
         pytest.skip("the examples are not here")
-    spec = importlib.util.spec_from_file_location("worst_gradients", script)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["worst_gradients"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load(script)
 
 
 @pytest.mark.parametrize("direction", ["remove", "add"])

@@ -257,5 +257,5 @@ def test_calls_that_make_no_sense_are_refused(problem: Any, unit_of: Any) -> Non
     with pytest.raises(InvalidValueError, match="one gradient for each of the 6 elements of a st"):
         local_steps(lambda model, elements: np.ones((2, 3)), 0.1)(np.zeros(3), np.arange(6))
     client = Client(plan, 6, parameters=3)
-    with pytest.raises(InvalidValueError, match="at least one element, got none"):
+    with pytest.raises(InvalidValueError, match="at least one gradient, got none"):
         client.answer(0, lambda elements: np.zeros((0, 3)))

@@ -18,6 +18,7 @@ from mpmath import mp, mpf
 
 from turnout import _core
 from turnout.errors import InvalidValueError
+from turnout.federated import draws
 
 Integers = npt.NDArray[np.int64]
 
@@ -210,3 +211,21 @@ print(json.dumps(found))
     seeded, fresh = zip(*run(program, 2), strict=True)
     assert len(set(seeded)) == 1
     assert len(set(fresh)) == len(fresh)
+
+
+def test_elements_of_all_clients_have_the_law_of_each(plan_of: Any) -> None:
+    """Each element is sampled at the rate, and those of two clients apart from each other."""
+    plan = plan_of(seed=None, sample_rate=0.3, local_size=6)
+    sizes, clients, repeats = np.array([2, 0, 1, 3]), np.array([4, 5, 7, 9]), 40_000
+    counts, both = np.zeros((4, 3)), 0
+    for _ in range(repeats):
+        drawn = draws.elements_of_all(plan, sizes, clients, 0)
+        assert len(drawn) == 4
+        for row, part in zip(counts, drawn, strict=True):
+            row[part] += 1
+        both += int(1 in drawn[0] and 0 in drawn[2])
+    expected = np.array([[1, 1, 0], [0, 0, 0], [1, 0, 0], [1, 1, 1]]) * 0.3 * repeats
+    # Seven comparisons at a chance of 1e-6 together: 5.3 standard deviations.
+    assert (np.abs(counts - expected) <= 5.3 * np.sqrt(repeats * 0.21)).all()
+    assert (counts[expected == 0] == 0).all()
+    assert abs(both - 0.09 * repeats) <= 5.3 * np.sqrt(repeats * 0.09 * 0.91)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from turnout import _core
 from turnout.accounting import PrivacyLedger, compose
 from turnout.errors import (
     BudgetExceededError,
@@ -15,6 +16,13 @@ from turnout.errors import (
     InvalidValueError,
 )
 from turnout.federated import SGD, Client, CosineDecay, InProcessEngine, Server
+from turnout.federated.sums import (
+    Gathering,
+    add_gradients,
+    clipped_rows,
+    structure_of,
+    zeros,
+)
 
 MODES = ("trusted_server", "always_send", "participants_only")
 
@@ -220,3 +228,53 @@ def test_wrong_availability_is_named_before_anything_is_paid(
     assert engine.server.ledger is not None
     assert engine.server.ledger.entries == ()
     assert engine.server.round == 0
+
+
+def test_gradients_of_several_clients_add_up_as_those_of_each(plan_of: Any) -> None:
+    """In one call or many, whatever form they have, and though a function fills one buffer."""
+    plan = plan_of(local_size=None, nominal_local_size=3)
+    structure = structure_of({"a": np.zeros(1500, np.float32), "b": np.zeros(500)})
+    random = np.random.default_rng(0)
+    buffer = np.empty((40, 2000))
+    gathering = Gathering(plan, plan.clip, structure.total)
+    together, each = zeros(plan, structure.total), zeros(plan, structure.total)
+    finite, calls = 0, 0
+    # 16 rows fit together: some clients have more, some fill what is left exactly.
+    for client, rows in enumerate([1, 3, 12, 1, 40, 2, 16, 17, 5, 5, 7, 1]):
+        buffer[:rows] = random.normal(size=(rows, 2000)) / random.uniform(0.1, 100.0, (rows, 1))
+        if client % 4 == 1:
+            buffer[0, -1] = np.nan
+        given: Any = buffer[:rows]
+        if client % 3 == 2:
+            given = {"a": given[:, :1500].astype(np.float32), "b": given[:, 1500:]}
+        elif client % 3 == 1:
+            given = given.astype(np.float32)
+        alone, usable = add_gradients(plan, given, [rows], structure, plan.clip)
+        each, finite = each + alone, finite + usable
+        for values, usable in gathering.take(clipped_rows(plan, given, [rows], structure)):
+            together, finite, calls = together + values, finite - usable, calls + 1
+        buffer[:] = np.inf
+    for values, usable in gathering.rest():
+        together, finite, calls = together + values, finite - usable, calls + 1
+    assert not [*gathering.rest()]
+    np.testing.assert_array_equal(together, each)
+    assert np.any(each)
+    assert finite == 0
+    assert calls == 1
+
+
+def test_a_trusted_server_asks_the_core_less_often_than_there_are_clients(
+    problem: Any, plan_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+    clip = _core.clip_to_grid
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return clip(*arguments)
+
+    monkeypatch.setattr(_core, "clip_to_grid", counted)
+    problem.engine(plan_of(client_rate=1.0)).run(3)
+    assert problem.clients > 1
+    assert calls == 3

@@ -197,7 +197,7 @@ def test_a_client_with_more_elements_than_the_bound_is_refused() -> None:
 @pytest.mark.parametrize(
     ("gradients", "error", "message"),
     [
-        (np.ones((3, 2)), InvalidValueError, "one gradient for each of the 2 sampled elements"),
+        (np.ones((3, 2)), InvalidValueError, "one gradient for each of the 2 elements"),
         (np.ones((2, 3)), InvalidValueError, "gradients"),
         (np.ones((2, 2), dtype=np.int64), InvalidTypeError, "gradients"),
         (np.ones(2), (InvalidValueError, InvalidTypeError), "gradients"),
@@ -260,7 +260,7 @@ def test_updates_of_another_round_plan_or_form_are_refused_and_change_nothing() 
             server.add(update, 0)
     server.add(None, 0)
     server.add(Update(0, good, mine), 0)
-    with pytest.raises(ProtocolError, match="more than the 1 clients"):
+    with pytest.raises(ProtocolError, match="one client more than the 1 available clients"):
         server.add(Update(0, good, mine), 1)
     other = opened(seed=1)
     other.add(Update(0, good, mine), 0)

@@ -67,6 +67,33 @@ def test_rounds_after_the_last_checkpoint_stay_paid_without_a_seed(
     assert again.server.round == 2
 
 
+@pytest.mark.parametrize("changes", [{}, {"noise": "none", "noise_multiplier": None}])
+def test_no_round_is_opened_twice_without_a_ledger(
+    problem: Any, plan_of: Any, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    plan, path = plan_of(seed=None, **changes), tmp_path / "training.npz"
+
+    def started() -> Server:
+        server = Server(plan, problem.start(), SGD(0.1), checkpoint=path, checkpoint_every=3)
+        known = path.exists()
+        assert server.resume() == known
+        return server
+
+    # Each is killed with an open round, which clients have answered: the first one, too.
+    for number in range(5):
+        server = started()
+        assert server.open(available=40) == number
+    server = started()
+    for _ in range(4):
+        server.open(available=40)
+        model = server.close()
+    assert started().round == server.round == 9
+    # A round that was open has no step, and the steps before it are kept.
+    server.open(available=40)
+    np.testing.assert_array_equal(started().parameters, model)
+    assert started().round == 10
+
+
 def test_a_training_whose_model_was_lost_is_not_gone_on_with(
     problem: Any, plan_of: Any, tmp_path: Path
 ) -> None:
@@ -95,7 +122,9 @@ def test_a_training_whose_model_was_lost_is_not_gone_on_with(
         path.write_bytes(kept)
         paid = journal.read_bytes()
         journal.unlink()
-        with pytest.raises(CorruptDataError, match=r"training\.npz\.ledger\.json is missing"):
+        with pytest.raises(
+            CorruptDataError, match=r"training\.npz\.ledger\.json, the record of what was paid"
+        ):
             engine().resume()
         journal.write_bytes(paid)
         again = engine()
@@ -182,7 +211,7 @@ def test_an_earlier_training_is_not_written_over(
     ledger = PrivacyLedger(90.0, 1e-5)
     again = problem.engine(plan_of(seed=12), checkpoint=path, ledger=ledger)
     with pytest.raises(
-        ProtocolError, match=r"training\.npz is there from an earlier training: call resume"
+        ProtocolError, match=r"training\.npz already exists from an earlier training: call resume"
     ):
         again.run(1)
     assert path.read_bytes() == before
@@ -195,7 +224,7 @@ def test_an_earlier_training_is_not_written_over(
     begun.run(1)
     path.unlink()
     again = problem.engine(unseeded, checkpoint=path, ledger=PrivacyLedger(90.0, 1e-5))
-    with pytest.raises(ProtocolError, match=r"lost\.npz\.ledger\.json is there"):
+    with pytest.raises(ProtocolError, match=r"lost\.npz\.ledger\.json already exists"):
         again.run(1)
 
 
@@ -304,3 +333,45 @@ def test_killed_in_the_middle_it_ends_with_the_model_of_an_uninterrupted_run(
     np.testing.assert_array_equal(np.load(f"{broken}.model.npy"), np.load(f"{whole}.model.npy"))
     ledgers = [json.loads(Path(f"{path}.ledger").read_text()) for path in (broken, whole)]
     assert ledgers[0] == ledgers[1]
+
+
+class Interrupted(SGD):
+    """An optimizer that the user stops once."""
+
+    stopped = False
+
+    def step(self, *arguments: Any) -> Any:
+        if not Interrupted.stopped:
+            Interrupted.stopped = True
+            raise KeyboardInterrupt
+        return super().step(*arguments)
+
+
+def test_a_training_that_is_stopped_in_a_step_goes_on(problem: Any, plan_of: Any) -> None:
+    engine = InProcessEngine(
+        plan_of(), problem.start(), problem.gradients, 6, Interrupted(0.1),
+        clients=40, ledger=PrivacyLedger(80.0, 1e-5),
+    )  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        engine.run(3)
+    assert engine.server.round == 1
+    engine.run(3)
+    assert [row["step"] for row in engine.server.history.to_records()] == [False, True, True]
+    assert engine.server.ledger.entries[0].rounds == 3
+
+
+def test_a_close_that_is_stopped_gives_no_second_sum(
+    problem: Any, plan_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Server(plan_of(seed=None), problem.start(), SGD(0.1))
+
+    def stopped(opened: Any) -> Any:
+        raise KeyboardInterrupt
+
+    server.open(available=3)
+    monkeypatch.setattr(server, "_told", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        server.close()
+    np.testing.assert_array_equal(server.parameters, problem.start())
+    with pytest.raises(ProtocolError, match="no round is open"):
+        server.close()

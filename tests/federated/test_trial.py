@@ -20,6 +20,10 @@ WRONG = [
     (lambda count: np.zeros((count, 3), np.float16), InvalidTypeError, "float32 or float64"),
     (lambda count: np.zeros((count, 3), np.int64), InvalidTypeError, "float32 or float64"),
 ]
+MISCOUNTED = [
+    (lambda count: np.zeros((1, 3)), InvalidValueError, "neither their mean, nor a change by"),
+    (lambda count: np.zeros((count + 1, 3)), InvalidValueError, "each of the 2 elements, got 3"),
+]
 WIDE = 50.0
 
 
@@ -28,7 +32,7 @@ def spending(plan_of: Any, **changes: Any) -> tuple[Any, PrivacyLedger]:
 
 
 @pytest.mark.parametrize("batched", [False, True])
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("case", WRONG + MISCOUNTED)
 def test_the_engine_finds_it_before_anything_is_spent(
     plan_of: Any, case: Any, batched: bool, tmp_path: Path
 ) -> None:
@@ -53,7 +57,7 @@ def test_the_engine_finds_it_before_anything_is_spent(
 
 
 def test_the_engine_tries_several_clients(problem: Any, plan_of: Any) -> None:
-    problem.rows[:5, 0] = np.nan
+    problem.rows[:5, :2] = np.nan
     plan, ledger = spending(plan_of)
     sizes = np.array([0, 0, *[6] * 38])
     engine = InProcessEngine(
@@ -61,7 +65,7 @@ def test_the_engine_tries_several_clients(problem: Any, plan_of: Any) -> None:
     )
     assert np.isfinite(engine.run(2)).all()
     assert engine.server.round == 2
-    problem.rows[:, 0] = np.nan
+    problem.rows[:, :2] = np.nan
     again = InProcessEngine(plan, problem.start(), problem.gradients, sizes, SGD(0.1))
     with pytest.raises(InvalidValueError, match="nothing was spent"):
         again.run(1)
@@ -91,8 +95,9 @@ def test_a_round_whose_gradients_are_all_nan_is_an_error_and_stays_paid(
 def test_a_round_that_samples_nobody_is_no_error(plan_of: Any) -> None:
     plan, ledger = spending(plan_of, client_rate=1e-9)
     engine = InProcessEngine(
-        plan, np.zeros(3), lambda *asked: np.ones((1, 3)), 6, SGD(0.1), clients=40, ledger=ledger
-    )
+        plan, np.zeros(3), lambda model, client, elements: np.ones((elements.size, 3)), 6, SGD(0.1),
+        clients=40, ledger=ledger,
+    )  # fmt: skip
     engine.run(3)
     assert engine.server.round == 3
 
@@ -152,7 +157,7 @@ def test_what_all_gradients_of_a_client_are_shows_in_nothing_that_it_sends(plan_
 
 def test_a_trial_gives_at_least_one_gradient_and_is_a_function(plan_of: Any) -> None:
     server = Server(plan_of(), np.zeros(3), SGD(0.1), trial=lambda model: np.ones((0, 3)))
-    with pytest.raises(InvalidValueError, match="at least one element"):
+    with pytest.raises(InvalidValueError, match="at least one gradient"):
         server.open(available=1)
     with pytest.raises(InvalidTypeError, match="trial must be a function"):
         Server(plan_of(), np.zeros(3), SGD(0.1), trial=np.ones((1, 3)))  # type: ignore[arg-type]

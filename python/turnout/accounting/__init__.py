@@ -1,10 +1,10 @@
-"""Privacy accounting: what random participation, sampling, shuffling and noise cost.
+"""Privacy accounting of random participation, sampling, shuffling and noise.
 
-A :class:`Mechanism` is one release; it gives delta at an epsilon and epsilon at a delta. Mechanisms
-:func:`compose`; a :class:`PrivacyLedger` keeps the composition of what was spent within a budget;
-:func:`calibrate` finds the parameter that just reaches a target; :func:`plot` draws several on one
-axis. Every number is on the safe side, but for :mod:`turnout.accounting.paper`, which keeps
-published expressions that are no bounds.
+A :class:`Mechanism` describes one release: it gives delta at an epsilon and epsilon at a delta.
+:func:`compose` composes mechanisms. A :class:`PrivacyLedger` keeps the composition of all releases
+within a budget. :func:`calibrate` finds the parameter that just reaches a target. :func:`plot`
+draws several mechanisms on one axis. Every number is on the safe side, except in
+:mod:`turnout.accounting.paper`, which keeps published expressions that are not bounds.
 """
 
 from turnout._public import named_in_stub

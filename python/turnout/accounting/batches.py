@@ -1,4 +1,4 @@
-"""Batches that other trainings draw: of a fixed size, shuffled, or of whoever checks in."""
+"""Batches of other trainings: of a fixed size, shuffled, or from random check-ins."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OPPOSED = "all other gradients opposed to the one"
 
 
 def share_of(part: int, whole: int) -> float:
-    """Divide whole numbers, rounded up."""
+    """Divide whole numbers, and round up."""
     return rounded_up(Fraction(part, whole))
 
 
@@ -48,9 +48,9 @@ def _known(noise: float) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Opposed:
-    """Records of a batch of a fixed size whose gradients are all opposed to the one that changes.
+    """Data in which all other gradients of a batch are opposed to the one that changes.
 
-    What is seen is a Gaussian, and in a batch with the one a Gaussian whose mean is two away.
+    The adversary sees a Gaussian; in a batch with the changed record, its mean is two away.
     """
 
     rate: float
@@ -77,16 +77,15 @@ class FixedSizeBatches(Mechanism):
 
     Every batch of ``batch_size`` of the ``records`` is equally likely. Gradients are clipped to
     norm C, and Gaussian noise of standard deviation ``noise_multiplier * C`` is added to their sum.
-    Records may be clients: then this is a round to which a fixed number of clients is called.
+    Records may be clients: then this is a round that calls a fixed number of clients.
 
     Parameters
     ----------
     batch_size
-        How many records a batch has, at least 1.
+        The number of records in a batch, at least 1.
     records
-        How many records there are, more than a batch has, at most 10^10. With ``"replace"`` this is
-        public; with ``"add"`` and ``"remove"`` it is the number with the record that is added or
-        removed.
+        The number of all records, more than in a batch, at most 10^10. With ``"replace"`` it is
+        public; with ``"add"`` and ``"remove"`` it includes the record that is added or removed.
     noise_multiplier
         The standard deviation of the noise on the sum over the clipping norm, finite and above 0.
 
@@ -98,16 +97,15 @@ class FixedSizeBatches(Mechanism):
     Notes
     -----
     **A record that is not drawn makes room for another one.** So the sums of a batch with it and of
-    one without differ by two gradients, which may be opposed: the distance is 2, not 1, whichever
-    adjacency is meant, and delta is that of Poisson sampling at the rate ``batch_size / records``
-    and *half* the noise multiplier. Balle, Barthe, Gaboardi, "Privacy Amplification by Subsampling"
-    (2018), Theorems 8 to 11, where all other gradients are opposed to the one it is reached. An
-    accountant of sampling without replacement that is given the noise over the clipping norm as if
-    a replacement moved the sum by one norm, or of Poisson sampling at the same rate, says too
-    little.
+    one without it differ by two gradients, which may be opposed. The distance is 2, not 1, for
+    every adjacency. Delta is that of Poisson sampling at the rate ``batch_size / records`` and
+    *half* the noise multiplier: Balle, Barthe, Gaboardi, "Privacy Amplification by Subsampling"
+    (2018), Theorems 8 to 11. It is reached if all other gradients are opposed to this one. Two
+    other ways of accounting give too small a loss: sampling without replacement as if a replacement
+    moved the sum by one norm, and Poisson sampling at the same rate and noise.
 
-    One release is exact for all adjacencies, and so is the composition for ``"add"`` and
-    ``"remove"``. Composed for ``"replace"``, either of two data sets may be the one that stands out
+    The values of one release are exact for all adjacencies, and so is the composition for ``"add"``
+    and ``"remove"``. In a composition for ``"replace"``, either of the two data sets may stand out
     in a round; the bound takes the worse of both for every loss.
 
     Examples
@@ -135,17 +133,18 @@ class FixedSizeBatches(Mechanism):
         super().__post_init__()
         if self.batch_size >= self.records:
             raise InvalidValueError(
-                f"batch_size must be less than the {self.records} records, got {self.batch_size}: "
-                "who draws all of them has a GaussianMechanism"
+                f"batch_size must be less than the {self.records} records, got "
+                f"{self.batch_size}: to use all records in each step, use "
+                "GaussianMechanism"
             )
 
     @property
     def _rate(self) -> float:
-        """How likely a record is in a batch, rounded up."""
+        """The probability that a record is in a batch, rounded up."""
         return share_of(self.batch_size, self.records)
 
     def _whole_range(self, parameter: str) -> tuple[int, int] | None:
-        """Give what a number can be in a calibration."""
+        """Return the range of a number in a calibration."""
         if parameter == "records":
             return self.batch_size + 1, WHOLE["records"][1]
         return (1, self.records - 1) if parameter == "batch_size" else None
@@ -155,14 +154,14 @@ class FixedSizeBatches(Mechanism):
         return {**both, "replace": both["remove"]}
 
     def _reached(self) -> tuple[Real, ...]:
-        """Give the two data sets of which either may be the one that stands out."""
+        """Return the two data sets, either of which may stand out."""
         if not _known(self.noise_multiplier):
             return ()
         turned = (("remove", "add"), ("add", "remove"))
         return tuple(Opposed(self._rate, self.noise_multiplier, ways) for ways in turned)
 
     def _reached_delta(self, epsilon: float, word: str) -> Reached:
-        """Give delta itself: opposed gradients reach it."""
+        """Return delta itself, which opposed gradients reach."""
         if not _known(self.noise_multiplier):
             return Reached(0.0, "", False)
         return surely(float(self.delta(epsilon, word)), EXACT, _OPPOSED)
@@ -170,7 +169,7 @@ class FixedSizeBatches(Mechanism):
 
 @dataclasses.dataclass(frozen=True)
 class OneSlot:
-    """One person's gradient in one of many sums, in none of them at times; nothing else in them.
+    """Data with one person's gradient in at most one of many sums, and nothing else in them.
 
     Bounds from below (:mod:`turnout.accounting.slots`).
     """
@@ -192,7 +191,7 @@ class OneSlot:
 
     @functools.cached_property
     def _shares(self) -> dict[str, float]:
-        """Which part of a direction is taken so that it is at zero what the other is."""
+        """Return factors that make the two directions agree at zero."""
         zero = np.zeros(1)
         at_zero = {
             way: float(_one_slot(self, way, zero, upper=False).delta[0])
@@ -205,7 +204,7 @@ class OneSlot:
 def _one_slot(
     law: OneSlot | RandomCheckIns, way: str, epsilon: Floats, *, upper: bool
 ) -> Divergence:
-    """Bound the divergence of a person in one of many sums from nobody in any."""
+    """Bound the divergence between a person in one of many sums and nobody in any sum."""
     p = law.rate
     with np.errstate(over="ignore"):
         beyond = np.expm1(epsilon) / p if p > 0.0 else np.full(epsilon.shape, np.inf)
@@ -229,21 +228,22 @@ def _one_slot(
 
 @dataclasses.dataclass(frozen=True)
 class RandomCheckIns(Mechanism):
-    """Each person takes part at random, in one of many noisy sums, and nobody sees in which.
+    """Each person takes part at random in one of many noisy sums, and nobody sees in which.
 
-    A person checks in with probability ``rate``, in one of ``slots`` sums, each as likely. Each
-    sum is published with Gaussian noise of standard deviation ``noise_multiplier * C``, one after
-    the other; what a person adds has norm at most C and may depend on all sums before. The
-    guarantee is for all sums together, one pass. Who takes part, and when, stays hidden; persons
-    choose on their own, so that numbers in the sums vary. The same bound holds for batches to which
-    each record is dealt at random and alone ("balls and bins").
+    A person checks in with probability ``rate``, in one of ``slots`` equally likely sums. The sums
+    are published one after the other, each with Gaussian noise of standard deviation
+    ``noise_multiplier * C``. A person's contribution has norm at most C and may depend on all
+    earlier sums. The guarantee is for all sums of one pass together. It stays hidden who takes
+    part, and when. People choose independently, so the numbers of people in the sums vary. The same
+    bound holds for batches to which each record is assigned independently at random ("balls and
+    bins").
 
     Parameters
     ----------
     rate
         The probability that a person takes part, in [0, 1].
     slots
-        How many sums there are, from 1 to 10^6.
+        The number of sums, from 1 to 10^6.
     noise_multiplier
         The standard deviation of the noise over the clipping norm, finite and above 0.
 
@@ -254,19 +254,19 @@ class RandomCheckIns(Mechanism):
 
     Notes
     -----
-    Given the sums before, a gradient of full norm shows along its direction only, and a shorter one
-    is one of full norm with more noise. So delta is the divergence between
-    ``(1 - p) N(0) + p/m sum_j N(e_j)`` and ``N(0)``, in either direction, whatever all gradients
-    are, and one that is never short has it. It is the mean of a function of the sum of m
-    independent log-normal ratios, computed by Fourier transforms; what the grid and rounding may do
-    is added to upper values and taken from lower ones. Below 1e-11, about, and for next to no noise
-    the bound falls back to that of a person whose slot is known.
+    Given the earlier sums, a gradient of full norm is visible only along its direction, and a
+    shorter one is one of full norm with more noise. So, for any gradients, delta is at most the
+    divergence between ``(1 - p) N(0) + p/m sum_j N(e_j)`` and ``N(0)``, in either direction;
+    gradients that always have full norm reach it. It is the mean of a function of the sum of m
+    independent log-normal ratios, computed by Fourier transforms. The possible errors of the grid
+    and of rounding are added to upper values and subtracted from lower ones. Below about 1e-11, and
+    for almost no noise, the bound falls back to that of a person whose slot is known.
 
     Balle, Kairouz, McMahan, Thakkar, Thakurta, "Privacy Amplification via Random Check-Ins" (2020)
-    have a server that takes *one* of those who check in to a slot. Then a person's update is
-    there instead of another one's, at a distance of 2: half the noise multiplier bounds it. Chua,
+    have a server that takes *one* of the people who check in to a slot. Then a person's update
+    replaces another person's, at a distance of 2: half the noise multiplier gives a bound. Chua,
     Ghazi, Harrison, Leeman, Kamath, Kumar, Manurangsi, Sinha, Zhang, "Balls-and-Bins Sampling for
-    DP-SGD" (2025) have the same pair of laws, by simulation.
+    DP-SGD" (2025) evaluate the same pair of laws by simulation.
 
     Examples
     --------
@@ -304,13 +304,13 @@ class RandomCheckIns(Mechanism):
         }
 
     def _reached(self) -> tuple[Real, ...]:
-        """Give the law of a person whose gradients have full norm."""
+        """Return the law of a person whose gradients have full norm."""
         if not _known(self.noise_multiplier):
             return ()
         return (OneSlot(self.rate, self.slots, self.noise_multiplier, WORST),)
 
     def _reached_delta(self, epsilon: float, word: str) -> Reached:
-        """Give a delta that is reached: but for the grid, delta itself."""
+        """Return a delta that is reached: delta itself, up to the grid."""
         found = super()._reached_delta(epsilon, word)
         upper = float(self.delta(epsilon, word))
         return found._replace(exact=found.value >= _CLOSE * upper > 0.0)
@@ -318,17 +318,18 @@ class RandomCheckIns(Mechanism):
 
 @dataclasses.dataclass(frozen=True)
 class ShuffledBatches(Mechanism):
-    """All records in a random order, cut into batches: one pass, with Gaussian noise on each sum.
+    """One pass over shuffled batches, with Gaussian noise on each sum.
 
-    How most trainings read their data. Gradients are clipped to norm C, and Gaussian noise of
-    standard deviation ``noise_multiplier * C`` is added to the sum of each batch. The guarantee is
-    for one record that is replaced and all batches of one pass; compose the passes.
+    Most trainings read their data this way: all records in a random order, cut into batches.
+    Gradients are clipped to norm C, and Gaussian noise of standard deviation ``noise_multiplier *
+    C`` is added to the sum of each batch. The guarantee is for one replaced record and all batches
+    of one pass; compose the passes.
 
     Parameters
     ----------
     batches
-        How many batches of one size a pass has, from 1 to 10^6. The bound does not depend on it,
-        the lower value does.
+        The number of batches of equal size in a pass, from 1 to 10^6. The upper bound does not
+        depend on it; the lower value does.
     noise_multiplier
         The standard deviation of the noise on a sum over the clipping norm, finite and above 0.
 
@@ -340,13 +341,13 @@ class ShuffledBatches(Mechanism):
     Notes
     -----
     The bound is that of a known order: a record is in one batch, whose sum changes by up to 2.
-    **That the order is secret is not counted**: a record that goes to another batch makes room for
-    one that comes from there, and no bound is known that is sound and much smaller for the usual
-    noise. What is known is that the loss is not that of Poisson sampling at the rate 1 / batches,
-    which other packages account for: the lower value is the loss of data in which all other
-    gradients are opposed to the one that is replaced, so that one of the sums stands out in one
-    data set and none in the other. Chua, Ghazi, Kamath, Kumar, Manurangsi, Sinha, Zhang, "How
-    Private are DP-SGD Implementations?" (2024) found the like.
+    **The bound does not use that the order is secret.** A record that moves to another batch makes
+    room for one from there, and no sound bound is known that is much smaller for the usual noise.
+    The loss is known not to be that of Poisson sampling at the rate 1 / batches, which other
+    packages compute. The lower value is the loss of data in which all other gradients are opposed
+    to the replaced one, so that one of the sums stands out in one data set and none in the other.
+    Chua, Ghazi, Kamath, Kumar, Manurangsi, Sinha, Zhang, "How Private are DP-SGD Implementations?"
+    (2024) found the same.
 
     Examples
     --------
@@ -370,7 +371,7 @@ class ShuffledBatches(Mechanism):
         return {"replace": sampled_gaussian(epsilon, 0.5 * self.noise_multiplier, 1.0)["remove"]}
 
     def _reached(self) -> tuple[Real, ...]:
-        """Give the two data sets of which either may be the one that stands out."""
+        """Return the two data sets, either of which may stand out."""
         if not _known(self.noise_multiplier):
             return ()
         noise = 0.5 * self.noise_multiplier

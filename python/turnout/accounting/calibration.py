@@ -1,4 +1,4 @@
-"""Parameters that reach a target, rounded to the safe side."""
+"""Calibration of parameters to a target, rounded to the safe side."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ def calibrate(
 ) -> float | int:
     """Find the value of one parameter at which a mechanism just reaches a target.
 
-    The least noise, the smallest floor or number of nodes, the largest rate, local size or number
-    of rounds. The value is on the safe side of the search's last bracket, and is checked once more.
+    It is the least noise, the smallest floor or number of nodes, the largest rate, local size or
+    number of rounds. The value is at the safe end of the search's last bracket, and is checked once
+    more.
 
     Parameters
     ----------
@@ -51,21 +52,21 @@ def calibrate(
     delta
         The target, in [0, 1].
     rounds
-        How many times the mechanism is used; ignored where it is calibrated.
+        The number of times that the mechanism is used; ignored if it is calibrated.
     adjacency
-        What neighbouring data sets are; the mechanism's default if None.
+        The neighbouring data sets; the mechanism's default if None.
 
     Returns
     -------
     float or int
-        The value; an int for numbers of rounds, people, records, slots. Within 1e-12, relatively,
-        of the best for one round, and within 1e-6 for more.
+        The value; an int for numbers of rounds, people, records and slots. Its relative distance
+        from the best value is at most 1e-12 for one round, and at most 1e-6 for more.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If an argument is out of range, the mechanism has no such parameter, or no value reaches the
-        target.
+        If an argument is out of range, the mechanism does not have the parameter, or no value
+        reaches the target.
 
     Examples
     --------

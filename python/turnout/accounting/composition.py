@@ -1,4 +1,4 @@
-"""Composition: what many releases spend together."""
+"""Composition of releases: what they spend together."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ _COARSER = 0.4
 
 
 class Release(Real, Protocol):
-    """What composition asks of a mechanism, which compares and hashes by its parameters."""
+    """The interface of a mechanism for composition; it compares and hashes by its parameters."""
 
     def delta(self, epsilon: float, adjacency: str | None = None) -> float:
-        """Bound delta at an epsilon, from above."""
+        """Return an upper bound of delta at an epsilon."""
 
     def epsilon(self, delta: float, adjacency: str | None = None) -> float:
-        """Bound epsilon at a delta, from above."""
+        """Return an upper bound of epsilon at a delta."""
 
     def _reached(self) -> tuple[Real, ...]:
-        """Give pairs of laws that neighbouring data sets really have, the worst ones known."""
+        """Return the worst known pairs of laws that neighbouring data sets can have."""
 
     def _reached_delta(self, epsilon: float, word: str) -> Reached:
-        """Give a delta that is really reached at an epsilon, in the directions of an adjacency."""
+        """Return a delta that is reached at an epsilon, in the directions of an adjacency."""
 
 
 class Composition:
-    """Several releases from the same data, each of which may depend on the ones before it.
+    """Several releases from the same data, each of which may depend on the earlier ones.
 
-    Made by :func:`compose` and :meth:`Mechanism.compose`. The upper values are guarantees: privacy
-    losses are put on a grid pessimistically, and what is truncated or rounded is added. The lower
-    values show how tight they are: they bound from below, but for rounding, the loss of data that
-    can exist, which the result names.
+    :func:`compose` and :meth:`Mechanism.compose` return it. The upper values are guarantees:
+    privacy losses are rounded pessimistically to a grid, and truncation and rounding errors are
+    added. The lower values show how tight they are: up to rounding, they bound from below the loss
+    of possible data, which the result names.
 
     Notes
     -----
-    The profile of a mechanism is the supremum over its neighbouring data sets, so that it dominates
-    each of them under adaptive composition (Zhu, Dong, Wang, "Optimal Accounting of Differential
-    Privacy via Characteristic Function", 2022). Sums of losses are computed by Fourier transforms
-    under an exponential tilt, so that very small deltas are bounded closely too.
+    The profile of a mechanism is the supremum over its neighbouring data sets, so it dominates each
+    of them under adaptive composition (Zhu, Dong, Wang, "Optimal Accounting of Differential Privacy
+    via Characteristic Function", 2022). Sums of losses are computed by Fourier transforms under an
+    exponential tilt, so that bounds of very small deltas are tight too.
 
     Examples
     --------
@@ -84,21 +84,21 @@ class Composition:
         self._parts = tuple(merged.items())
         self._adjacency = adjacency
         self._chosen: dict[tuple[str, float, float, Release], Real] = {}
-        self._grids: dict[tuple[str, float, Parts], LossGrid] = {}
+        self._grids: dict[tuple[str, float, bool, Parts], LossGrid] = {}
 
     @property
     def parts(self) -> tuple[tuple[Release, int], ...]:
-        """The mechanisms, and how often each is used."""
+        """The mechanisms, and the number of times that each is used."""
         return self._parts
 
     @property
     def rounds(self) -> int:
-        """How many releases there are."""
+        """The number of releases."""
         return sum(rounds for _, rounds in self._parts)
 
     @property
     def adjacency(self) -> str:
-        """What neighbouring data sets are."""
+        """The neighbouring data sets."""
         return self._adjacency
 
     @overload
@@ -106,7 +106,7 @@ class Composition:
     @overload
     def delta(self, epsilon: npt.ArrayLike) -> Floats | float: ...
     def delta(self, epsilon: npt.ArrayLike) -> Floats | float:
-        """Bound delta at an epsilon, from above.
+        """Return an upper bound of delta at an epsilon.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class Composition:
         return shaped(np.array([self._delta(float(e)) for e in points.ravel()]), points)
 
     def delta_bounds(self, epsilon: float) -> Bracket:
-        """Bound delta at an epsilon, from below and from above.
+        """Return a lower and an upper bound of delta at an epsilon.
 
         Parameters
         ----------
@@ -137,8 +137,8 @@ class Composition:
         Returns
         -------
         Bracket
-            The lower and the upper value, a pair; ``reached`` names the data that reach the lower
-            one, and ``exact`` says whether the upper one is theirs.
+            The pair of the lower and the upper value. ``reached`` names the data that reach the
+            lower one, and ``exact`` says whether these data also reach the upper one.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class Composition:
     @overload
     def epsilon(self, delta: npt.ArrayLike) -> Floats | float: ...
     def epsilon(self, delta: npt.ArrayLike) -> Floats | float:
-        """Bound epsilon at a delta, from above.
+        """Return an upper bound of epsilon at a delta.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class Composition:
         Returns
         -------
         float or numpy.ndarray
-            Epsilon, float64, in the shape of ``delta``; infinity where there is none.
+            Epsilon, float64, in the shape of ``delta``; infinity where no epsilon exists.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class Composition:
         return shaped(np.array([self._epsilon(float(d)) for d in targets.ravel()]), targets)
 
     def epsilon_bounds(self, delta: float) -> Bracket:
-        """Bound epsilon at a delta, from below and from above.
+        """Return a lower and an upper bound of epsilon at a delta.
 
         Parameters
         ----------
@@ -186,8 +186,8 @@ class Composition:
         Returns
         -------
         Bracket
-            The lower and the upper value, a pair; ``reached`` names the data that reach the lower
-            one, and ``exact`` says whether the upper one is theirs.
+            The pair of the lower and the upper value. ``reached`` names the data that reach the
+            lower one, and ``exact`` says whether these data also reach the upper one.
 
         Raises
         ------
@@ -200,7 +200,7 @@ class Composition:
         return Bracket(min(upper, found.value), upper, found.name, found.exact)
 
     def __repr__(self) -> str:
-        """Show what is composed."""
+        """Show the mechanisms."""
         listed = ", ".join(f"{rounds} x {mechanism!r}" for mechanism, rounds in self._parts)
         return f"Composition({listed}; {self._adjacency})"
 
@@ -244,7 +244,7 @@ class Composition:
         return self._best_reached(delta=delta)
 
     def _best_reached(self, *, epsilon: float = 0.0, delta: float = 0.0) -> Reached:
-        """Give the largest lower value of all directions: of epsilon at a delta, else of delta."""
+        """Return the largest lower value over all directions: of epsilon at a delta, or delta."""
         best = Reached(0.0, "", False)
         for pair in directions(self._adjacency):
             parts = self._reached(pair, epsilon=epsilon, delta=delta)
@@ -277,10 +277,10 @@ class Composition:
     def _reached(
         self, pair: tuple[str, str], *, epsilon: float = 0.0, delta: float = 0.0
     ) -> Parts | None:
-        """Choose for each mechanism the data whose losses sum up to most; None if none are known.
+        """Choose for each mechanism the data with the largest total loss; None if unknown.
 
-        On a coarse grid, and for each mechanism as if it were all that is composed: any choice is
-        one that data can have.
+        The choice uses a coarse grid, and treats each mechanism as if it were the whole
+        composition. This is safe, since data can have any choice.
         """
         parts: list[tuple[Real, int]] = []
         for mechanism, rounds in self._parts:
@@ -290,11 +290,22 @@ class Composition:
             if len(laws) > 1:
                 key = (pair[0], delta, epsilon, mechanism)
                 if key not in self._chosen:
-                    spent = {law: self._coarse(pair, law, epsilon, delta) for law in laws}
-                    self._chosen[key] = max(spent, key=spent.__getitem__)
+                    self._chosen[key] = self._worst(pair, laws, epsilon, delta)
                 laws = (self._chosen[key],)
             parts.append((laws[0], rounds))
         return tuple(parts)
+
+    def _worst(
+        self, pair: tuple[str, str], laws: tuple[Real, ...], epsilon: float, delta: float
+    ) -> Real:
+        """Return the law that loses most, of those given and of those near the best of them."""
+        spent = {law: self._coarse(pair, law, epsilon, delta) for law in laws}
+        while True:
+            best = max(spent, key=spent.__getitem__)
+            new = [law for law in getattr(best, "near", ()) if law not in spent]
+            if not new:
+                return best
+            spent |= {law: self._coarse(pair, law, epsilon, delta) for law in new}
 
     def _coarse(self, pair: tuple[str, str], law: Real, epsilon: float, delta: float) -> float:
         floor = 1e-8 * min(1e-12, delta or 1e-22) / self.rounds
@@ -309,7 +320,7 @@ class Composition:
         return Reached(value, "; ".join(names), exact)
 
     def _largest_loss(self) -> float:
-        """Add up the largest losses, if they are bounded; rounded up."""
+        """Return the sum of the largest losses, if they are bounded, rounded up."""
         ends = [(m.epsilon(0.0, self._adjacency), rounds) for m, rounds in self._parts]
         if any(math.isinf(end) for end, _ in ends):
             return math.inf
@@ -324,18 +335,30 @@ class Composition:
         delta: float = 0.0,
         epsilon: float = 0.0,
     ) -> float:
-        """Bound on a grid whose truncated mass does not matter at a delta, or at an epsilon."""
+        """Compute a bound on a grid whose truncated mass is negligible."""
         mass = delta
         if delta <= 0.0:
             mass = max(self._made(pair, 1e-30, parts, True).chernoff(epsilon), 1e-290)
         floor = min(1e-30, 10.0 ** max(math.floor(math.log10(mass)) - 8, -300))
-        return _value(self._made(pair, floor, parts, upper), epsilon, delta, upper)
+        # Each way to keep to the grid is better for some losses.
+        known = not upper and any(hasattr(law, "_outcomes") for law, _ in parts)
+        return max(
+            _value(self._made(pair, floor, parts, upper, merged), epsilon, delta, upper)
+            for merged in ((False, True) if known else (False,))
+        )
 
-    def _made(self, pair: tuple[str, str], floor: float, parts: Parts, upper: bool) -> LossGrid:
+    def _made(
+        self,
+        pair: tuple[str, str],
+        floor: float,
+        parts: Parts,
+        upper: bool,
+        merged: bool = False,
+    ) -> LossGrid:
         finer = 1.0 if upper else _FINER
-        key = (pair[0], floor * finer, parts)
+        key = (pair[0], floor * finer, merged, parts)
         if key not in self._grids:
-            self._grids[key] = LossGrid(parts, pair, floor / self.rounds, finer)
+            self._grids[key] = LossGrid(parts, pair, floor / self.rounds, finer, merged=merged)
         return self._grids[key]
 
 

@@ -1,4 +1,4 @@
-"""Counts of sampled people, who report one item or a random set of them."""
+"""Counts of sampled people, who report one item or a random set of items."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class CountSampling(Mechanism):
     """Publish how many sampled people hold each item, without noise.
 
     Every person is kept with probability ``rate``, unseen, and the counts ``Bin(a_i, rate)`` of the
-    kept ones are published. The coins alone protect, and only where enough people hold an item: the
+    kept people are published. Only the coins protect, and only if enough people hold an item: the
     guarantee is for data sets in which **every item is held by at least** ``floor`` **people, also
-    after the change of one person**. Add ``floor`` dummy people to every item (their number is
-    public, their coins are not) and it holds for any data.
+    after the change of one person**. To make it hold for any data, add ``floor`` dummy people to
+    every item; their number is public, their coins are secret.
 
     Parameters
     ----------
     rate
         The probability that a person is kept, in [0, 1].
     floor
-        The number m of people, real or dummy, whose coins the adversary does not know, that hold
-        each item; from 0 to 10^7. With people who collude it counts the honest ones only.
+        The number m of people, real or dummy, who hold each item and whose coins the adversary does
+        not know; from 0 to 10^7. If people collude, count only the honest ones.
 
     Raises
     ------
@@ -42,12 +42,11 @@ class CountSampling(Mechanism):
 
     Notes
     -----
-    ``"replace"`` compares ``Bin(m + 1, p) x Bin(m, p)`` with the counts exchanged: a person moves
-    from one item to another. ``"remove"`` and ``"add"`` compare ``Bin(m + 1, p)`` with
-    ``Bin(m, p)``. Both are worst with the counts at the floor. The mechanism is DPCS of Yang,
-    Tjuawinata, Lam, Zhu, Zhao, "Fair and Differentially Private Distributed Frequency
-    Estimation"; their Theorems 3.1 and 3.2 take the mass of one outcome for delta
-    (:mod:`turnout.accounting.paper`).
+    ``"replace"`` compares ``Bin(m + 1, p) x Bin(m, p)`` with the exchanged counts: a person moves
+    from one item to another. ``"remove"`` and ``"add"`` compare ``Bin(m + 1, p)`` with ``Bin(m,
+    p)``. Both are worst if the counts are at the floor. The mechanism is DPCS of Yang, Tjuawinata,
+    Lam, Zhu, Zhao, "Fair and Differentially Private Distributed Frequency Estimation"; their
+    Theorems 3.1 and 3.2 take the mass of one outcome for delta (:mod:`turnout.accounting.paper`).
 
     Examples
     --------
@@ -76,17 +75,16 @@ def _table(
 
 @dataclasses.dataclass(frozen=True)
 class TwoStageCountSampling(Mechanism):
-    """Publish counts of sampled people who each report some items only, in sets that all see.
+    """Publish counts of sampled people who each report a public random set of items.
 
     Every person is kept with probability ``rate``, unseen, and names a random set of ``reported``
     of the ``domain_size`` items. The count of an item is the number of kept people who hold it and
-    named it. The adversary sees **who named which set, and the counts**, and knows what everybody
-    else holds: the guarantee covers both servers, the elected people and the public.
+    named it. The adversary sees **who named which set, and the counts**, and knows what everyone
+    else holds. So the guarantee covers both servers, the elected people and the public.
 
-    A set that is seen hides nobody: it tells which people can have been counted, and only the coins
-    of those that named the item are left to hide one another. So at the same ``rate`` this needs a
-    floor about ``domain_size / reported`` times as large as
-    :class:`~turnout.accounting.CountSampling`.
+    A visible set hides nobody: it shows who can have been counted. Only the coins of the people who
+    named an item hide each other. So at the same ``rate`` this needs a floor about ``domain_size /
+    reported`` times as large as :class:`~turnout.accounting.CountSampling`.
 
     Parameters
     ----------
@@ -97,14 +95,14 @@ class TwoStageCountSampling(Mechanism):
     reported
         The number M of items in a set, from 1 to ``domain_size``.
     gamma
-        How many times as likely a kept person names a set with the own item as one without it, from
-        1 to 10^15; 1 is uniform reporting, and more is adaptive.
+        How many times likelier a kept person names a set with the own item than one without it,
+        from 1 to 10^15; 1 is uniform reporting, more is adaptive.
     floor
-        How many other people hold each item, whatever the change of one person; from 0 to 10^7.
-        With people who collude it counts the honest ones only.
+        The number of other people who hold each item, whatever the change of one person; from 0 to
+        10^7. If people collude, count only the honest ones.
     dummies
-        How many dummy people, whose coins nobody knows, are added to the count of each item; from 0
-        to 10^7.
+        The number of dummy people, whose coins nobody knows, that are added to the count of each
+        item; from 0 to 10^7.
 
     Raises
     ------
@@ -113,15 +111,15 @@ class TwoStageCountSampling(Mechanism):
 
     Notes
     -----
-    ``"replace"`` exchanges a person's item for another; ``"remove"`` and ``"add"`` compare a person
+    ``"replace"`` exchanges a person's item for another. ``"remove"`` and ``"add"`` compare a person
     with one who holds no item and names a uniform set. With ``dummies`` delta is that of the worst
-    data. The ``floor`` and the ``dummies`` each give a bound, and the smaller one is taken; with a
-    floor and sets that hold both items, the bound puts the smaller of two random numbers of people
+    data. The ``floor`` and the ``dummies`` each give a bound, and the smaller one is used. With a
+    floor and sets that hold both items, the bound uses the smaller of two random numbers of people
     for both. With neither, only the person's own coin and set hide the item.
 
     The mechanism is TSS of Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and Differentially Private
     Distributed Frequency Estimation", section 3.1.3. Their Theorem 3.4
-    (:func:`turnout_reproduce.fair.claims.theorem_3_4_delta`) is about a server that sees no set.
+    (:func:`turnout_reproduce.fair.claims.theorem_3_4_delta`) is for a server that sees no set.
 
     Examples
     --------
@@ -152,16 +150,16 @@ class TwoStageCountSampling(Mechanism):
         settle(self, domain_size=size, reported=reported, gamma=gamma)
 
     def _reached(self) -> tuple[Real, ...]:
-        """Give the mechanism itself with dummies alone: with a floor no data are known."""
+        """Return the mechanism itself if it has only dummies: with a floor no data are known."""
         return (self,) if self.floor == 0 else ()
 
     @property
     def _local_epsilon(self) -> float:
-        """What the set alone tells about one person: its pure local epsilon, rounded up.
+        """The pure local epsilon of the set alone about one person, rounded up.
 
         ``ln((p gamma + (1 - p) D) / (p + (1 - p) D))`` with ``D = alpha gamma + 1 - alpha`` and
-        ``alpha = reported / domain_size``; 0 for uniform reporting. No floor and no number of
-        dummies brings delta to 0 below it.
+        ``alpha = reported / domain_size``; 0 for uniform reporting. Below it, no floor and no
+        number of dummies makes delta 0.
         """
         return self._kernel.local_epsilon
 

@@ -1,4 +1,4 @@
-"""What pictures of mechanisms show: names, common parameters and the paper's own curve."""
+"""Texts and curves for pictures of mechanisms: names, common parameters, the paper's curve."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _LARGEST_LOCAL_SIZE = 10**6
 
 
 def kind_of(mechanism: Mechanism) -> str:
-    """Name the kind of a mechanism in words.
+    """Return the kind of a mechanism in words.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def kind_of(mechanism: Mechanism) -> str:
 
 
 def neighbours(word: str) -> str:
-    """Say in words what an adjacency is.
+    """Return an adjacency in words.
 
     Examples
     --------
@@ -78,12 +78,13 @@ def neighbours(word: str) -> str:
 
 
 def named(mechanisms: Mechanisms, labels: Sequence[str] | None) -> list[tuple[str, Mechanism]]:
-    """Name every mechanism; those of one kind by the parameters in which they differ.
+    """Return a name for every mechanism; names of one kind give the differing parameters.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If something is not a mechanism or not a text, there is none, or the numbers differ.
+        If an entry is not a mechanism or a label is not text, there are no mechanisms, or the
+        numbers differ.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def _name(mechanism: Mechanism, among: Collection[Mechanism]) -> str:
 
 
 def common_parameters(mechanisms: Collection[Mechanism], varied: Collection[str]) -> str:
-    """Write the papers' parameters that all mechanisms which have them share.
+    """Write the papers' parameters that are common to all mechanisms with them.
 
     Examples
     --------
@@ -149,7 +150,7 @@ def _value(value: Any) -> str:
 
 
 def theorem(mechanism: Mechanism, wanted: str, given: npt.ArrayLike) -> Floats:
-    """Evaluate the paper's claim for random participation; nan where it makes none.
+    """Evaluate the paper's claim for random participation; nan where there is no claim.
 
     ``wanted`` is ``"delta"``, at epsilons, or ``"epsilon"``, at one delta.
     """
@@ -179,7 +180,7 @@ def refuse_without(mechanisms: Collection[Mechanism], parameter: str) -> None:
     Raises
     ------
     InvalidTypeError
-        If one does.
+        If a mechanism lacks it.
     """
     for mechanism in mechanisms:
         if parameter not in _parameters(mechanism):

@@ -1,4 +1,4 @@
-"""What is protected, against whom, and what that rests on, in sentences."""
+"""Guarantees in sentences: what is protected, against whom, under which assumptions."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from turnout.accounting.mechanism import Mechanism
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee(Tabular):
-    """What rounds protect, against whom, and what that rests on.
+    """A statement of what rounds protect, against whom, and under which assumptions.
 
-    Every round that was started counts, also one that was lost: some of it may have been seen. For
-    another number of rounds compose: ``guarantee.mechanism.compose(rounds)``.
+    Every started round counts, even a lost one: some of it may have been seen. For another number
+    of rounds compose: ``guarantee.mechanism.compose(rounds)``.
 
     Attributes
     ----------
     mechanism
         The accounting of one round: ``guarantee.mechanism.delta(epsilon)``, ``.compose(rounds)``.
     adjacency
-        What neighbouring data sets are.
+        The neighbouring data sets.
     epsilon, delta
-        The target that the mechanism was calibrated for, or None if its parameter was given.
+        The target of the calibration, or None if the parameter was given.
     assumptions
-        One sentence each; the guarantee holds where all of them do.
+        One sentence for each assumption; the guarantee holds if all of them hold.
     rounds
-        For how many rounds the target is.
+        The number of rounds of the target.
     change
-        What differs between neighbouring data sets, in words.
+        The difference between neighbouring data sets, in words.
     """
 
     mechanism: Mechanism
@@ -49,8 +49,8 @@ class Guarantee(Tabular):
         Returns
         -------
         list of dict
-            With ``mechanism`` (as text), ``adjacency``, ``epsilon``, ``delta``, ``rounds`` and
-            ``assumption``.
+            Dictionaries with ``mechanism`` (as text), ``adjacency``, ``epsilon``, ``delta``,
+            ``rounds`` and ``assumption``.
         """
         head = {
             "mechanism": repr(self.mechanism),
@@ -62,7 +62,7 @@ class Guarantee(Tabular):
         return [{**head, "assumption": assumption} for assumption in self.assumptions or (None,)]
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Write the guarantee in words."""
         target = repr(self.mechanism)
         if self.epsilon is not None and self.delta is not None:
             times = "" if self.rounds == 1 else f" in {self.rounds} rounds, each"

@@ -20,7 +20,7 @@ _LARGEST_VARIANCE = 1e12
 
 @functools.lru_cache(maxsize=64)
 def noise_table(kind: str, scale: float, pieces: int = 1) -> _core.IntegerNoise:
-    """Give the core's law of a noise, which is kept."""
+    """Return the core's law of a noise, which is cached."""
     return _core.IntegerNoise(kind, scale, pieces)
 
 
@@ -63,8 +63,8 @@ class DiscreteLaplaceNoise(_IntegerNoise):
     """Add independent discrete Laplace noise to every count.
 
     ``P[x]`` is proportional to ``exp(-|x| / scale)``. With ``"replace"`` one person moves from one
-    count to another, so two counts change by one: delta is zero from ``epsilon = 2 / scale`` on.
-    With ``"add"`` and ``"remove"`` one count changes by one.
+    count to another, so two counts change by one, and delta is zero from ``epsilon = 2 / scale``
+    on. With ``"add"`` and ``"remove"`` one count changes by one.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class DiscreteLaplaceNoise(_IntegerNoise):
 
     @property
     def _lattice(self) -> float:
-        """All privacy losses are multiples of it."""
+        """The number of which all privacy losses are multiples."""
         return 1.0 / self.scale
 
 
@@ -132,7 +132,7 @@ class DiscreteGaussianNoise(_IntegerNoise):
 
     @property
     def _lattice(self) -> float:
-        """All privacy losses are multiples of it."""
+        """The number of which all privacy losses are multiples."""
         return 0.5 / self.scale**2
 
 
@@ -156,7 +156,7 @@ class SkellamNoise(_IntegerNoise):
     Notes
     -----
     Agarwal, Kairouz, Liu, "The Skellam Mechanism for Differentially Private Federated Learning"
-    (2021); delta here is exact, not their bound of the Renyi divergence.
+    (2021); delta here is exact and not their bound of the Renyi divergence.
 
     Examples
     --------
@@ -176,10 +176,9 @@ class SkellamNoise(_IntegerNoise):
 class SummedDiscreteGaussianNoise(_IntegerNoise):
     """Add to every count a sum of independent discrete Gaussians, one from each of many people.
 
-    The sum is no discrete Gaussian: where a piece is small, it is rather 0 or one of its
-    neighbours, and the sum is close to Skellam noise. Its law is computed, so a piece may be as
-    small as many pieces allow. With ``"replace"`` two counts change by one, with ``"add"`` and
-    ``"remove"`` one count does.
+    The sum is not a discrete Gaussian: a small piece is mostly -1, 0 or 1, and the sum is close to
+    Skellam noise. The law of the sum is computed, so with many pieces each may be very small. With
+    ``"replace"`` two counts change by one, with ``"add"`` and ``"remove"`` one count does.
 
     Parameters
     ----------
@@ -187,8 +186,8 @@ class SummedDiscreteGaussianNoise(_IntegerNoise):
         The parameter ``sigma^2`` of each piece, whose ``P[x]`` is proportional to
         ``exp(-x^2 / (2 variance))``; from 1e-100 to 1e12 over the number of pieces.
     pieces
-        How many pieces are added to every count, from 1 to 10^7. With people who collude or drop
-        out it counts those that are left.
+        The number of pieces that are added to every count, from 1 to 10^7. If people collude or
+        drop out, count only the remaining ones.
 
     Raises
     ------
@@ -199,10 +198,10 @@ class SummedDiscreteGaussianNoise(_IntegerNoise):
     -----
     Kairouz, Liu, Steinke, "The Distributed Discrete Gaussian Mechanism for Federated Learning with
     Secure Aggregation" (2021), bound the distance to one discrete Gaussian by
-    ``10 sum_k exp(-2 pi^2 variance k / (k + 1))``, which says nothing for pieces below 1/2. Here
+    ``10 sum_k exp(-2 pi^2 variance k / (k + 1))``, which is useless for pieces below 1/2. Here
     delta is that of the sum itself. For a standard deviation of the sum above 16 and pieces below
-    16, the table of its law ends nine standard deviations from zero, and what is beyond, below
-    1e-17, is added to delta.
+    16, the table of its law ends nine standard deviations from zero. The mass beyond, below 1e-17,
+    is added to delta.
 
     Examples
     --------
@@ -233,7 +232,7 @@ class SummedDiscreteGaussianNoise(_IntegerNoise):
 
     @property
     def _piece_variance(self) -> float:
-        """The variance of one piece, which is below the parameter, and much so if that is small."""
+        """The variance of one piece, which is below the parameter, and far below a small one."""
         return discrete_gaussian_variance(self.variance)
 
     @property

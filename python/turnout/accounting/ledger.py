@@ -1,4 +1,4 @@
-"""A privacy budget, and what was spent of it."""
+"""A ledger of what was spent of a privacy budget."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _ADJACENCIES = ("add_or_remove", "add", "remove", "replace")
 
 
 class PrivacyLedger(Tabular):
-    """A privacy budget that refuses what it cannot pay for.
+    """A privacy budget that refuses releases which exceed it.
 
     The total is the composition of all entries, not the sum of their epsilons. Each client can keep
-    a ledger of its own and needs to know nothing of the others: what it spends depends on what is
-    done with its own data only.
+    its own ledger without knowing anything about the others: its spending depends only on the use
+    of its own data.
 
-    What a mechanism computes may depend on earlier results. Which mechanisms are used and with
-    which parameters must not, since that is what composition bounds; stopping early is always
+    The computation of a mechanism may depend on earlier results. The choice of mechanisms and their
+    parameters must not, since composition bounds only fixed choices. Stopping early is always
     allowed.
 
     Parameters
@@ -52,10 +52,10 @@ class PrivacyLedger(Tabular):
     epsilon
         The budget, finite and above 0.
     delta
-        The delta at which epsilon is meant, at least 0 and below 1.
+        The delta of the budget, at least 0 and below 1.
     adjacency
-        What neighbouring data sets are: ``"add_or_remove"`` (also if None), ``"add"``,
-        ``"remove"`` or ``"replace"``. Every mechanism that is spent must know it.
+        The neighbouring data sets: ``"add_or_remove"`` (also if None), ``"add"``, ``"remove"`` or
+        ``"replace"``. Every mechanism in the ledger must know this adjacency.
 
     Raises
     ------
@@ -64,13 +64,12 @@ class PrivacyLedger(Tabular):
 
     Notes
     -----
-    Methods that need a total compose all entries: some tenths of a second (of shuffled reports some
-    seconds and more) for each total that was not computed before in this process, in proportion to
-    the number of *different* mechanisms.
-    What is spent round by round costs far less: fewer rounds never spend more, so a composition
-    that fits proves all smaller ones, and one is made ahead now and then, about as often as the
-    number of rounds doubles. Totals and proofs are shared between ledgers, so a thousand clients
-    with one history cost as much as one.
+    Methods that need a total compose all entries. This takes some tenths of a second (for shuffled
+    reports some seconds and more) for each total that was not computed before in this process, in
+    proportion to the number of *different* mechanisms. Spending round by round costs far less.
+    Fewer rounds never spend more, so a composition that fits proves all smaller ones. The ledger
+    composes ahead about as often as the number of rounds doubles. Ledgers share totals and proofs,
+    so a thousand clients with one history cost as much as one.
 
     Threads may share a ledger; processes that share its file must take turns.
 
@@ -108,38 +107,38 @@ class PrivacyLedger(Tabular):
 
     @property
     def delta(self) -> float:
-        """The delta at which the budget is meant."""
+        """The delta of the budget."""
         return self._budget.delta
 
     @property
     def adjacency(self) -> str:
-        """What neighbouring data sets are."""
+        """The neighbouring data sets."""
         return self._budget.adjacency
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """What was spent, in order."""
+        """The recorded releases, in order."""
         return self._entries
 
     def spend(self, mechanism: Mechanism, rounds: int = 1, label: str | None = None) -> None:
-        """Write down a release *before* it is made.
+        """Record a release *before* you make it.
 
-        A release like that of the last entry, with the same label, adds to its rounds.
+        A release of the same mechanism and label as the last entry adds to its rounds.
 
         Parameters
         ----------
         mechanism
-            What is about to be used.
+            The mechanism that you are about to use.
         rounds
-            How many times, from 1 to 10^9.
+            The number of times, from 1 to 10^9.
         label
-            A text that is kept with the entry, such as the name of a training run.
+            A text that the entry keeps, such as the name of a training run.
 
         Raises
         ------
         BudgetExceededError
-            If the total would exceed the budget. Nothing is written down then, and the release must
-            not be made.
+            If the total would exceed the budget. Then nothing is recorded, and you must not make
+            the release.
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range, or the mechanism does not know the
             ledger's adjacency.
@@ -157,7 +156,7 @@ class PrivacyLedger(Tabular):
             self._entries = written(self._entries, entry)
 
     def can_spend(self, mechanism: Mechanism, rounds: int = 1) -> bool:
-        """Say whether :meth:`spend` would succeed, without spending.
+        """Return whether :meth:`spend` would succeed, without spending.
 
         Parameters
         ----------
@@ -179,21 +178,21 @@ class PrivacyLedger(Tabular):
         return self._proofs(parts).fits(counts_of(parts))
 
     def affordable_rounds(self, mechanism: Mechanism) -> int:
-        """Find the largest number of rounds of a mechanism that still fits.
+        """Return the largest number of rounds of a mechanism that still fits.
 
-        The number at least doubles until it no longer fits, then the bracket is narrowed by
-        interpolation and bisection. About ten compositions as a rule, some seconds; spending the
-        answer costs nothing more.
+        The number at least doubles until it no longer fits. Then interpolation and bisection narrow
+        the bracket. This usually takes about ten compositions, some seconds. Spending the result
+        then costs nothing more.
 
         Parameters
         ----------
         mechanism
-            What is to be used.
+            The mechanism that you want to use.
 
         Returns
         -------
         int
-            From 0 to 10^9, the most that a ledger counts.
+            A number from 0 to 10^9, the most that a ledger counts.
 
         Raises
         ------
@@ -223,14 +222,14 @@ class PrivacyLedger(Tabular):
         return rounds
 
     def spent(self) -> float:
-        """Bound the epsilon of everything together, at the budget's delta, from above.
+        """Return an upper bound of the total epsilon, at the budget's delta.
 
         Returns
         -------
         float
-            0 if nothing was spent. Not above the budget, but in a ledger that was read from a file:
-            by a relative 1e-6 where no proof of more rounds is at hand, and by any amount if its
-            entries are not those of a ledger.
+            0 if nothing was spent. It is at most the budget, except in a ledger that was read from
+            a file. There it can be a relative 1e-6 above if no proof of more rounds is available,
+            and any amount above if a ledger did not write the entries.
         """
         parts = parts_of(self._entries)
         total = composed(parts, self._budget)
@@ -240,11 +239,11 @@ class PrivacyLedger(Tabular):
         return total
 
     def remaining(self) -> float:
-        """Subtract what is spent from the budget.
+        """Return the budget minus the spent epsilon.
 
-        By itself this promises nothing about a further release: epsilons do not add up. A release
-        of this epsilon at the same delta may not fit, and many releases of more may. Ask
-        :meth:`can_spend` or :meth:`affordable_rounds`.
+        This says nothing about a further release, because epsilons do not add up. A release of this
+        epsilon at the same delta may not fit, and many releases of larger epsilons may fit. Call
+        :meth:`can_spend` or :meth:`affordable_rounds` instead.
 
         Returns
         -------
@@ -254,7 +253,7 @@ class PrivacyLedger(Tabular):
         return max(0.0, self.epsilon - self.spent())
 
     def composition(self) -> Composition:
-        """Give the composition of all entries, for any other epsilon or delta.
+        """Return the composition of all entries, for any other epsilon or delta.
 
         Raises
         ------
@@ -271,7 +270,7 @@ class PrivacyLedger(Tabular):
         Returns
         -------
         list of dict
-            With ``label``, ``mechanism`` (as text) and ``rounds``.
+            Dictionaries with ``label``, ``mechanism`` (as text) and ``rounds``.
 
         Examples
         --------
@@ -287,7 +286,7 @@ class PrivacyLedger(Tabular):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the ledger in terms of JSON."""
+        """Return a JSON description of the ledger."""
         return {
             "format": LEDGER.format,
             "version": LEDGER.version,
@@ -301,25 +300,25 @@ class PrivacyLedger(Tabular):
     def from_dict(cls, description: Any) -> PrivacyLedger:
         """Rebuild a ledger from :meth:`to_dict`.
 
-        Nothing is composed: a description may hold entries that its budget does not pay for. Such a
-        ledger refuses every release, and :meth:`spent` says what its entries spend.
+        Nothing is composed, so a description may hold entries that exceed its budget. Such a ledger
+        refuses every release, and :meth:`spent` returns what its entries spend.
 
         Parameters
         ----------
         description
-            What :meth:`to_dict` gave, perhaps through JSON.
+            The result of :meth:`to_dict`, possibly after a JSON round trip.
 
         Returns
         -------
         PrivacyLedger
-            Equal to the one that was described.
+            An equal ledger.
 
         Raises
         ------
         UnsupportedVersionError
-            If it is a ledger of a version that this release does not read.
+            If this release does not read the ledger's version.
         CorruptDataError
-            If it is no ledger.
+            If it is not a ledger.
         """
         LEDGER.check_version(description)
         match description:
@@ -346,7 +345,7 @@ class PrivacyLedger(Tabular):
         -------
         str
             One object: :meth:`to_dict`, and as ``"sha256"`` the SHA-256 of the same text without
-            it. The checksum finds accidents; whoever can write the text can also compute it again.
+            it. The checksum finds accidents; anyone who can write the text can also recompute it.
         """
         return LEDGER.text(self.to_dict())
 
@@ -362,14 +361,14 @@ class PrivacyLedger(Tabular):
         Returns
         -------
         PrivacyLedger
-            Equal to the one that was written.
+            An equal ledger.
 
         Raises
         ------
         UnsupportedVersionError
-            If it is a ledger of a version that this release does not read.
+            If this release does not read the ledger's version.
         CorruptDataError
-            If it is no ledger, or was altered or cut.
+            If it is not a ledger, or was altered or truncated.
         InvalidTypeError
             If ``text`` is not text.
 
@@ -387,7 +386,7 @@ class PrivacyLedger(Tabular):
         Parameters
         ----------
         path
-            The file; an earlier one is replaced.
+            The file; an existing one is replaced.
 
         Raises
         ------
@@ -410,7 +409,7 @@ class PrivacyLedger(Tabular):
         Returns
         -------
         PrivacyLedger
-            Equal to the one that was saved.
+            An equal ledger.
 
         Raises
         ------
@@ -431,7 +430,7 @@ class PrivacyLedger(Tabular):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        """Show the budget and how much was written down."""
+        """Show the budget and the numbers of entries and rounds."""
         rounds = sum(entry.rounds for entry in self._entries)
         return (
             f"PrivacyLedger(epsilon={self.epsilon!r}, delta={self.delta!r}, "
@@ -439,14 +438,14 @@ class PrivacyLedger(Tabular):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave the lock behind when the ledger is copied or pickled."""
+        """Copy and pickle the ledger without its lock."""
         return _restored, self._state()
 
     def _state(self) -> tuple[Budget, tuple[LedgerEntry, ...]]:
         return self._budget, self._entries
 
     def _fits(self, parts: Parts, mechanism: Mechanism) -> bool:
-        """Say whether parts fit; prove ahead if the mechanism is being repeated."""
+        """Return whether parts fit; prove ahead if the mechanism is being repeated."""
         counts, proofs = counts_of(parts), self._proofs(parts)
         if proofs.covers(counts):
             return True

@@ -3,7 +3,7 @@
 One object, keys sorted, no spaces, ASCII only: ``format`` (``"turnout-ledger"``), ``version`` (1),
 ``epsilon``, ``delta``, ``adjacency``, ``entries`` (a list of objects with ``mechanism``, ``rounds``
 and ``label``), and ``sha256``, the SHA-256 in hexadecimal of the same text without that key. The
-checksum finds accidents; whoever can write the text can also compute it again.
+checksum finds accidents; anyone who can write the text can also recompute it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ LEDGER: Final = SealedDocument("ledger", "turnout-ledger", 1)
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One line of a ledger.
+    """One entry of a ledger.
 
     Attributes
     ----------
     mechanism
-        What was used.
+        The mechanism that was used.
     rounds
-        How many times.
+        The number of times.
     label
-        The text that was given with it, or None.
+        The text given with it, or None.
     """
 
     mechanism: Mechanism
@@ -41,12 +41,12 @@ class LedgerEntry:
     label: str | None = None
 
     def _to_dict(self) -> dict[str, Any]:
-        """Describe the entry in terms of JSON."""
+        """Return a JSON description of the entry."""
         return {**vars(self), "mechanism": self.mechanism.to_dict()}
 
 
 def checked_entry(adjacency: str, mechanism: Any, rounds: Any, label: Any) -> LedgerEntry:
-    """Make an entry of a ledger with this adjacency.
+    """Check and create an entry of a ledger with this adjacency.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def described_entry(adjacency: str, description: Any) -> LedgerEntry:
     Raises
     ------
     CorruptDataError, InvalidTypeError, InvalidValueError
-        If it describes none.
+        If it does not describe an entry.
     """
     match description:
         case {"mechanism": mechanism, "rounds": rounds, "label": label, **rest} if not rest:
@@ -88,7 +88,7 @@ def described_entry(adjacency: str, description: Any) -> LedgerEntry:
 
 
 def written(entries: tuple[LedgerEntry, ...], entry: LedgerEntry) -> tuple[LedgerEntry, ...]:
-    """Add an entry; one that goes on like the last one adds to its rounds."""
+    """Add an entry; an entry that repeats the last one adds to its rounds."""
     if entries:
         last = entries[-1]
         if (last.mechanism, last.label) == (entry.mechanism, entry.label):
@@ -102,7 +102,7 @@ def parts_of(entries: tuple[LedgerEntry, ...]) -> Parts:
     Raises
     ------
     InvalidValueError
-        If they are more than can be composed.
+        If there are more rounds than can be composed.
     """
     counts: dict[Mechanism, int] = {}
     for entry in entries:
@@ -117,5 +117,5 @@ def parts_of(entries: tuple[LedgerEntry, ...]) -> Parts:
 
 
 def counts_of(parts: Parts) -> tuple[int, ...]:
-    """Give the rounds alone."""
+    """Return only the numbers of rounds."""
     return tuple(rounds for _, rounds in parts)

@@ -1,4 +1,4 @@
-"""The sum of the privacy losses of several releases, on one grid."""
+"""The sum of the privacy losses of several releases on one grid."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _TYPICAL = 1e-6
 #: The part of delta by which lower values may be off.
 _CHANCE = 0.01
 
-#: How many tilts are tried for each power of ten, and the largest one that the farthest loss gets:
-#: what is rarer than 1e-300 is not on the grid, so that far less leaves nothing but that loss.
+#: How many tilts are tried for each power of ten, and the largest tilt of the farthest loss. The
+#: grid has nothing rarer than 1e-300, so a far smaller tilt already leaves only that loss.
 _TILTS, _STEEPEST = 15.2, 1e6
 
 #: The farthest loss is at most so many steps away: whole numbers that floating point holds.
@@ -46,14 +46,15 @@ _MOST_STEPS = 2.0**52
 class Real(Hashable, Protocol):
     """A pair of laws, which compares and hashes by its parameters.
 
-    It may have a ``_lattice``, a step of which all its privacy losses are multiples; directions
-    that a replacement has (``replaced``); and directions in which no data lose more
-    (``attains``).
+    It may have a ``_lattice``, a step of which all its privacy losses are multiples; the directions
+    of a replacement (``replaced``); the directions in which no data lose more (``attains``); others
+    like it that may lose more (``near``); and outcomes of positive masses under both laws
+    (``_outcomes``), by direction, so that lower values need not allow for what the grid adds.
     """
 
     @property
     def name(self) -> str:
-        """What has these laws, in words."""
+        """The data that have these laws, in words."""
 
     def _tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
@@ -73,16 +74,30 @@ def _cached(mechanism: Real, direction: str, points: bytes) -> Divergence:
 
 
 def _ways(law: Real, pair: tuple[str, str]) -> tuple[str, str]:
-    """Give the directions of a law: a replacement may tell one of its two data sets by more."""
+    """Return the directions of a law: those of a replacement may lose differently."""
     replaced: tuple[str, str] = getattr(law, "replaced", pair)
     return replaced if pair[0] == "replace" else pair
 
 
 class LossGrid:
-    """The losses of all parts in one direction, on one grid."""
+    """The losses of all parts in one direction, on one grid.
 
-    def __init__(self, parts: Parts, pair: tuple[str, str], floor: float, finer: float) -> None:
+    If ``merged``, known outcomes are rounded down, for lower values only.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        pair: tuple[str, str],
+        floor: float,
+        finer: float,
+        *,
+        merged: bool = False,
+    ) -> None:
         self._parts = parts
+        self._outcomes = [
+            getattr(mechanism, "_outcomes", None) if merged else None for mechanism, _ in parts
+        ]
         self._finer = finer
         # The reverse direction and the reverse pair need the same evaluations.
         self._profiles = [functools.partial(_tail, mechanism) for mechanism, _ in parts]
@@ -145,16 +160,33 @@ class LossGrid:
     def _connected(self) -> privacy_loss.Parts:
         density = round(_DENSITY * self._finer)
         return [
-            (privacy_loss.connect(profile, ways, self._step, ends, density), count)
-            for profile, (_, count), ways, ends in zip(
-                self._profiles, self._parts, self._pairs, self._ends, strict=True
+            (
+                privacy_loss.connect(profile, ways, self._step, ends, density)
+                if outcomes is None
+                else privacy_loss.merge(outcomes(ways[0]), self._step, ends, density),
+                count,
+            )
+            for profile, outcomes, (_, count), ways, ends in zip(
+                self._profiles, self._outcomes, self._parts, self._pairs, self._ends, strict=True
             )
         ]
+
+    def _grown(self, delta: float) -> tuple[float, float]:
+        """Bound how much the grid raised the sum, and the part of delta where it is more."""
+        if all(outcomes is not None for outcomes in self._outcomes):
+            return 0.0, 0.0
+        chance = _CHANCE * delta
+        return privacy_loss.growth(self._losses, chance), chance
 
     def _log_moments(self, parts: privacy_loss.Parts) -> Floats:
         return np.array(
             [sum(count * loss.log_moment(float(o)) for loss, count in parts) for o in self._orders]
         )
+
+    @property
+    def _offset(self) -> float:
+        """What the sum of the losses has beside its multiple of the step."""
+        return sum(count * loss.offset for loss, count in self._losses)
 
     def chernoff(self, epsilon: float) -> float:
         """Estimate delta at an epsilon."""
@@ -166,13 +198,13 @@ class LossGrid:
         """Bound delta at an epsilon, from above or from below."""
         if self.spread <= 0.0:
             return self.most if upper else self.least
+        epsilon -= self._offset
         law = self._law(int((self._moments - self._orders * epsilon).argmin()))
         if upper:
             return law.delta(epsilon, upper=True)
-        chance = _CHANCE * max(law.delta(epsilon, upper=False), 1e-300)
-        grown = epsilon + privacy_loss.growth(self._losses, chance)
+        grown, chance = self._grown(max(law.delta(epsilon, upper=False), 1e-300))
         # Losses without end are in no sum: they are apart from those that are finite.
-        return min(1.0, self.least + max(0.0, law.delta(grown, upper=False) - chance))
+        return min(1.0, self.least + max(0.0, law.delta(epsilon + grown, upper=False) - chance))
 
     def epsilon(self, delta: float, upper: bool) -> float:
         """Bound epsilon at a delta, from above or from below."""
@@ -187,7 +219,7 @@ class LossGrid:
         return self._upper(law, delta, start) if upper else self._lower(law, delta, start)
 
     def _best(self, delta: float) -> tuple[int, float]:
-        """Find the tilt at which Chernoff's bound of epsilon is smallest, and that bound."""
+        """Return the tilt that minimises Chernoff's bound of epsilon, and that bound."""
         orders = self._orders
         bounds = (
             self._moments
@@ -199,7 +231,7 @@ class LossGrid:
         return best, float(bounds[best])
 
     def _law(self, best: int) -> privacy_loss.Sum:
-        """Give the sum under the best tilt, or under a lesser one if its window were too long."""
+        """Return the sum under the best tilt, or under a smaller one if the window is too long."""
         for place in range(best, -1, -1):
             low, high = privacy_loss.window(self._losses, float(self._orders[place]))
             if high - low <= 2 * privacy_loss.LONGEST and max(high, -low) <= _MOST_STEPS:
@@ -219,7 +251,7 @@ class LossGrid:
         return first_at_most(bound, delta, low, high, width=WIDTH)
 
     def _lower(self, law: privacy_loss.Sum, delta: float, start: float) -> float:
-        chance = _CHANCE * delta
+        grown, chance = self._grown(delta)
 
         def bound(epsilon: float) -> float:
             return self.least + law.delta(epsilon, upper=False) - chance
@@ -233,12 +265,11 @@ class LossGrid:
         if low < 0.0:
             return 0.0
         found = first_at_most(bound, delta, low, high, width=WIDTH)
-        grown = privacy_loss.growth(self._losses, chance)
-        return max(0.0, found * (1.0 - 2.0 * WIDTH) - grown)
+        return max(0.0, found * (1.0 - 2.0 * WIDTH) - grown + self._offset)
 
 
 def first_below(function: Callable[[float], float], target: float, start: float) -> float:
-    """Go up from a start to where a function is at most a target; infinity if nowhere."""
+    """Search upwards for where a function is at most a target; infinity if nowhere."""
     for _ in range(60):
         if function(start) <= target:
             return start

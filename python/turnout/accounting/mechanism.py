@@ -1,9 +1,11 @@
-"""What all mechanisms have in common: delta, epsilon, adjacency and composition."""
+"""The base class of mechanisms: delta, epsilon, adjacency and composition."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
+import math
 from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar, cast, overload
 
@@ -39,12 +41,12 @@ _LARGEST_EPSILON = 1e18
 
 
 class Mechanism(abc.ABC):
-    """One release, described by how well neighbouring data sets can be told apart.
+    """One release, described by how well it distinguishes neighbouring data sets.
 
-    Mechanisms are frozen: they compare and hash by their parameters. ``adjacencies`` are the words
-    for neighbouring data sets that a mechanism knows: ``"remove"`` looks at the law with an element
-    against the law without it, ``"add"`` at the reverse, ``"add_or_remove"`` takes the larger delta
-    of the two, and ``"replace"`` exchanges one element for another. The first is the default.
+    Mechanisms are frozen: they compare and hash by their parameters. ``adjacencies`` are the
+    neighbouring data sets that a mechanism knows. ``"remove"`` compares the law with an element to
+    the law without it, and ``"add"`` is the reverse. ``"add_or_remove"`` takes the larger delta of
+    the two, and ``"replace"`` exchanges one element for another. The first is the default.
     """
 
     adjacencies: ClassVar[tuple[str, ...]] = ("add_or_remove", "add", "remove")
@@ -55,7 +57,7 @@ class Mechanism(abc.ABC):
     _largest_noise: ClassVar[float] = 2.0**40
 
     def __post_init__(self) -> None:
-        """Check the parameters that several mechanisms have."""
+        """Check the parameters that several mechanisms share."""
         for item in dataclasses.fields(cast("Any", self)):
             settle(self, **{item.name: checked(item.name, getattr(self, item.name))})
 
@@ -68,14 +70,14 @@ class Mechanism(abc.ABC):
         return self._divergence(epsilon)[direction]
 
     def _reached(self) -> tuple[Real, ...]:
-        """Give pairs of laws that neighbouring data sets really have, the worst ones known.
+        """Return the worst known pairs of laws that neighbouring data sets can have.
 
-        The mechanism itself if delta is that of the worst pair of laws, but for rounding.
+        This is the mechanism itself if, up to rounding, delta is that of the worst pair of laws.
         """
         return (self,)
 
     def _reached_delta(self, epsilon: float, word: str) -> Reached:
-        """Give a delta that is really reached at an epsilon, in the directions of an adjacency."""
+        """Return a delta that is reached at an epsilon, in the directions of an adjacency."""
         laws = self._reached()
         if laws == (self,):
             return surely(float(self.delta(epsilon, word)), self._slack, WORST)
@@ -87,17 +89,17 @@ class Mechanism(abc.ABC):
         return Reached(*max(found, default=(0.0, "")), exact=False)
 
     def _whole_range(self, parameter: str) -> tuple[int, int] | None:
-        """Give what a whole number can be in a calibration, where the others limit it."""
+        """Return the range of a whole number in a calibration, if other parameters limit it."""
         return None
 
     @property
     def _slack(self) -> float:
-        """By how much its delta may be above that of the worst data, relatively."""
+        """The relative amount by which delta may exceed that of the worst data."""
         return EXACT
 
     @property
     def name(self) -> str:
-        """What reaches its delta, in words."""
+        """The data that reach its delta, in words."""
         return WORST
 
     @overload
@@ -105,7 +107,7 @@ class Mechanism(abc.ABC):
     @overload
     def delta(self, epsilon: npt.ArrayLike, adjacency: str | None = None) -> Floats | float: ...
     def delta(self, epsilon: npt.ArrayLike, adjacency: str | None = None) -> Floats | float:
-        """Bound delta at an epsilon, from above.
+        """Return an upper bound of delta at an epsilon.
 
         Parameters
         ----------
@@ -118,7 +120,7 @@ class Mechanism(abc.ABC):
         -------
         float or numpy.ndarray
             Delta in [0, 1], float64, in the shape of ``epsilon``: at least the exact value, and
-            larger by rounding only.
+            larger only by rounding.
 
         Raises
         ------
@@ -127,16 +129,25 @@ class Mechanism(abc.ABC):
         """
         word = self._adjacency_of(adjacency)
         points = nonnegative("epsilon", epsilon)
-        known = self._divergence(np.ascontiguousarray(points.ravel()))
+        if points.ndim == 0:
+            return self._bound(points.item(), word)
+        known = self._divergence(points.ravel())
         deltas = [known[forward].delta for forward, _ in directions(word)]
         return shaped(np.maximum.reduce(deltas), points)
+
+    def _bound(self, epsilon: float, word: str) -> float:
+        """Return delta at one epsilon, for which arrays take longer than the core."""
+        known = self._divergence(np.array([epsilon]))
+        deltas = [float(known[forward].delta[0]) for forward, _ in directions(word)]
+        # What is not a number is above every number, as it is for np.maximum.
+        return max(deltas, key=lambda delta: math.inf if math.isnan(delta) else delta)
 
     @overload
     def epsilon(self, delta: float, adjacency: str | None = None) -> float: ...
     @overload
     def epsilon(self, delta: npt.ArrayLike, adjacency: str | None = None) -> Floats | float: ...
     def epsilon(self, delta: npt.ArrayLike, adjacency: str | None = None) -> Floats | float:
-        """Bound epsilon at a delta, from above.
+        """Return an upper bound of epsilon at a delta.
 
         Parameters
         ----------
@@ -149,7 +160,7 @@ class Mechanism(abc.ABC):
         -------
         float or numpy.ndarray
             An epsilon at which the bound of delta is at most ``delta``, within 1e-13 of the
-            smallest such; infinity where there is none. In the shape of ``delta``.
+            smallest one; infinity where no such epsilon exists. In the shape of ``delta``.
 
         Raises
         ------
@@ -162,10 +173,7 @@ class Mechanism(abc.ABC):
         return shaped(np.array(found, dtype=np.float64), targets)
 
     def _epsilon(self, target: float, word: str) -> float:
-        def bound(epsilon: float) -> float:
-            known = self._divergence(np.array([epsilon]))
-            return max(float(known[forward].delta[0]) for forward, _ in directions(word))
-
+        bound = functools.partial(self._bound, word=word)
         if target >= 1.0 or bound(0.0) <= target:
             return 0.0
         return least_at_most(bound, target, most=_LARGEST_EPSILON)
@@ -176,14 +184,15 @@ class Mechanism(abc.ABC):
         Parameters
         ----------
         rounds
-            How many times it is used, at least 1; later uses may depend on earlier results.
+            The number of times that it is used, at least 1; later uses may depend on earlier
+            results.
         adjacency
             One of :attr:`adjacencies`; :attr:`default_adjacency` if None.
 
         Returns
         -------
         Composition
-            With upper and lower values of epsilon and delta.
+            The composition, with upper and lower values of epsilon and delta.
 
         Raises
         ------
@@ -194,16 +203,16 @@ class Mechanism(abc.ABC):
 
     @property
     def default_adjacency(self) -> str:
-        """The adjacency if none is named: the first that the mechanism knows."""
+        """The default adjacency: the first that the mechanism knows."""
         return self.adjacencies[0]
 
     def _adjacency_of(self, word: str | None) -> str:
-        """Check an adjacency; None stands for the default.
+        """Return a checked adjacency; None means the default.
 
         Raises
         ------
         InvalidValueError
-            If the mechanism does not know the word.
+            If the mechanism does not know the adjacency.
         """
         if word is None:
             return self.default_adjacency
@@ -212,9 +221,10 @@ class Mechanism(abc.ABC):
     def privacy_loss_distribution(
         self, interval: float = 1e-4, adjacency: str | None = None
     ) -> Any:
-        """Hand the mechanism over to dp-accounting.
+        """Return the privacy loss distribution for dp-accounting.
 
-        Our profile, put on a grid by dp-accounting's pessimistic connect-the-dots construction.
+        It is turnout's profile on a grid, by dp-accounting's pessimistic connect-the-dots
+        construction.
 
         Parameters
         ----------
@@ -226,7 +236,7 @@ class Mechanism(abc.ABC):
         Returns
         -------
         dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            To be composed with that library's own mechanisms.
+            The distribution, for composition with that library's own mechanisms.
 
         Raises
         ------
@@ -246,12 +256,12 @@ class Mechanism(abc.ABC):
         return library.PrivacyLossDistribution(*parts)
 
     def replace(self: M, **changes: Any) -> M:
-        """Copy the mechanism with some parameters changed.
+        """Return a copy of the mechanism with some parameters changed.
 
         Raises
         ------
         InvalidValueError
-            If a parameter is not one of the mechanism's, or out of range.
+            If the mechanism does not have a parameter, or a value is out of range.
         """
         names = [field.name for field in dataclasses.fields(cast(Any, self))]
         for name in changes:
@@ -259,7 +269,7 @@ class Mechanism(abc.ABC):
         return cast(M, dataclasses.replace(cast(Any, self), **changes))
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the mechanism in terms of JSON."""
+        """Return a JSON description of the mechanism."""
         values = {
             field.name: getattr(self, field.name) for field in dataclasses.fields(cast(Any, self))
         }
@@ -274,21 +284,21 @@ def compose(
     Parameters
     ----------
     mechanisms
-        Mechanisms, or pairs of a mechanism and how often it is used.
+        Mechanisms, or pairs of a mechanism and the number of times that it is used.
     adjacency
-        What neighbouring data sets are: an adjacency that all of the mechanisms know. If None,
-        their common default.
+        The neighbouring data sets: an adjacency that all mechanisms know. If None, their common
+        default.
 
     Returns
     -------
     Composition
-        With upper and lower values of epsilon and delta.
+        The composition, with upper and lower values of epsilon and delta.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If there is no mechanism, an entry is none, a number of rounds is out of range, or the
-        mechanisms do not know the adjacency or have different defaults.
+        If there is no mechanism, an entry is not a mechanism, a number of rounds is out of range,
+        or the mechanisms do not know the adjacency or have different defaults.
 
     Examples
     --------

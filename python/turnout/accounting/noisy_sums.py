@@ -1,4 +1,4 @@
-"""Sums of what people give, with integer noise, where nobody sees who takes part."""
+"""Sums of people's values with integer noise, where nobody sees who takes part."""
 
 from __future__ import annotations
 
@@ -50,27 +50,30 @@ _FARTHEST = Decimal(10) ** 17
 
 @dataclasses.dataclass(frozen=True)
 class NoisySums(Mechanism):
-    """Add up what people give and add integer noise, where nobody sees who takes part.
+    """Publish sums of people's values with integer noise, where nobody sees who takes part.
 
-    Every person takes part with probability ``rate``, unseen: whoever does not sends zeros that
-    look like everything else. Independent noise is added to every sum. Where several parties each
-    add such a noise, this is the guarantee as long as one of them is honest, whatever the others
-    tell of theirs.
+    Every person takes part with probability ``rate``, unseen: anyone who does not take part sends
+    zeros that look like any other message. Independent noise is added to every sum. If several
+    parties each add such noise, this is the guarantee as long as one of them is honest, whatever
+    the others disclose of their noise.
 
     Parameters
     ----------
     noise
         ``"discrete_laplace"`` or ``"discrete_gaussian"``.
     parameter
-        How much noise one honest party adds to every sum, from 1e-100: the scale b of discrete
-        Laplace noise, whose ``P[x]`` is proportional to ``exp(-|x| / b)``, up to 1e12; or the
-        ``sigma^2`` of a discrete Gaussian, whose ``P[x]`` is proportional to ``exp(-x^2 / (2
+        The parameter of the noise that one honest party adds to every sum, from 1e-100: the scale b
+        of discrete Laplace noise, whose ``P[x]`` is proportional to ``exp(-|x| / b)``, up to 1e12;
+        or the ``sigma^2`` of a discrete Gaussian, whose ``P[x]`` is proportional to ``exp(-x^2 / (2
         sigma^2))``, up to 1e12, for numbers 1e9, and for votes with a ``rate`` below 1 up to 1e8.
     rate
         The probability that a person takes part, in [0, 1].
     largest
-        None if a person gives a vote: one item, or none, each item with a sum of its own. Otherwise
-        a person gives one whole number, from 0 to this one, and there is one sum.
+        None if a person gives a vote: one item, or no item; each item has its own sum. Otherwise a
+        person gives one whole number, from 0 to this one, and there is one sum.
+    none_counted
+        Whether "no vote" has its own sum, with noise like the others. People who do not take part
+        are counted there, unseen among people who vote for nothing.
 
     Raises
     ------
@@ -79,21 +82,27 @@ class NoisySums(Mechanism):
 
     Notes
     -----
-    P is the law of the noise, ``P_1`` the same moved up by one vote, p the rate and
-    ``alpha = e^epsilon``. ``"remove"`` compares ``(1 - p) P + p P_1`` with P, and ``"add"`` the
-    reverse. With D the divergence where everybody takes part, they are ``p D(1 + (alpha - 1) / p)``
-    and ``w D(alpha p / w)``, where ``w = 1 - alpha (1 - p)``. So noise that loses at most epsilon
-    loses ``log(1 + p (e^epsilon - 1))`` where a vote is removed, and less where one is added:
-    ``-log(1 + p (e^-epsilon - 1))``.
+    P is the law of the noise, ``P_1`` the same law shifted up by one vote, p the rate and ``alpha =
+    e^epsilon``. ``"remove"`` compares ``(1 - p) P + p P_1`` with P, and ``"add"`` the reverse. With
+    D the divergence if everyone takes part, their deltas are ``p D(1 + (alpha - 1) / p)`` and ``w
+    D(alpha p / w)``, where ``w = 1 - alpha (1 - p)``. So noise with a loss of at most epsilon has a
+    loss of ``log(1 + p (e^epsilon - 1))`` if a vote is removed, and a smaller one if a vote is
+    added: ``-log(1 + p (e^-epsilon - 1))``.
 
     ``"replace"`` moves a vote from one item to another. The laws of the two sums are
     ``(1 - p) P x P + p P_1 x P`` and ``(1 - p) P x P + p P x P_1``, and delta is summed over the
-    outcomes of both. With discrete Laplace noise the largest loss is that of removing and that of
-    adding together. A number that is replaced is told best where it is the largest instead of 0,
-    which is what those who stay away give too: delta is that of ``"remove"``.
+    outcomes of both. With discrete Laplace noise the largest loss is the sum of those of removing
+    and of adding. A replaced number is easiest to detect if it is the largest one instead of 0.
+    Absent people also give 0, so delta is that of ``"remove"``.
 
-    A row of numbers, one for each of several sums, at ``rate=1`` is as many releases of one number
-    (:meth:`compose`).
+    If "no vote" is counted, removing a vote changes two sums: D is that of a replaced vote if
+    everyone takes part, and all else is as above. A vote is replaced by another vote or by no vote.
+    The latter is easiest to detect, so delta is that of ``"remove"``: moving from one item to
+    another has no larger delta for any noise, by the joint convexity of the divergence (Balle,
+    Barthe and Gaboardi 2018).
+
+    A row of numbers, one for each of several sums, at ``rate=1`` equals as many releases of one
+    number (:meth:`compose`).
 
     Examples
     --------
@@ -106,12 +115,16 @@ class NoisySums(Mechanism):
     >>> ages = NoisySums("discrete_laplace", 120.0, largest=120)
     >>> ages.epsilon(0.0)
     1.0
+    >>> counted = some.replace(none_counted=True)
+    >>> round(counted.epsilon(0.0), 4)
+    0.1586
     """
 
     noise: str
     parameter: float
     rate: float = 1.0
     largest: int | None = None
+    none_counted: bool = False
 
     adjacencies: ClassVar[tuple[str, ...]] = ("replace", "add_or_remove", "add", "remove")
     _calibrated: ClassVar[dict[str, bool]] = {"parameter": True, "rate": False}
@@ -122,6 +135,12 @@ class NoisySums(Mechanism):
         if self.largest is not None:
             most = _arguments.integer("largest", self.largest, least=1, most=_LARGEST_NUMBER)
             settle(self, largest=most)
+        _arguments.instance("none_counted", self.none_counted, bool, "a bool")
+        if self.none_counted and self.largest is not None:
+            raise InvalidValueError(
+                f"none_counted must be False for numbers, with largest={self.largest}: who gives "
+                "nothing gives the number 0"
+            )
         parameter = positive_up_to("parameter", self.parameter, self._largest_noise)
         settle(self, parameter=parameter)
 
@@ -132,9 +151,11 @@ class NoisySums(Mechanism):
         delta: float,
         rate: float = 1.0,
         largest: int | None = None,
+        *,
+        none_counted: bool = False,
         adjacency: str | None = None,
     ) -> NoisySums:
-        """Find the noise of the smaller variance that reaches a target.
+        """Return the noise with the smaller variance that reaches a target.
 
         Examples
         --------
@@ -143,7 +164,7 @@ class NoisySums(Mechanism):
         """
         found: list[NoisySums] = []
         for noise in ADDED_NOISES[: 1 if delta == 0.0 else 2]:
-            mechanism = cls(noise, 1.0, rate, largest)
+            mechanism = cls(noise, 1.0, rate, largest, none_counted)
             # What needs no delta is not worse with one: at least as much is reached.
             try:
                 value = calibrate(mechanism, "parameter", epsilon, delta, adjacency=adjacency)
@@ -161,13 +182,16 @@ class NoisySums(Mechanism):
             return _LARGEST_SCALE
         if self.largest is not None and self.largest > 1:
             return _LARGEST_ALONE
-        return _LARGEST_VARIANCE if self.rate == 1.0 or self.largest else _LARGEST_PAIR
+        single = self.rate == 1.0 or self.largest or self.none_counted
+        return _LARGEST_VARIANCE if single else _LARGEST_PAIR
 
     @property
     def _variance(self) -> float:
         """The variance of one noise in one sum."""
         if self._laplace:
-            return 0.5 / math.sinh(min(0.5 / self.parameter, 700.0)) ** 2
+            # Squared piece by piece: of little noise, the square itself is beyond floating point.
+            half = math.sinh(min(0.5 / self.parameter, 700.0))
+            return 0.5 / half / half
         return discrete_gaussian_variance(self.parameter)
 
     @property
@@ -180,7 +204,7 @@ class NoisySums(Mechanism):
 
     @property
     def _lattice(self) -> float | None:
-        """All privacy losses are multiples of it, where everybody takes part."""
+        """The number of which all privacy losses are multiples if everyone takes part."""
         if self.rate < 1.0:
             return None
         return (1.0 if self._laplace else 0.5 * self._shift) / self.parameter
@@ -192,10 +216,10 @@ class NoisySums(Mechanism):
         """Evaluate one direction at epsilons of at least 0."""
         if self.rate == 0.0:
             return Divergence(*np.zeros((3, epsilon.size)))
-        if direction == "replace" and self.largest is not None:
+        if direction == "replace" and (self.largest is not None or self.none_counted):
             direction = "remove"
         if self._laplace:
-            law = _Laplace(self.parameter, self._shift, self.rate)
+            law = _Laplace(self.parameter, self._shift, self.rate, none_counted=self.none_counted)
             rows = [law.divergence(direction, float(point)) for point in epsilon]
             return Divergence(*np.array(rows, dtype=np.float64).reshape(-1, 3).T)
         if direction == "replace":
@@ -205,7 +229,9 @@ class NoisySums(Mechanism):
         return _mixed(self._single, direction, epsilon, self.rate)
 
     def _single(self, epsilon: Floats) -> Divergence:
-        """Evaluate a shift of one sum, where everybody takes part."""
+        """Evaluate one vote more, or the largest number instead of 0, if everyone takes part."""
+        if self.none_counted:
+            return self._kernel(epsilon, 0)
         if self._shift == 1:
             return self._kernel(epsilon, 3)
         return _gaussian(self.parameter, self._shift).divergence(epsilon)
@@ -215,19 +241,19 @@ class NoisySums(Mechanism):
         return Divergence(*table.profile(epsilon).T[start : start + 3])
 
     def _reached(self) -> tuple[Real, ...]:
-        """Give the mechanism itself, or the numbers 0 and the largest: either may be replaced."""
-        if self.largest is None or self.rate in (0.0, 1.0):
+        """Return the mechanism itself, or the two ends of a value: either may be replaced."""
+        if (self.largest is None and not self.none_counted) or self.rate in (0.0, 1.0):
             return (self,)
         return (_Ends(self),)
 
     def _reached_delta(self, epsilon: float, word: str) -> Reached:
-        """Give delta itself, which is always reached in one release."""
+        """Return delta itself, which is always reached in one release."""
         return surely(float(self.delta(epsilon, word)), EXACT, WORST)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Ends:
-    """A person who gives 0, and gives the largest number instead."""
+    """Data of a person with 0 or no vote, and with the largest number or a vote instead."""
 
     mechanism: NoisySums
 
@@ -238,6 +264,8 @@ class _Ends:
     @property
     def name(self) -> str:
         """The data in words."""
+        if self.mechanism.none_counted:
+            return "a person who votes or does not"
         return "a person who gives the largest number or 0"
 
     def _tail(self, direction: str, epsilon: Floats) -> Divergence:
@@ -250,27 +278,34 @@ def _gaussian(variance: float, shift: int) -> ShiftedGaussian:
 
 
 class _Laplace:
-    """Discrete Laplace noise: closed forms, evaluated to sixty digits and rounded up."""
+    """Closed forms for discrete Laplace noise, evaluated to sixty digits and rounded up."""
 
-    def __init__(self, scale: float, shift: int, rate: float) -> None:
+    def __init__(self, scale: float, shift: int, rate: float, *, none_counted: bool) -> None:
+        self._none_counted = none_counted
         self._each = _DIGITS.divide(Decimal(1), Decimal(scale))
         self._shift = shift
         self._rate = Decimal(rate)
         self._ratio = self._power(1)
 
     def _power(self, count: Decimal | int) -> Decimal:
-        """Give ``e^(-count / scale)``."""
+        """Return ``e^(-count / scale)``."""
         return _DIGITS.exp(_DIGITS.multiply(self._each, Decimal(-count)))
 
     def divergence(self, direction: str, epsilon: float) -> Row:
-        """Bound the divergence: delta, and both masses."""
+        """Return bounds of the divergence: delta, and both masses."""
         loss = Decimal(epsilon)
-        parts = 2 if direction == "replace" else self._shift
+        parts = 2 if direction == "replace" or self._none_counted else self._shift
         if loss >= _DIGITS.multiply(self._each, Decimal(parts)):
             return 0.0, 0.0, 0.0
         loss = min(loss, _FARTHEST)
         alpha = _DIGITS.exp(loss)
-        masses = self._moved() if direction == "replace" else self._shifted(direction, alpha, loss)
+        masses: tuple[Decimal, Decimal] | None
+        if self._none_counted:
+            masses = self._counted(direction)
+        elif direction == "replace":
+            masses = self._moved()
+        else:
+            masses = self._shifted(direction, alpha, loss)
         if masses is None:
             return 0.0, 0.0, 0.0
         first, second = masses
@@ -280,11 +315,22 @@ class _Laplace:
         return min(1.0, math.nextafter(float(delta), 2.0)), float(first), float(second)
 
     def _moved(self) -> tuple[Decimal, Decimal]:
-        """Give the masses of more of one sum and less of the other, the only outcomes that lose."""
+        """Return the masses of more in one sum and less in the other, the outcomes with a loss."""
         stay, ratio, context = self._stay, self._ratio, _DIGITS
         whole = context.power(context.add(Decimal(1), ratio), 2)
         first = context.fma(ratio, stay, self._rate)
         second = context.multiply(ratio, context.fma(ratio, self._rate, stay))
+        return context.divide(first, whole), context.divide(second, whole)
+
+    def _counted(self, direction: str) -> tuple[Decimal, Decimal]:
+        """Return the masses of more in one sum and less in the other, if "no vote" has a sum."""
+        context, near = _DIGITS, self._power(2)
+        whole = context.power(context.add(Decimal(1), self._ratio), 2)
+        if direction == "remove":
+            # Few have so many of an item, and so few of no vote, without the vote.
+            first, second = context.fma(near, self._stay, self._rate), near
+        else:
+            first, second = Decimal(1), context.fma(near, self._rate, self._stay)
         return context.divide(first, whole), context.divide(second, whole)
 
     @property
@@ -294,7 +340,7 @@ class _Laplace:
     def _shifted(
         self, direction: str, alpha: Decimal, loss: Decimal
     ) -> tuple[Decimal, Decimal] | None:
-        """Give the masses of the event under both laws; None if there is no event."""
+        """Return the masses of the event under both laws; None if there is no event."""
         context, rate, stay = _DIGITS, self._rate, self._stay
         if rate != 1:
             # What the shifted noise alone has to lose, for the mixture to lose so much.
@@ -327,7 +373,7 @@ class _Laplace:
 def _mixed(
     single: Callable[[Floats], Divergence], direction: str, epsilon: Floats, rate: float
 ) -> Divergence:
-    """Bound the divergence of a law against its mixture with a shifted one, or the reverse.
+    """Bound the divergence between a law and its mixture with a shifted one, or the reverse.
 
     Epsilons of the shift alone are rounded down, weights up: both make delta larger.
     """

@@ -1,7 +1,7 @@
-"""Deltas as the papers print them, for reproductions only.
+"""Deltas as the papers print them, only for reproductions.
 
-None of these is a bound of what is published: each docstring says what is wrong and by how much.
-The bounds are :class:`turnout.accounting.RandomParticipation` and
+None of these bounds the loss of what is published: each docstring says what is wrong and by how
+much. The bounds are :class:`turnout.accounting.RandomParticipation` and
 :class:`turnout.accounting.CountSampling`; nothing in turnout calibrates anything with this module.
 """
 
@@ -29,13 +29,13 @@ def theorem_4_1_delta(
 ) -> Floats | float:
     """Compute equation (6) of the participation paper, which is not a bound.
 
-    Its proof replaces vector means by their largest norms between two mixtures, and that divergence
-    does not grow with the norms: aligned gradients of full norm let the mixture without the element
-    hide part of the mixture with it. With ``client_rate=1`` and other gradients of zero the round
-    is plain Poisson sampling: at ``sample_rate=0.1, local_size=10, noise_multiplier=1`` and epsilon
-    0.5 the equation gives 7.13e-6 and the true delta is 2.03e-3. In the paper's own two settings,
-    epsilon 0.015, noise 1.065 and 0.646, claimed delta 1e-6, the equation itself gives 1.34e-5 and
-    5.1e-20, and gradients at an angle have a delta of at least 1.57e-5 and 2.69e-6.
+    Its proof replaces vector means by their largest norms between two mixtures, but that divergence
+    does not grow with the norms. With aligned gradients of full norm, the mixture without the
+    element hides part of the mixture with it. With ``client_rate=1`` and other gradients of zero
+    the round is plain Poisson sampling: at ``sample_rate=0.1, local_size=10, noise_multiplier=1``
+    and epsilon 0.5 the equation gives 7.13e-6 and the true delta is 2.03e-3. In the paper's own two
+    settings, epsilon 0.015, noise 1.065 and 0.646, claimed delta 1e-6, the equation itself gives
+    1.34e-5 and 5.1e-20, and gradients at an angle have a delta of at least 1.57e-5 and 2.69e-6.
 
     Parameters
     ----------
@@ -46,21 +46,21 @@ def theorem_4_1_delta(
     sample_rate
         The probability that an element of a participating client is sampled.
     local_size
-        How many other elements the client holds.
+        The number of other elements that the client holds.
     noise_multiplier
         The standard deviation of the noise over the clipping norm.
 
     Returns
     -------
     float or numpy.ndarray
-        What the theorem claims, in the shape of ``epsilon``.
+        The claim of the theorem, in the shape of ``epsilon``.
 
     Raises
     ------
     InvalidValueError
         If an argument is out of range.
     InvalidTypeError
-        If an argument is no number.
+        If an argument is not a number.
 
     References
     ----------
@@ -107,9 +107,9 @@ def theorem_4_1_delta(
 def _round(
     client_rate: float, sample_rate: float, local_size: int, noise_multiplier: float
 ) -> tuple[float, float, float, Floats, Floats]:
-    """Check a round; give both rates, the norm over the noise, and a law of sampled elements.
+    """Check a round; return both rates, the norm over the noise, and the law of sampled elements.
 
-    That is how many of the others are sampled, with the logarithms of the probabilities.
+    This law has the numbers of other sampled elements, with the logarithms of the probabilities.
     """
     from scipy import stats  # noqa: PLC0415 (slow)
 
@@ -136,33 +136,33 @@ def _root_of_increasing(function: Callable[[float], float]) -> float:
 def theorem_3_1_delta(epsilon: npt.ArrayLike, items: int, floor: int) -> Floats | float:
     """Compute the delta that Theorem 3.1 of the fair paper claims, which is not a bound.
 
-    The smallest delta that condition (2) allows when each item is held by at least ``floor`` users
-    and each user is kept with probability ``1 - exp(-epsilon)``. It is the probability of one
-    single outcome: it falls exponentially in the number of items, while replacing one user's item
-    changes two counts however many items there are. At epsilon 1: claimed 1.5e-11, true 6.0e-8 for
-    10 items with floor 100; claimed 5.6e-26, true 5.2e-4 for 30 items with floor 33; claimed 1e-58,
-    true 2.7e-2 for 100 items with floor 10. Only for very few items is it on the safe side.
+    It is the smallest delta that condition (2) allows if at least ``floor`` users hold each item
+    and each user is kept with probability ``1 - exp(-epsilon)``. It is the probability of a single
+    outcome. It falls exponentially in the number of items, although replacing one user's item
+    changes only two counts. At epsilon 1: claimed 1.5e-11, true 6.0e-8 for 10 items with floor 100;
+    claimed 5.6e-26, true 5.2e-4 for 30 items with floor 33; claimed 1e-58, true 2.7e-2 for 100
+    items with floor 10. It is on the safe side only for very few items.
 
     Parameters
     ----------
     epsilon
         At least zero: one number or an array.
     items
-        How many items there are.
+        The number of items.
     floor
         The smallest number of users that hold an item.
 
     Returns
     -------
     float or numpy.ndarray
-        What the theorem claims, in the shape of ``epsilon``; 1 where it claims nothing.
+        The claim of the theorem, in the shape of ``epsilon``; 1 where it claims nothing.
 
     Raises
     ------
     InvalidValueError
         If an argument is out of range.
     InvalidTypeError
-        If an argument is no number.
+        If an argument is not a number.
 
     References
     ----------
@@ -190,37 +190,37 @@ def theorem_3_2_delta(
 ) -> Floats | float:
     """Compute the delta that Theorem 3.2 of the fair paper claims, which is not a bound.
 
-    The smallest delta that its first condition allows when each item is held by at least ``floor``
-    of the ``nodes`` and each node is kept with probability ``1 - exp(-z - epsilon)``. It has the
-    error of Theorem 3.1, the probability of a single outcome, and keeps more nodes besides. At
-    epsilon 1 and z = 1, among 1000 nodes: claimed 3.4e-9, true 3.6e-2 for 30 items with floor 33;
-    claimed 3.2e-5, true 1.2e-3 for 10 items with floor 100.
+    It is the smallest delta that its first condition allows if at least ``floor`` of the ``nodes``
+    hold each item and each node is kept with probability ``1 - exp(-z - epsilon)``. It has the
+    error of Theorem 3.1, the probability of a single outcome, and also keeps more nodes. At epsilon
+    1 and z = 1, among 1000 nodes: claimed 3.4e-9, true 3.6e-2 for 30 items with floor 33; claimed
+    3.2e-5, true 1.2e-3 for 10 items with floor 100.
 
     Parameters
     ----------
     epsilon
         At least zero: one number or an array.
     items
-        How many items there are.
+        The number of items.
     floor
         The smallest number of nodes that hold an item.
     nodes
-        How many nodes there are.
+        The number of nodes.
     z
         The positive parameter of the theorem.
 
     Returns
     -------
     float or numpy.ndarray
-        What the theorem claims, in the shape of ``epsilon``; 1 where it claims nothing.
+        The claim of the theorem, in the shape of ``epsilon``; 1 where it claims nothing.
 
     Raises
     ------
     InvalidValueError
-        If an argument is out of range, if the items need more nodes than there are, or if ``z`` is
-        above the largest that the second condition allows.
+        If an argument is out of range, if the items need more nodes than exist, or if ``z`` is
+        above the largest value that the second condition allows.
     InvalidTypeError
-        If an argument is no number.
+        If an argument is not a number.
 
     References
     ----------
@@ -257,7 +257,7 @@ def theorem_3_2_delta(
 
 
 def _largest(levels: Floats, terms: tuple[tuple[float, Floats, float], ...]) -> Floats | float:
-    """Return the largest of factor / size^power, at most one; through logarithms, for any power."""
+    """Return the largest factor / size^power, at most one, computed from logarithms."""
     with np.errstate(divide="ignore", under="ignore"):
         logs = [math.log(factor) - power * np.log(size) for factor, size, power in terms]
         return shaped(np.ravel(np.exp(np.minimum(0.0, np.maximum(*logs)))), levels)

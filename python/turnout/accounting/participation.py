@@ -1,4 +1,4 @@
-"""Random participation in federated learning, and the schemes it is compared with."""
+"""Random participation in federated learning, and comparable schemes."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ _LEAST_RATE, _LEAST_NOISE, _MOST_NOISE = 1e-75, 1e-5, 1e5
 def sampled_gaussian(
     epsilon: Floats, noise: float, sample_rate: float, client_rate: float = 1.0
 ) -> dict[str, Divergence]:
-    """Evaluate Gaussian noise on a sum of sampled elements, of a client that is seen to come."""
+    """Evaluate Gaussian noise on sampled elements of a client whose participation is known."""
     columns = _core.poisson_sampling(epsilon, noise, sample_rate, client_rate)
     return divergences(columns, "remove", "add")
 
 
 class _Noisy(Mechanism):
-    """What rounds with Gaussian noise have in common."""
+    """Base class of rounds with Gaussian noise."""
 
     noise_multiplier: float
 
     @property
     def _slack(self) -> float:
-        """By how much its delta may be above that of the worst data, relatively."""
+        """The relative amount by which delta may exceed that of the worst data."""
         # Ten times what was found, and more.
         return max(EXACT, 1e-11 * self.noise_multiplier, 1e-13 / self.noise_multiplier)
 
     def _reached(self) -> tuple[Real, ...]:
-        """Give the mechanism itself, where it is known how close its delta is."""
+        """Return the mechanism itself, if it is known how tight its delta is."""
         return (self,) if self._close() else ()
 
     def _close(self) -> bool:
@@ -83,8 +83,8 @@ class RandomParticipation(_Noisy):
     sample_rate
         The probability q that an element of a client that takes part is sampled, in [0, 1].
     local_size
-        How many elements a client has beside the protected one: a public upper bound d. Where none
-        is known use :class:`WeakClientSampling`, the limit for large d.
+        A public upper bound d of the number of a client's elements besides the protected one. If no
+        bound is known, use :class:`WeakClientSampling`, the limit for large d.
     noise_multiplier
         The standard deviation of the noise over the clipping norm, finite and above 0.
 
@@ -96,10 +96,11 @@ class RandomParticipation(_Noisy):
     Notes
     -----
     Hasircioglu and Gunduz, "Privacy Amplification via Random Participation in Federated Learning".
-    Their Theorem 4.1 is no upper bound (:func:`turnout.accounting.paper.theorem_4_1_delta`); this
-    is a sound one: joint convexity over the sampled set first, with the best share of the absent
-    client for each, then the worst gradients for each term, which are aligned and of full norm.
-    Lower values of :meth:`compose` are those of clients that can exist, which they name.
+    Their Theorem 4.1 is not an upper bound (:func:`turnout.accounting.paper.theorem_4_1_delta`);
+    this class has a sound one. It first uses joint convexity over the sampled set, with the best
+    share of the absent client for each set. Then it takes the worst gradients for each term, which
+    are aligned and of full norm. Lower values of :meth:`compose` are those of possible clients,
+    which they name.
 
     It is :class:`CentralShuffling` at ``local_size=0``, :class:`LocalSampling` at
     ``client_rate=1``, and tends to :class:`WeakClientSampling` as ``local_size`` grows.
@@ -132,13 +133,13 @@ class RandomParticipation(_Noisy):
         return divergences(columns, "remove", "add")
 
     def _reached(self) -> tuple[Real, ...]:
-        """Give the laws of clients that can exist: aligned, oblique, orthogonal or no gradients."""
+        """Return the laws of possible clients: aligned, oblique, orthogonal or no gradients."""
         if self.local_size == 0 or self.client_rate >= 1.0:
             return super()._reached()
         return clients(self.client_rate, self.sample_rate, self.local_size, self.noise_multiplier)
 
     def _reached_delta(self, epsilon: float, word: str) -> Reached:
-        """Give a delta that a client really has; the bound itself where it is attained."""
+        """Return a delta that a possible client has; the bound itself where it is attained."""
         best = super()._reached_delta(epsilon, word)
         if best.exact or not self._close():
             return best
@@ -162,7 +163,8 @@ class RandomParticipation(_Noisy):
 class LocalSampling(_Noisy):
     """Only local sampling (OLS): every client takes part, each element is sampled.
 
-    Poisson sampling with the Gaussian mechanism, the accounting of plain private training.
+    This is Poisson sampling with the Gaussian mechanism, the accounting of ordinary private
+    training.
 
     Parameters
     ----------
@@ -198,7 +200,7 @@ class LocalSampling(_Noisy):
 
 @dataclasses.dataclass(frozen=True)
 class _ClientSampling(_Noisy):
-    """What schemes with both rates and no local size have in common."""
+    """Base class of schemes with both rates and no local size."""
 
     client_rate: float
     sample_rate: float
@@ -215,9 +217,9 @@ class _ClientSampling(_Noisy):
 class WeakClientSampling(_ClientSampling):
     """Weak client sampling (WCS): the adversary learns which clients take part.
 
-    ``delta = client_rate * delta of LocalSampling``. The bound for random participation when the
-    number of elements of a client is unknown, or when only those who take part send a message to an
-    untrusted server.
+    ``delta = client_rate * delta of LocalSampling``. It is the bound for random participation if
+    the number of elements of a client is unknown, or if only participating clients send a message
+    to an untrusted server.
 
     Parameters
     ----------
@@ -250,12 +252,11 @@ class WeakClientSampling(_ClientSampling):
 
 @dataclasses.dataclass(frozen=True)
 class CentralShuffling(_ClientSampling):
-    """Central shuffling (CS): each element is sampled by itself, at the product of the rates.
+    """Central shuffling (CS): each element is sampled separately, at the product of the rates.
 
-    **Not a guarantee for the federated setting**: there all elements of a client come or stay away
-    together, and accounting for Poisson sampling at the product rate gives a lower bound of the
-    loss. It is a guarantee where the elements of all clients are pooled and shuffled before each
-    round.
+    **It is not a guarantee for the federated setting.** There, all elements of a client are present
+    or absent together, and Poisson sampling at the product rate is a lower bound of the loss. It is
+    a guarantee if the elements of all clients are pooled and shuffled before each round.
 
     Parameters
     ----------
@@ -271,7 +272,7 @@ class CentralShuffling(_ClientSampling):
 
     Notes
     -----
-    Hasircioglu and Gunduz, Corollary 5.3 (misprinted: it needs ``p q`` for ``q``).
+    Hasircioglu and Gunduz, Corollary 5.3 (misprinted: it needs ``p q`` instead of ``q``).
 
     Examples
     --------
@@ -288,7 +289,7 @@ class CentralShuffling(_ClientSampling):
 class GaussianMechanism(_Noisy):
     """Gaussian noise on a sum whose L2 sensitivity is 1.
 
-    The sensitivity is that of the adjacency which is meant, so every adjacency gives the same.
+    The sensitivity is that of your adjacency, so every adjacency gives the same values.
 
     Parameters
     ----------

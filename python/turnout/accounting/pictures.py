@@ -1,9 +1,8 @@
-"""Pictures of what mechanisms cost: several on one axis, and the paper's own curve beside.
+"""Pictures of the costs of mechanisms: several on one axis, with the paper's curve.
 
 The paper is Hasircioglu and Gunduz, "Privacy Amplification via Random Participation in Federated
-Learning"; :func:`plot` draws its Figures 1, 2, 3 and 5. Where random participation is drawn, the
-curve of its Theorem 4.1, which is no bound (:func:`turnout.accounting.paper.theorem_4_1_delta`), is
-dashed beside ours.
+Learning"; :func:`plot` draws its Figures 1, 2, 3 and 5. For random participation a dashed curve
+shows its Theorem 4.1, which is not a bound (:func:`turnout.accounting.paper.theorem_4_1_delta`).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _LEAST = math.nextafter(0.0, 1.0)
 
 
 class _Along(NamedTuple):
-    """What can stand along a picture."""
+    """A quantity on the horizontal axis."""
 
     label: str
     #: The parameters that change along it.
@@ -82,7 +81,7 @@ _POINTS, _FEWER_POINTS = 161, 61
 
 
 class _Line(NamedTuple):
-    """A mechanism and how it is drawn."""
+    """A mechanism and its style."""
 
     label: str
     mechanism: Any
@@ -104,7 +103,7 @@ class _Line(NamedTuple):
         return client_rate * float(getattr(self.mechanism, "sample_rate", math.nan))
 
     def changed(self, x: str, place: float) -> Mechanism | None:
-        """Change what varies; None where the other parameters allow none."""
+        """Return the mechanism with a changed parameter; None if the others do not allow it."""
         if x == "rounds":
             mechanism: Mechanism = self.mechanism
             return mechanism
@@ -118,7 +117,7 @@ class _Line(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """What is drawn: ``y`` at ``level`` of the other, at places along ``x``."""
+    """The quantities of a picture: ``y`` at a ``level`` of the other, along ``x``."""
 
     x: str
     y: str
@@ -168,31 +167,31 @@ def plot(
     paper: bool = True,
     lower: bool = True,
 ) -> Axes:
-    """Draw what mechanisms cost: delta or epsilon, against one of their parameters.
+    """Draw delta or epsilon of mechanisms against one of their parameters.
 
     Parameters
     ----------
     mechanisms
         A mechanism, a sequence of mechanisms, or a dict of labels and mechanisms.
     x
-        What stands along the picture. ``"epsilon"``: for ``y="delta"``, of one use of each
-        mechanism. ``"noise_multiplier"``: the mechanisms' own ones do not matter.
-        ``"sample_rate"``: each mechanism keeps the product of its own two rates, so that the
-        expected batch is kept; at a sample rate q its client rate is that product over q, and the
-        curve starts where that is 1. Mechanisms without a client rate are drawn for each q as it
-        is. ``"rounds"``: every point is a composition, some tenths of a second, and some seconds
-        with its lower value. The paper's theorem speaks of one round only, so it has no curve here.
+        The quantity on the horizontal axis. ``"epsilon"``: for ``y="delta"``, one use of each
+        mechanism. ``"noise_multiplier"``: the mechanisms' own values do not matter.
+        ``"sample_rate"``: each mechanism keeps the product of its two rates, and with it the
+        expected batch. At a sample rate q its client rate is that product over q, and the curve
+        starts where this is 1. Mechanisms without a client rate are drawn at each q. ``"rounds"``:
+        every point is a composition, which takes some tenths of a second, and some seconds with its
+        lower value. The paper's theorem covers only one round, so it has no curve here.
     y
-        ``"delta"`` or ``"epsilon"``, on a logarithmic axis; a curve drops off where it is 0.
+        ``"delta"`` or ``"epsilon"``, on a logarithmic axis; a curve ends where it is 0.
     at
         The delta in [0, 1] at which epsilon is drawn, or the epsilon, finite and at least 0, at
-        which delta is. Left out where ``x`` is epsilon.
+        which delta is drawn. Omit it if ``x`` is epsilon.
     points
-        Where to evaluate, at least two. By default epsilons from 0 to where delta is tiny, noise
-        from 0.5 to 10 and twice the mechanisms' own, seven numbers of rounds from 1 to 10,000, or
-        sample rates from the smallest product of the two rates to 1.
+        The points to evaluate, at least two. By default epsilons from 0 to where delta is tiny,
+        noise from 0.5 to 10 and twice the mechanisms' own, seven numbers of rounds from 1 to
+        10,000, or sample rates from the smallest product of the two rates to 1.
     adjacency
-        What neighbouring data sets are; each mechanism's default if None.
+        The neighbouring data sets; each mechanism's default if None.
     ax
         Matplotlib axes to draw on; new ones by default.
     labels
@@ -200,7 +199,7 @@ def plot(
     paper
         Whether to draw the paper's Theorem 4.1 for random participation, dashed.
     lower
-        Whether to compute lower values of many rounds, a band below the line.
+        Whether to compute lower values of many rounds and draw them as a band below the line.
 
     Returns
     -------
@@ -258,7 +257,7 @@ def plot(
 
 
 def _level(x: str, y: str, at: float | None) -> float:
-    """Check what is kept while something else varies."""
+    """Check the fixed level."""
     if x == "epsilon":
         if y == "epsilon":
             raise InvalidValueError("y must be 'delta' where x is 'epsilon', got 'epsilon'")
@@ -297,7 +296,7 @@ def _lines(
 
 
 def _default_places(x: str, lines: list[_Line]) -> Floats:
-    """Choose where to evaluate."""
+    """Choose default points to evaluate."""
     if x == "rounds":
         return np.geomspace(1.0, 1e4, 7).round()
     if x == "noise_multiplier":
@@ -323,7 +322,7 @@ def _default_places(x: str, lines: list[_Line]) -> Floats:
 
 
 def _places(x: str, given: npt.ArrayLike) -> Floats:
-    """Check where to evaluate: at least two numbers within bounds, put in ascending order."""
+    """Check the points to evaluate: at least two numbers within bounds; sort them."""
     array = np.unique(
         _arguments.vector("points", given, "a sequence of numbers").astype(np.float64)
     )
@@ -339,12 +338,12 @@ def _places(x: str, given: npt.ArrayLike) -> Floats:
 
 
 def _drawable(values: Floats) -> Floats:
-    """Let zeros fall off a logarithmic axis, and leave out what is infinite or missing."""
+    """Prepare values for a logarithmic axis: zeros fall off, infinite values are left out."""
     return np.where(np.isfinite(values), np.maximum(values, _ZERO), np.nan)
 
 
 def _scale(axes: Axes, x: str, y: str, places: Floats, curves: list[Floats]) -> None:
-    """Show what is in sight of the curves."""
+    """Set the limits of the axes to the curves."""
     seen = np.concatenate([curve[np.isfinite(curve) & (curve > _ZERO)] for curve in curves])
     axes.set_yscale("log")
     if seen.size:
@@ -367,7 +366,7 @@ def _scale(axes: Axes, x: str, y: str, places: Floats, curves: list[Floats]) -> 
 
 
 def _describe(axes: Axes, lines: list[_Line], x: str, shown: str, *, banded: bool) -> None:
-    """Write beside the picture what it shows."""
+    """Write the labels and the title of the picture."""
     axes.set_xlabel(_ALONG[x].label)
     words = {line.word for line in lines}
     meant = f" ({neighbours(words.pop())})" if len(words) == 1 else ""

@@ -3,13 +3,13 @@
 A grid connects the dots of a profile (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi, "Connect the
 Dots: Tighter Discrete Approximations of Privacy Loss Distributions", 2022): between two points a
 convex profile lies below its chord, so the grid's profile is nowhere too small. Each outcome is
-split between the two grid points around its loss, at random and with a mean that hardly moves; by
-how much the sum of many losses may have grown is bounded by Chernoff's method, which gives the
-lower values.
+split at random between the two grid points around its loss, with almost the same mean. Chernoff's
+method bounds how much the sum of many losses may have grown, which gives the lower values. Where
+the outcomes themselves are known, their losses are rounded down instead.
 
-Sums are computed under an exponentially tilted law, centred where the answer is: the Fourier
-transform's rounding is then small beside the answer, however small delta is, and a proven bound of
-that rounding is added to upper values and taken from lower ones.
+Sums are computed under an exponentially tilted law that is centred at the result. The rounding
+errors of the Fourier transform are then small relative to the result, however small delta is. A
+proven bound of these errors is added to upper values and subtracted from lower ones.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from turnout._search import least_at_most
-from turnout._types import Array, Floats, Integers
-from turnout.accounting.values import Divergence
+from turnout._types import Array, Floats, Integers, Truths
+from turnout.accounting.values import Divergence, Outcomes
 
 #: The divergence in a direction at some epsilons.
 Profile = Callable[[str, Floats], Divergence]
@@ -33,6 +33,9 @@ _UNIT = 2.0**-53
 
 #: By so much of itself a dot may be above the line of its neighbours: what rounding does.
 _BENT = 1e-9
+
+#: How imprecise the masses of outcomes are, relatively, and so their losses.
+_IMPRECISE = 2e-13
 
 #: Nothing is left across a gap of this size: its exponential is no number.
 _FAR = 700.0
@@ -66,7 +69,7 @@ class Cells(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
-    """A law of the privacy loss on multiples of a step, some mass at infinity."""
+    """A law of the privacy loss on multiples of a step, with some mass at infinity."""
 
     #: Which multiples carry mass, ascending.
     index: Integers
@@ -77,9 +80,11 @@ class Loss:
     step: float
     #: Where the mass was before it was split between the points.
     cells: Cells
+    #: What each loss has beside its multiple of the step; a sum of losses leaves it out.
+    offset: float = 0.0
 
     def log_moment(self, order: float) -> float:
-        """Give the logarithm of the mean of ``e^(order * loss)`` over finite losses."""
+        """Return the logarithm of the mean of ``e^(order * loss)`` over finite losses."""
         return _log_mean(order * self.step * self.index.astype(np.float64), self.mass)
 
 
@@ -87,14 +92,14 @@ Parts = Sequence[tuple[Loss, int]]
 
 
 def reach(profile: Profile, direction: str, floor: float) -> tuple[float, float]:
-    """Find where delta stops falling.
+    """Find the epsilon at which delta stops falling.
 
     Parameters
     ----------
     profile, direction
         The profile of a mechanism and one of its directions.
     floor
-        How far delta may be above its limit there.
+        The amount by which delta may exceed its limit there.
 
     Returns
     -------
@@ -113,12 +118,12 @@ def reach(profile: Profile, direction: str, floor: float) -> tuple[float, float]
 
 
 def endless(profile: Profile, direction: str) -> float:
-    """Give the mass of outcomes that the second law does not have."""
+    """Return the mass of outcomes that the second law does not have."""
     return float(profile(direction, np.array([_BEYOND])).first[0])
 
 
 def scale_of(profile: Profile, forward: str, backward: str, ends: tuple[float, float]) -> float:
-    """Give the root of the mean square of the privacy loss, losses above 1 counted as 1."""
+    """Return the root mean square of the privacy loss, with losses above 1 counted as 1."""
     total = 0.0
     for end, one, other in ((ends[0], forward, False), (ends[1], backward, True)):
         if end <= 0.0:
@@ -132,7 +137,7 @@ def scale_of(profile: Profile, forward: str, backward: str, ends: tuple[float, f
 
 
 def grid(largest: int, density: int) -> Integers:
-    """Give 0 and whole numbers up to a largest one, ever further apart: `density` per doubling."""
+    """Return 0 and whole numbers up to a largest one, with `density` numbers per doubling."""
     parts = [np.arange(0, min(2 * density, largest + 1))]
     start, gap = 2 * density, 2
     while start <= largest:
@@ -171,13 +176,13 @@ def dots(
 def connect(
     profile: Profile, pair: tuple[str, str], step: float, ends: tuple[float, float], density: int
 ) -> Loss:
-    """Connect the dots of a profile.
+    """Connect the dots of a profile to a law of losses.
 
-    Below zero the profile is ``1 - a + a delta_backward(1/a)``; its straight part cancels from the
-    masses, so that they are as exact on the left as on the right. Dots above the line of their
-    neighbours, which a profile that is the least of several bounds has, are left out: no profile
-    has them. A mass that rounding made negative is set to zero and every mass is raised by what
-    rounding may have taken, which can only raise the profile.
+    Below zero the profile is ``1 - a + a delta_backward(1/a)``; its linear part cancels from the
+    masses, so that they are as exact on the left as on the right. A profile that is the least of
+    several bounds can have dots above the line of their neighbours. They are left out, since no
+    exact profile has them. A mass that rounding made negative is set to zero, and every mass is
+    raised by the possible rounding error, which can only raise the profile.
     """
     right, left = _ends(ends, step, density)
     ahead, behind = profile(pair[0], _places(right, step)), profile(pair[1], _places(left, step))
@@ -210,8 +215,53 @@ def connect(
     return Loss(index[kept], mass[kept], float(above[-1]), step, cells)
 
 
+def merge(outcomes: Outcomes, step: float, ends: tuple[float, float], density: int) -> Loss:
+    """Round the losses of outcomes down to a grid: its profile is nowhere too large.
+
+    Outcomes nearest to a grid point form two groups, with losses above and below the point. All of
+    one group together with a share of the other have the loss of the point as a whole. To merge
+    them is post-processing. What is left over is rounded down: to the point, or to the next one. An
+    offset puts a point where most losses are: in most rounds, next to nothing is learnt.
+    """
+    one = np.maximum(0.0, np.diff(outcomes.first)) * (1.0 - _IMPRECISE)
+    usual = _usual(outcomes, one, step)
+    losses = outcomes.loss - _IMPRECISE - usual
+    right, left = _ends((ends[0] + abs(usual), ends[1] + abs(usual)), step, density)
+    index = np.concatenate([-left[:0:-1], right])
+    places = _places(index, step)
+    at = np.searchsorted(0.5 * (places[1:] + places[:-1]), losses)
+    # By how much the first law exceeds the second one, times the ratio of the point.
+    excess = -one * np.expm1(np.minimum(places[at] - losses, _FAR))
+    above = excess >= 0.0
+
+    def total(values: Floats, chosen: Truths) -> Floats:
+        return np.bincount(at[chosen], values[chosen], minlength=index.size).astype(np.float64)
+
+    lacking = -total(excess, ~above)
+    enough = total(excess, above) / np.where(lacking > 0.0, lacking, 1.0)
+    share, below = np.minimum(1.0, enough), total(one, ~above)
+    mass = total(one, above) + share * below
+    mass[:-1] += ((1.0 - share) * below)[1:]
+    kept = mass > 0.0
+    nothing = np.empty(0)
+    return Loss(index[kept], mass[kept], 0.0, step, Cells(nothing, nothing, nothing), usual)
+
+
+def _usual(outcomes: Outcomes, one: Floats, step: float) -> float:
+    """Return a loss around which outcomes within half a step merge to just that loss."""
+    middle = float(outcomes.loss[np.searchsorted(np.cumsum(one), 0.5 * one.sum())])
+    for _ in range(3):
+        close = np.abs(outcomes.loss - middle) <= 0.5 * step
+        mass = float(one[close].sum())
+        other = float((one[close] * np.exp(middle - outcomes.loss[close])).sum())
+        if mass <= 0.0 or other <= 0.0:
+            break
+        middle += math.log(mass / other)
+    return middle
+
+
 def _convex(index: Integers, profile: Divergence, step: float) -> tuple[Integers, Divergence]:
-    """Leave out the dots that no profile, which is convex in ``e^epsilon``, can have."""
+    """Leave out dots that violate convexity in ``e^epsilon``, which every profile has."""
     delta = _falling(profile.delta)
     gaps = np.diff(index) * step
     falls = -np.diff(delta)
@@ -235,7 +285,7 @@ def _convex(index: Integers, profile: Divergence, step: float) -> tuple[Integers
 
 
 def _growth(gaps: Floats) -> Floats:
-    """Give ``e^gap - 1``: infinite across a gap that no mass comes over."""
+    """Return ``e^gap - 1``, or infinity for a gap that no mass crosses."""
     with np.errstate(over="ignore"):
         grown: Floats = np.expm1(gaps)
     return grown
@@ -251,10 +301,11 @@ def _falling(delta: Floats) -> Floats:
 
 
 def _cells(one: Floats, two: Floats, points: Floats) -> Cells:
-    """Describe the cells between points by the tails of both laws.
+    """Return the cells between points, from the tails of both laws.
 
     The masses of both laws give the mean loss in a cell, up to the square of its width. The split
-    of an outcome at y of a cell of width w varies by at most ``(1 + w) y (w - y)``, concave in y.
+    of an outcome at y in a cell of width w has a variance of at most ``(1 + w) y (w - y)``, concave
+    in y.
     """
     mass = np.maximum(0.0, -np.diff(one))
     other = np.maximum(0.0, -np.diff(two))
@@ -267,7 +318,7 @@ def _cells(one: Floats, two: Floats, points: Floats) -> Cells:
 
 
 def infinite_mass(parts: Parts) -> float:
-    """Bound the mass of infinite loss of a sum."""
+    """Return an upper bound of the mass of infinite loss of a sum."""
     excess = sum(
         count * max(0.0, math.log(float(loss.mass.sum()) + loss.infinite)) for loss, count in parts
     )
@@ -277,7 +328,7 @@ def infinite_mass(parts: Parts) -> float:
 
 
 def combined(masses: Sequence[tuple[float, int]]) -> float:
-    """Give the probability of at least one of many rare events, rounded up."""
+    """Return the probability of at least one of many rare events, rounded up."""
     if any(mass >= 1.0 for mass, _ in masses):
         return 1.0
     none = sum(count * math.log1p(-mass) for mass, count in masses)
@@ -285,12 +336,12 @@ def combined(masses: Sequence[tuple[float, int]]) -> float:
 
 
 def growth(parts: Parts, chance: float) -> float:
-    """Bound by how much the sum of losses has grown on the grid, but for a small chance.
+    """Bound how much the grid raises the sum of losses, except with a small probability.
 
-    Chernoff's bound, with Bennett's for each cell: the split moves a loss up by at most the width w
-    of its cell, by half of its variance in the mean.
+    It is Chernoff's bound, with Bennett's for each cell: the split moves a loss up by at most the
+    width w of its cell, and on average by half of its variance.
     """
-    largest = max(float((loss.cells.width).max()) for loss, _ in parts)
+    largest = max(float(loss.cells.width.max(initial=0.0)) for loss, _ in parts)
     total = sum(count * float((loss.cells.mass * loss.cells.spread).sum()) for loss, count in parts)
     surprise = -math.log(chance)
     best = largest * sum(count for _, count in parts)
@@ -313,10 +364,10 @@ def growth(parts: Parts, chance: float) -> float:
 
 
 def window(parts: Parts, order: float) -> tuple[int, int]:
-    """Find multiples outside of which a tilted sum has next to no mass.
+    """Find multiples outside of which a tilted sum has almost no mass.
 
-    What no single loss may reach is cut first, then Chernoff's bound is taken: the far tail of a
-    rare large loss would spoil it.
+    The range that no single loss is likely to reach is cut first, since the far tail of a rare
+    large loss would spoil Chernoff's bound. Then the bound is applied.
     """
     cut = [(*_common(loss, order, count), count) for loss, count in parts]
     low = sum(count * int(index[0]) for index, _, count in cut)
@@ -335,7 +386,7 @@ def window(parts: Parts, order: float) -> tuple[int, int]:
 
 
 def _common(loss: Loss, order: float, count: int) -> tuple[Floats, Floats]:
-    """Give the tilted law without the ends that none of `count` losses is likely to reach."""
+    """Return the tilted law without the ends that none of `count` losses is likely to reach."""
     tilted = loss.mass * np.exp(order * loss.step * loss.index - loss.log_moment(order))
     rare = 0.5 * _OUTSIDE / count
     first = int(np.searchsorted(np.cumsum(tilted), rare))
@@ -350,12 +401,12 @@ def _log_mean(exponents: Floats, weights: Floats) -> float:
 
 
 class Sum:
-    """The law of a sum of independent privacy losses, seen around one place.
+    """The law of a sum of independent privacy losses, computed in one window.
 
     Parameters
     ----------
     parts
-        Losses on the same step, and how many times each is added.
+        Losses on the same step, and the number of times that each is added.
     order
         The order of the exponential tilt, at least 0.
     place
@@ -384,9 +435,9 @@ class Sum:
             moments += count * (4.0 + 2.0 * float(np.abs(exponents).max()))
             self._log_moment += count * moment
         values = np.roll(np.fft.irfft(product, length), -(low % length))[: high - low + 1]
-        # A transform is off by so much in the Euclidean norm (Higham, "Accuracy and Stability of
-        # Numerical Algorithms", Theorem 24.2); no factor has a modulus above one, so a power is off
-        # by as much for each of its factors.
+        # This bounds the error of a transform in the Euclidean norm (Higham, "Accuracy and
+        # Stability of Numerical Algorithms", Theorem 24.2). No factor has a modulus above one, so
+        # each factor of a power adds at most this error.
         norm = float(np.linalg.norm(values))
         self._usable = order > 0.0 and growth * math.sqrt(length) < 0.1
         self._error = 2.0 * (growth + (transform + 4.0 * _UNIT * (rounds + len(parts))) * norm)
@@ -398,7 +449,7 @@ class Sum:
 
     @property
     def least_epsilon(self) -> float:
-        """Below this epsilon the tilt is so far off that nothing is known."""
+        """The least epsilon at which this tilt gives a bound."""
         far = self._log_moment - _FARTHEST
         return max(0.0, far / self._order) if self._order > 0.0 else 0.0
 
@@ -421,14 +472,14 @@ class Sum:
 
 
 def _fast_length(least: int) -> int:
-    """Give an even length of at least so many that has no prime factor above 5."""
+    """Return the next even length without a prime factor above 5."""
     from scipy import fft  # noqa: PLC0415 (slow)
 
     return 2 * int(fft.next_fast_len(max(1, -(-least // 2)), real=True))
 
 
 def power(values: Array, exponent: int) -> Array:
-    """Raise to a power by squaring: each of the factors adds at most a few units of rounding."""
+    """Raise to a power by squaring; each factor adds at most a few units of rounding."""
     result = np.ones_like(values)
     while exponent:
         if exponent & 1:

@@ -1,10 +1,9 @@
-"""Which releases a budget pays for, and how many, without composing anew for each of them.
+"""Proofs that releases fit a budget, without a new composition for each of them.
 
 A client of a training of thousands of rounds spends one round at a time. Fewer rounds of the same
-mechanisms never spend more: whoever makes only a part of the releases that a composition is proven
-for could throw the results of the others away, and that changes nothing about what is known of the
-part. So one composition that fits a budget proves all smaller ones, and proving ahead makes the
-number of compositions grow like the logarithm of the number of rounds.
+mechanisms never spend more: making only a part of the releases reveals no more than making all and
+discarding the other results. So one composition that fits a budget proves all smaller ones. With
+proofs ahead, the number of compositions grows like the logarithm of the number of rounds.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ Counts = tuple[int, ...]
 
 
 class Budget(NamedTuple):
-    """What compositions may spend."""
+    """The budget of compositions."""
 
     epsilon: float
     delta: float
     adjacency: str
 
 
-#: Searches for epsilon end this close to the best one, so that a total that a calibrated mechanism
-#: brings to the budget can come out above it by so much. Delta at the budget then decides.
+#: Searches for epsilon end this close to the best one. So if a calibrated mechanism spends the
+#: whole budget, the total may exceed the budget by this much. Delta at the budget then decides.
 _CLOSE = 1e-6
 
-#: By how much more than what was spent since the last proof is proven ahead at most.
+#: The largest factor, of what was spent since the last proof, that is proven ahead.
 _AHEAD = 3.0
 
 #: How many proofs and refutations are remembered for the same mechanisms.
@@ -45,7 +44,7 @@ _LONGEST_JUMP = 32.0
 
 
 def extended(parts: Parts, mechanism: Mechanism, rounds: int) -> Parts:
-    """Add rounds of a mechanism: to those that are there, or as a last part."""
+    """Add rounds of a mechanism, to its existing part or as a last part."""
     counts = dict(parts)
     counts[mechanism] = counts.get(mechanism, 0) + rounds
     return tuple(counts.items())
@@ -53,7 +52,7 @@ def extended(parts: Parts, mechanism: Mechanism, rounds: int) -> Parts:
 
 @functools.lru_cache(maxsize=4096)
 def composed(parts: Parts, budget: Budget) -> float:
-    """Bound the epsilon of a composition from above; the budget itself where it is a bound."""
+    """Return an upper bound of a composition's epsilon: the budget itself where it is one."""
     if not parts:
         return 0.0
     most, delta, adjacency = budget
@@ -66,11 +65,11 @@ def composed(parts: Parts, budget: Budget) -> float:
 
 @dataclasses.dataclass(eq=False)
 class Proofs:
-    """What is known of the compositions of some mechanisms, in a fixed order, within a budget.
+    """The known results on compositions of some mechanisms within a budget.
 
-    Counts of rounds are *covered* if some composition with at least as many rounds of each
-    mechanism was found to fit. Threads may share an object: what one of them loses to another is
-    found again.
+    The mechanisms have a fixed order. Counts of rounds are *covered* if some composition with at
+    least as many rounds of each mechanism was found to fit. Threads may share an object: a result
+    that one thread overwrites is computed again.
     """
 
     mechanisms: tuple[Mechanism, ...]
@@ -79,11 +78,11 @@ class Proofs:
     _refuted: tuple[Counts, ...] = dataclasses.field(default=(), init=False)
 
     def covers(self, counts: Counts) -> bool:
-        """Say whether these rounds fit by what is known already."""
+        """Return whether known results prove that these rounds fit."""
         return any(_within(counts, proven) for proven in self._proven)
 
     def fits(self, counts: Counts) -> bool:
-        """Say whether these rounds fit, by composing them if that is not known."""
+        """Return whether these rounds fit; compose them if that is not known."""
         if self.covers(counts):
             return True
         parts = tuple(zip(self.mechanisms, counts, strict=True))
@@ -96,21 +95,21 @@ class Proofs:
         return False
 
     def prove_ahead(self, counts: Counts, since: Counts, place: int) -> bool:
-        """Try to prove more than some counts, in the direction in which they have grown.
+        """Try to prove larger counts, in the direction in which the counts have grown.
 
         Parameters
         ----------
         counts
-            Where to start; not covered.
+            The counts to start from; they are not covered.
         since
-            Smaller counts, in the same order; what came after them is taken to go on.
+            Smaller counts, in the same order; the growth since then is assumed to continue.
         place
-            Which mechanism is being used.
+            The index of the mechanism in use.
 
         Returns
         -------
         bool
-            Whether the counts are covered now. If not, at most one composition was made.
+            Whether the counts are covered now. If not, at most one composition was computed.
         """
         grown = tuple(count - before for count, before in zip(counts, since, strict=True))
         alone = tuple(step if position == place else 0 for position, step in enumerate(grown))
@@ -123,7 +122,7 @@ class Proofs:
         return False
 
     def _room(self, counts: Counts, direction: Counts) -> float:
-        """Measure how far a direction leads until a refutation is known."""
+        """Return how far a direction leads before it meets a known refutation."""
         distances = [
             max(
                 (
@@ -139,7 +138,7 @@ class Proofs:
 
 @functools.lru_cache(maxsize=1024)
 def proofs_for(mechanisms: tuple[Mechanism, ...], budget: Budget) -> Proofs:
-    """Give what all ledgers of this process with the same budget and mechanisms share."""
+    """Return the proofs that all ledgers with the same budget and mechanisms share."""
     return Proofs(mechanisms, budget)
 
 
@@ -153,15 +152,14 @@ def largest_within(total: Callable[[int], float], budget: float) -> int:
     Parameters
     ----------
     total
-        Gives the total of a number of rounds of at least 1; it grows with the rounds.
+        A function that gives the total of at least one round; it grows with the rounds.
     budget
         A number above 0.
 
     Returns
     -------
     int
-        From 0 to 10^9: the total of this many is within the budget, and that of one
-        more is not.
+        A number from 0 to 10^9 whose total is within the budget, and that of one more is not.
 
     Examples
     --------

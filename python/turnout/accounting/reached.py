@@ -1,4 +1,4 @@
-"""Clients that can exist: what their rounds lose is reached, whatever the bounds say."""
+"""Possible clients, whose losses are lower bounds of the exact loss."""
 
 from __future__ import annotations
 
@@ -26,14 +26,17 @@ _MOST_SUMS, _FARTHEST = 500, 40.0
 #: The angles between the new gradient and the others.
 _ANGLES = (0.0, 30.0, 45.0, 60.0, 75.0, 90.0, 180.0)
 
+#: By how many degrees the best of them is turned, as long as that is better.
+_TURN = 7.5
+
 
 @dataclasses.dataclass(frozen=True)
 class Client:
-    """One client's gradients, and the law of what a round of random participation shows of them.
+    """One client's gradients, and the law of their view in a round of random participation.
 
-    The new gradient and ``shown`` others have full norm, the others all in one direction; those
-    that are not shown are zero. Space is cut into boxes and what is seen is the box, which is
-    post-processing: what the boxes lose is at most what the round loses.
+    The new gradient and ``shown`` others have full norm; the others all have one direction.
+    Gradients that are not shown are zero. Space is divided into boxes, and the adversary sees only
+    the box. This is post-processing: the loss of the boxes is at most that of the round.
     """
 
     client_rate: float
@@ -53,13 +56,27 @@ class Client:
 
     def _tail(self, direction: str, epsilon: Floats) -> Divergence:
         """Evaluate one direction at epsilons of at least 0."""
-        return _laws(self)[direction]._tail(epsilon, _ROUNDING)
+        return self._outcomes(direction)._tail(epsilon, _ROUNDING)
+
+    def _outcomes(self, direction: str) -> Outcomes:
+        """Return what the adversary may see, in one direction."""
+        return _laws(self)[direction]
+
+    @property
+    def near(self) -> tuple[Client, ...]:
+        """Clients whose other gradients are turned a little."""
+        if self.shown == 0:
+            return ()
+        turned = (self.angle - _TURN, self.angle + _TURN)
+        return tuple(
+            dataclasses.replace(self, angle=angle) for angle in turned if 0.0 <= angle <= 180.0
+        )
 
 
 def clients(
     client_rate: float, sample_rate: float, local_size: int, noise_multiplier: float
 ) -> tuple[Client, ...]:
-    """Give clients whose rounds may be among the worst.
+    """Return clients whose rounds may be among the worst.
 
     Examples
     --------
@@ -76,7 +93,7 @@ def clients(
 
 
 def _shown(rate: float, size: int, noise: float) -> int:
-    """Choose how many gradients are not zero: so many that their sum says who takes part."""
+    """Choose the number of nonzero gradients, so that their sum reveals who takes part."""
     if rate <= 0.0:
         return 0
     far = _FARTHEST * noise / rate
@@ -85,7 +102,7 @@ def _shown(rate: float, size: int, noise: float) -> int:
 
 
 def _sums(client: Client) -> tuple[Floats, Floats]:
-    """Give how many shown gradients may be sampled, and the probabilities."""
+    """Return the possible numbers of sampled shown gradients, and their probabilities."""
     # It takes longer to import than all of turnout.
     from scipy import stats  # noqa: PLC0415
 
@@ -96,7 +113,7 @@ def _sums(client: Client) -> tuple[Floats, Floats]:
     return counts[masses > 0.0], masses[masses > 0.0] / masses.sum()
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=12)
 def _laws(client: Client) -> dict[str, Outcomes]:
     p, q, step = client.client_rate, client.sample_rate, 1.0 / client.noise_multiplier
     counts, masses = _sums(client)
@@ -135,7 +152,7 @@ def _laws(client: Client) -> dict[str, Outcomes]:
 
 
 def _pieces(means: Floats) -> list[tuple[float, float]]:
-    """Give the pieces of a line that are near one of the means."""
+    """Return the pieces of a line near one of the means."""
     ordered = np.unique(means)
     apart = np.flatnonzero(np.diff(ordered) > 2.0 * _REACH)
     starts = ordered[np.concatenate([[0], apart + 1])]
@@ -144,14 +161,14 @@ def _pieces(means: Floats) -> list[tuple[float, float]]:
 
 
 def _edges(pieces: list[tuple[float, float]], width: float) -> Floats:
-    """Cut the pieces into boxes; what lies between two pieces is one box."""
+    """Divide the pieces into boxes; the space between two pieces is one box."""
     return np.concatenate(
         [np.linspace(low, high, math.ceil((high - low) / width) + 2) for low, high in pieces]
     )
 
 
 def _parts(angle: float) -> tuple[float, float]:
-    """Give cosine and sine; exactly of right angles and of none."""
+    """Return cosine and sine, exact for right angles and for zero."""
     if angle % 180.0 == 0.0:
         return (1.0 if angle % 360.0 == 0.0 else -1.0), 0.0
     if angle == 90.0:
@@ -160,7 +177,7 @@ def _parts(angle: float) -> tuple[float, float]:
 
 
 def _masses(edges: Floats, means: Floats) -> Floats:
-    """Give the masses of the pieces of a line under unit Gaussians; the outer two are tails."""
+    """Return the masses of the pieces of a line under unit Gaussians; the outer two are tails."""
     from scipy import special  # noqa: PLC0415 (slow)
 
     points = edges[1:-1][None, :] - means[:, None]

@@ -1,4 +1,4 @@
-"""Mechanisms from their descriptions."""
+"""Rebuilding of mechanisms from their descriptions."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def mechanism_from_dict(description: Any) -> Mechanism:
     Parameters
     ----------
     description
-        What :meth:`Mechanism.to_dict` gave, perhaps through JSON.
+        The result of :meth:`Mechanism.to_dict`, possibly after a JSON round trip.
 
     Returns
     -------
     Mechanism
-        Equal to the one that was described.
+        An equal mechanism.
 
     Raises
     ------
     CorruptDataError
-        If the description is not one of a mechanism.
+        If it does not describe a mechanism.
 
     Examples
     --------

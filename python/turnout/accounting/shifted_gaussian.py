@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise whose sum moves by any whole number, or that hides who takes part."""
+"""Discrete Gaussian noise under whole-number shifts, and with hidden participation."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _UNIT = 2.0**-53
 
 
 class ShiftedGaussian:
-    """The tails of a discrete Gaussian P, and of its privacy loss against P moved up by a shift.
+    """The tails of a discrete Gaussian P, and of its privacy loss against a shifted P.
 
-    Under the moved law ``x = n + shift`` loses ``(n - c) h`` more than epsilon, with
-    ``h = shift / variance`` and ``c = epsilon / h - shift / 2``. Tables hold ``G(k) = P[n >= k]``
-    and ``W(k)``, the sum over n from k on of ``P(n) (1 - e^(-(n - k) h))``. With k the first n
-    above c and ``a = (k - c) h`` the divergence is ``(1 - e^-a) G(k) + e^-a W(k)``. All terms are
-    positive: nothing cancels.
+    Under the shifted law, ``x = n + shift`` has a loss of ``(n - c) h`` more than epsilon, with ``h
+    = shift / variance`` and ``c = epsilon / h - shift / 2``. Tables hold ``G(k) = P[n >= k]`` and
+    ``W(k)``, the sum over n from k on of ``P(n) (1 - e^(-(n - k) h))``. With k the first n above c
+    and ``a = (k - c) h`` the divergence is ``(1 - e^-a) G(k) + e^-a W(k)``. All terms are positive,
+    so there is no cancellation.
     """
 
     def __init__(self, variance: float, shift: int) -> None:
@@ -47,7 +47,7 @@ class ShiftedGaussian:
         self._step = step
 
     def divergence(self, epsilon: Floats) -> Divergence:
-        """Bound the divergence of the moved law from the law at some epsilons."""
+        """Bound the divergence of the shifted law from the law at some epsilons."""
         places, half = epsilon / self._step, 0.5 * self._shift
         delta, first = self._beyond(places - half, 4.0 * _UNIT * (places + half))
         return Divergence(_bounded(delta), first, self._tail(np.floor(places + half) + 1.0))
@@ -60,9 +60,9 @@ class ShiftedGaussian:
         return clipped.astype(np.int64) + self._reach
 
     def _beyond(self, crossing: Floats, doubt: Floats) -> tuple[Floats, Floats]:
-        """Bound ``sum over n of P(n) [1 - e^(-(n - c) h)]_+``, and give the mass of its event.
+        """Bound ``sum over n of P(n) [1 - e^(-(n - c) h)]_+``, and return the mass of its event.
 
-        The sum rises by at most h times the mass from ``c - doubt`` on for each that c falls.
+        For each unit that c falls, the sum rises by at most h times the mass from ``c - doubt`` on.
         """
         start = np.floor(crossing) + 1.0
         index = self._index(start)
@@ -76,9 +76,9 @@ class ShiftedGaussian:
         return value + self._step * doubt * more, mass
 
     def moved(self, epsilon: Floats, rate: float) -> Divergence:
-        """Bound the divergence of a person at one sum from the same person at another sum.
+        """Bound the divergence between a person in one sum and the same person in another sum.
 
-        The person takes part with a rate. Of each outcome y of the other sum, the first sum must
+        The person takes part with a rate. For each outcome y of the other sum, the first sum must
         reach ``b(y) = ((alpha - 1)(1 - rate) + alpha rate P(y - 1) / P(y)) / rate``.
         """
         return Divergence(
@@ -105,7 +105,7 @@ class ShiftedGaussian:
 
 
 def _summed(values: Floats, step: float) -> Floats:
-    """Give ``sum over j >= 0 of e^(-j step) values[k + j]`` for each k, in pairs of halves."""
+    """Return ``sum over j >= 0 of e^(-j step) values[k + j]`` for each k, in pairs of halves."""
     total, far = values.copy(), 1
     while far < total.size and far * step < _NOTHING:
         total[:-far] += math.exp(-far * step) * total[far:].copy()

@@ -1,4 +1,4 @@
-"""Shuffled reports: what hiding in the crowd adds to local privacy."""
+"""Shuffled reports: the privacy that hiding in the crowd adds to local privacy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SLACK = 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class TwoSets:
-    """One node's report is in the one or the other of two sets, the others' are in both alike."""
+    """Data in which one node's report is in one of two sets, and others are in both alike."""
 
     nodes: int
     own: float
@@ -53,7 +53,7 @@ class TwoSets:
 
 
 def _counted(epsilon: float, nodes: int, own: float, other: float) -> float:
-    """Count one set where all other nodes hold the answer that it does not speak for."""
+    """Count one set, where all other nodes hold the answer that the set does not support."""
     if epsilon > _LARGEST_EPSILON:
         return 0.0
     # Nothing else needs it, and it takes longer to import than all of turnout.
@@ -87,26 +87,26 @@ def _counted(epsilon: float, nodes: int, own: float, other: float) -> float:
 
 
 class LocalRandomizer(Protocol):
-    """What shuffling asks of an oracle; it compares and hashes by its parameters."""
+    """The interface of an oracle for shuffling; it compares and hashes by its parameters."""
 
     @property
     def name(self) -> str:
-        """The word for the randomizer in plans."""
+        """The name of the randomizer in plans."""
 
     @property
     def domain(self) -> Domain:
-        """The answers that can be given."""
+        """The possible answers."""
 
     @property
     def fresh(self) -> bool:
-        """Whether reports of one node in several rounds are independent."""
+        """Whether a node's reports in several rounds are independent."""
 
     @property
     def variation_ratio(self) -> VariationRatio:
-        """How much a report hides among other people's."""
+        """The variation ratio, which says how well a report hides among other people's."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the randomizer in terms of JSON."""
+        """Return a JSON description of the randomizer."""
 
 
 _MEMBERS = tuple(name for name in vars(LocalRandomizer) if not name.startswith("_"))
@@ -124,10 +124,10 @@ def _check_randomizer(oracle: object) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Shuffled(Mechanism):
-    """Reports of a local randomizer in an order that says nothing of who sent them.
+    """Reports of a local randomizer in an order that says nothing about their senders.
 
-    One node's answer is replaced by another (the number of nodes is public). Whoever sees only the
-    shuffled reports learns much less than who sees a report beside its sender.
+    One node's answer is replaced by another (the number of nodes is public). An adversary who sees
+    only the shuffled reports learns much less than one who sees a report with its sender.
 
     Parameters
     ----------
@@ -135,29 +135,29 @@ class Shuffled(Mechanism):
         A frequency oracle, or the :class:`~turnout.accounting.VariationRatio` of any pure local
         randomizer.
     nodes
-        The number n of nodes, from 1 to 10^10. Nodes that collude or do not follow the protocol do
-        not count.
+        The number n of nodes, from 1 to 10^10. Do not count nodes that collude or deviate from the
+        protocol.
     participation
         :class:`~turnout.Everyone` or :class:`~turnout.Bernoulli`: each node takes part with that
         probability, **and the shuffler hides who does**. If the adversary sees who takes part, the
-        guarantee is that of the nodes that did.
+        guarantee is that of the participating nodes.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If a parameter is of the wrong type or out of range; with personal probabilities; if rounds
+        If a parameter is of the wrong type or out of range, probabilities are personal, or rounds
         of the oracle share permanent answers (:class:`~turnout.frequency.longitudinal.Memoized`).
 
     Notes
     -----
-    The privacy blanket (Balle, Bell, Gascón, Nissim, 2019), evaluated exactly but for blocks of the
-    number of its reports: whoever is told which of the other reports do not come from what the
-    reports of all answers have in common, and sees the rest shuffled. A node that stays away is one
-    more output that all have in common. Where the common part is known in two sets only
+    The privacy blanket (Balle, Bell, Gascón, Nissim, 2019), evaluated exactly, except that the
+    number of its reports is put into blocks. Its adversary learns which of the other reports do not
+    come from the common part of the laws of all answers, and sees the rest shuffled. An absent node
+    is one more output in the common part. If the common part is known only in two sets
     (``blanket=None``), this is the reduction to "clones" of Feldman, McMillan, Talwar (2023).
     :meth:`lower_delta` shows the gap.
 
-    The variation-ratio reduction of Wang, Peng, Li, Xu, Wu, Yang (2024) is **no bound** for
+    The variation-ratio reduction of Wang, Peng, Li, Xu, Wu, Yang (2024) is **not a bound** for
     randomizers with more than two outputs: it mixes the node's report outside of the two sets with
     the others' although their laws differ. Direct encoding of three answers at epsilon 0.5 with two
     nodes has a delta of 0.0194 at 0.4; the reduction says 0.0118.
@@ -182,9 +182,10 @@ class Shuffled(Mechanism):
             _check_randomizer(self.oracle)
         if not isinstance(self.oracle, VariationRatio) and not self.oracle.fresh:
             raise InvalidValueError(
-                f"oracle must make every report with fresh noise, got {self.oracle.name!r}, whose "
-                "rounds share permanent answers and do not compose: take its "
-                "_lifetime_variation_ratio, for all rounds together, or variation_ratio, for one"
+                "oracle must make every report with fresh noise, got "
+                f"{self.oracle.name!r}, whose rounds share permanent answers and do not "
+                "compose: use its _lifetime_variation_ratio for all rounds together, or "
+                "variation_ratio for one round"
             )
         super().__post_init__()
         taking_part = stated_participation(self.participation)
@@ -197,7 +198,7 @@ class Shuffled(Mechanism):
             raise InvalidValueError("oracle must tell answers apart, got equal probabilities")
 
     def _law(self) -> tuple[float, float, float, float, float, float]:
-        """Give the masses that the core needs: each rounded once, from exact fractions."""
+        """Return the masses for the core: exact fractions, each rounded once."""
         ratio, rate = self._variation_ratio, Fraction(self.participation.uniform_rate or 0.0)
         own, other, common = (rate * part for part in (ratio._own, ratio._other, ratio._common))
         away = 1 - rate
@@ -231,14 +232,14 @@ class Shuffled(Mechanism):
         return {"replace": Divergence(*_core.shuffled(epsilon, self.nodes, self._law()).T)}
 
     def _reached(self) -> tuple[Real, ...]:
-        """Give the law of two data sets that exist; none where there is only one set to count."""
+        """Return the law of two possible data sets; nothing if only one set can be counted."""
         told = self._told_apart()
         if told is None or told.third is None:
             return ()
         return (TwoSets(self.nodes, told.own, told.other, told.third),)
 
     def _reached_delta(self, epsilon: float, word: str) -> Reached:
-        """Give a delta that data which exist have."""
+        """Return a delta of possible data."""
         told = self._told_apart()
         if told is None:
             return Reached(0.0, "", False)
@@ -248,7 +249,7 @@ class Shuffled(Mechanism):
         return super()._reached_delta(epsilon, word)
 
     def _told_apart(self) -> ToldApart | None:
-        """Give the sets that can be counted; of a variation ratio those of three outputs."""
+        """Return the sets that can be counted; for a variation ratio those of three outputs."""
         oracle, rate = self.oracle, self.participation.uniform_rate or 0.0
         if isinstance(oracle, VariationRatio):
             own, other, _, _, common, _ = self._law()
@@ -260,13 +261,14 @@ class Shuffled(Mechanism):
         return ToldApart(rate * told.own, rate * told.other, third)
 
     def lower_delta(self, epsilon: npt.ArrayLike) -> Floats | float:
-        """Bound delta at an epsilon from below: what an adversary can reach.
+        """Return a lower bound of delta at an epsilon, which an adversary can reach.
 
-        Who counts the reports that support one of two answers and not the other, and those of which
-        the reverse is true, while all other nodes hold a third answer. Of oracles of which it is
-        not known how likely that is, who counts the reports that support one answer while the
-        others hold the other. Zero for a randomizer that says neither (``_told_apart``). Of a
-        :class:`~turnout.accounting.VariationRatio` that is the randomizer with three outputs.
+        This adversary counts the reports that support the first of two answers and not the second,
+        and those that support the second and not the first, while all other nodes hold a third
+        answer. If the probabilities of these sets are not known for an oracle, the adversary counts
+        the reports that support one answer, while the other nodes hold the other. The bound is zero
+        for a randomizer that defines neither (``_told_apart``). For a
+        :class:`~turnout.accounting.VariationRatio` it is that of the randomizer with three outputs.
 
         Parameters
         ----------
@@ -288,7 +290,7 @@ class Shuffled(Mechanism):
         return shaped(np.array(found), points)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the mechanism in terms of JSON."""
+        """Return a JSON description of the mechanism."""
         if isinstance(self.oracle, VariationRatio):
             fields = dataclasses.fields(self.oracle)
             oracle: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """One person's gradient in one of many noisy sums, and nobody knows in which.
 
-A bound of the mean of what a ratio is beyond a strike is given as a divergence: beside that mean,
-its delta, stand the masses of the event with the person and without.
+A bound of the mean excess of a ratio over a strike is a divergence: its delta is that mean, and it
+also holds the masses of the event with and without the person.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from turnout.accounting.values import Divergence, larger, smaller
 #: How many points of the mean of the likelihood ratios there are.
 _POINTS = 2**18
 
-#: Ratios are capped where the shifted law has so many standard deviations behind it: with a low cap
-#: the grid is finer, with a high one less is cut off. The best bound of all is taken.
+#: Ratios are capped where the shifted law has this many standard deviations behind it. A low cap
+#: gives a finer grid, and a high cap cuts off less. The best bound is used.
 _CAPS = (4.4, 7.0)
 
 #: The logarithm of the mass that may be outside of the window, and of what rounding to the grid
@@ -51,8 +51,8 @@ class _Law(NamedTuple):
     """The mean of the likelihood ratios of all slots, on a grid, without the person.
 
     The ratio of a slot is ``X = exp(z / sigma - 1 / (2 sigma^2))``, z standard normal; with the
-    person one slot has the law that is weighted by X. Each ratio is capped, and split between the
-    grid points around it so that its mean stays: a larger law in convex order.
+    person, one slot has the law weighted by X. Each ratio is capped, and split between the grid
+    points around it so that its mean stays. This is a larger law in convex order.
     """
 
     places: Floats
@@ -67,7 +67,7 @@ class _Law(NamedTuple):
 
 
 def calls(strikes: Floats, noise: float, slots: int) -> Divergence:
-    """Bound ``E[(mean of X - strike)_+]`` from above."""
+    """Return an upper bound of ``E[(mean of X - strike)_+]``."""
     found = []
     for law in (_law(noise, slots, far) for far in _CAPS):
         tail = _call(law, strikes)
@@ -76,7 +76,7 @@ def calls(strikes: Floats, noise: float, slots: int) -> Divergence:
 
 
 def puts(strikes: Floats, noise: float, slots: int) -> Divergence:
-    """Bound ``E[(strike - mean of X)_+]`` from above."""
+    """Return an upper bound of ``E[(strike - mean of X)_+]``."""
     found = []
     for law in (_law(noise, slots, far) for far in _CAPS):
         tail = _put(law, strikes)
@@ -85,10 +85,10 @@ def puts(strikes: Floats, noise: float, slots: int) -> Divergence:
 
 
 def real_calls(strikes: Floats, noise: float, slots: int) -> Divergence:
-    """Bound ``E[(mean of X - strike)_+]`` from below.
+    """Return a lower bound of ``E[(mean of X - strike)_+]``.
 
-    The split moves the mean by more than :attr:`_Law.moved` next to never (Hoeffding). Or by
-    looking at the largest output alone.
+    The split almost never moves the mean by more than :attr:`_Law.moved` (Hoeffding). Another bound
+    comes from the largest output alone.
     """
     best = _of_event(strikes, _largest(noise, slots)[0], 1.0)
     for law in (_law(noise, slots, far) for far in _CAPS):
@@ -99,7 +99,7 @@ def real_calls(strikes: Floats, noise: float, slots: int) -> Divergence:
 
 
 def real_puts(strikes: Floats, noise: float, slots: int) -> Divergence:
-    """Bound ``E[(strike - mean of X)_+]`` from below."""
+    """Return a lower bound of ``E[(strike - mean of X)_+]``."""
     best = _of_event(strikes, _largest(noise, slots)[1], -1.0)
     for law in (_law(noise, slots, far) for far in _CAPS):
         tail = _put(law, strikes - law.moved)
@@ -109,7 +109,7 @@ def real_puts(strikes: Floats, noise: float, slots: int) -> Divergence:
 
 
 def _of_event(strikes: Floats, masses: tuple[Floats, Floats], sign: float) -> Divergence:
-    """Take the best of some events, of which the masses are given."""
+    """Return the best bound of some events, from their masses."""
     one, other = masses
     paid = strikes[:, None] * other[None, :]
     values = sign * (one[None, :] - paid) - _EXACT * (one[None, :] + paid)
@@ -119,9 +119,9 @@ def _of_event(strikes: Floats, masses: tuple[Floats, Floats], sign: float) -> Di
 
 @functools.lru_cache(maxsize=32)
 def _largest(noise: float, slots: int) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """Give how likely the largest output is above each threshold and below, under both laws.
+    """Return the probabilities that the largest output is above and below each threshold.
 
-    With the person, and without.
+    They are given with the person, and without.
     """
     from scipy import special  # noqa: PLC0415 (slow)
 
@@ -203,10 +203,10 @@ def _law(noise: float, slots: int, far: float) -> _Law:
 
 
 def _split(points: Floats, shift: float) -> tuple[Floats, float]:
-    """Split the law of a capped ratio between points so that its mean stays.
+    """Split the law of a capped ratio between points, and keep its mean.
 
-    Beside it what rounding may move its mean by: each normal probability is off by a few units, and
-    that moves its own cell only.
+    The result also holds how far rounding may move the mean: each normal probability is off by a
+    few units, which affects only its own cell.
     """
     from scipy import special  # noqa: PLC0415 (slow)
 
@@ -223,14 +223,14 @@ def _split(points: Floats, shift: float) -> tuple[Floats, float]:
 
 
 def _between(special: Any, edges: Floats) -> tuple[Floats, Floats]:
-    """Give normal masses between edges, from the smaller tail, and that tail."""
+    """Return the normal masses between edges, from the smaller tail, and that tail."""
     below, above = special.ndtr(edges), special.ndtr(-edges)
     found = np.where(edges[:-1] < 0.0, np.diff(below), -np.diff(above))
     return found, np.minimum(below, above)
 
 
 def _exponents(points: Floats, mass: Floats, slots: int) -> tuple[Floats, Floats]:
-    """Give orders, and the logarithms of the moments of the sum around its mean."""
+    """Return orders, and the logarithms of the moments of the sum around its mean."""
     mean = float((points * mass).sum())
     spread = math.sqrt(max(float(((points - mean) ** 2 * mass).sum()), 1e-300))
     most = 600.0 / points[-1]
@@ -246,7 +246,7 @@ def _exponents(points: Floats, mass: Floats, slots: int) -> tuple[Floats, Floats
 
 
 def _window(points: Floats, mass: Floats, slots: int) -> tuple[float, float]:
-    """Find sums outside of which there is next to no mass."""
+    """Find sums outside of which there is almost no mass."""
     mean = slots * float((points * mass).sum())
     orders, moments = _exponents(points, mass, slots)
     reach = (moments - _OUTSIDE) / np.abs(orders)
@@ -255,7 +255,7 @@ def _window(points: Floats, mass: Floats, slots: int) -> tuple[float, float]:
 
 
 def _wrapped(points: Floats, mass: Floats, slots: int, ends: tuple[float, float]) -> float:
-    """Bound the mass outside of a window, of which the person's law may have the mean times."""
+    """Bound the mass outside of a window under the law, and under that with the person."""
     if points.size > _COARSE:
         # Coarser cells of the same law; the larger law in convex order only raises moments.
         stride = points.size // _COARSE + 1

@@ -60,11 +60,11 @@ _SLACK = 1e-11
 
 @dataclasses.dataclass(frozen=True)
 class SampleAndThreshold(Mechanism):
-    """Publish how many sampled people hold each item, where at least ``threshold`` of them do.
+    """Publish the counts of items that at least ``threshold`` of the sampled people hold.
 
     Every person is kept with probability ``rate``, unseen, and holds one item. A count of kept
-    people is published as it is if it reaches the threshold; of all other items, listed or not,
-    nothing is said. No noise is added, and nothing is asked of the data.
+    people is published unchanged if it reaches the threshold. Nothing is said about all other
+    items, listed or not. No noise is added, and the data may be anything.
 
     Parameters
     ----------
@@ -80,18 +80,18 @@ class SampleAndThreshold(Mechanism):
 
     Notes
     -----
-    Delta is the largest over all true counts a of the divergences between ``Bin(a + 1, p)`` and
-    ``Bin(a, p)``, counts below the threshold K merged. With ``"remove"`` the event is a published
-    count, ``Pr[Bin(a + 1, p) >= K] - e^eps Pr[Bin(a, p) >= K]``, which grows with a up to
-    ``(K - 1) / q``, ``q = 1 - (1 - p) e^-eps``, and falls behind it; with ``"add"`` it is an
-    unpublished one, the same with ``q = 1 - (1 - p) e^eps``, and zero where that is not positive.
+    Delta is the largest divergence, over all true counts a, between ``Bin(a + 1, p)`` and ``Bin(a,
+    p)`` with the counts below the threshold K merged. With ``"remove"`` the event is a published
+    count, ``Pr[Bin(a + 1, p) >= K] - e^eps Pr[Bin(a, p) >= K]``, which grows with a up to ``(K - 1)
+    / q``, ``q = 1 - (1 - p) e^-eps``, and falls beyond it. With ``"add"`` the event is an
+    unpublished count: the same with ``q = 1 - (1 - p) e^eps``, and zero if that is not positive.
     Both are the exact values, rounded up. ``"replace"`` moves a person from one item to another:
-    two counts change, and the bound composes the two profiles. One count that is told apart is
-    enough for a lone person: without a threshold (``threshold=1``) delta is the rate.
+    two counts change, and the bound composes the two profiles. For a lone person one distinguishing
+    count is enough: without a threshold (``threshold=1``) delta is the rate.
 
     Bharadwaj, Cormode, "Sample-and-threshold differential privacy: histograms and applications"
-    (2022) bound delta from above; the exact value is far smaller, or the rate that is allowed
-    larger (:doc:`/topics/sample_and_threshold`).
+    (2022) bound delta from above. The exact value is far smaller, or the allowed rate larger
+    (:doc:`/topics/sample_and_threshold`).
 
     Examples
     --------
@@ -113,7 +113,7 @@ class SampleAndThreshold(Mechanism):
         return Asked(lambda direction: self._tail(direction, epsilon))
 
     def _reached(self) -> tuple[Real, ...]:
-        """Give items of some numbers of people: another number is worst at another epsilon."""
+        """Return items of several numbers of people: the worst number depends on epsilon."""
         if self.rate in (0.0, 1.0):
             return (self,)
         if self.rate <= _LEAST:
@@ -121,7 +121,7 @@ class SampleAndThreshold(Mechanism):
         return self._items()
 
     def _reached_delta(self, epsilon: float, word: str) -> Reached:
-        """Give a delta that is reached: of one person more or less delta itself."""
+        """Return a delta that is reached: for one person more or less, delta itself."""
         if self.rate in (0.0, 1.0):
             return super()._reached_delta(epsilon, word)
         if self.rate <= _LEAST:
@@ -167,7 +167,7 @@ class SampleAndThreshold(Mechanism):
 
 @dataclasses.dataclass(frozen=True)
 class Item:
-    """An item that so many others hold, and one to which a person may move."""
+    """Data of an item that some others hold, and an item to which a person may move."""
 
     rate: float
     threshold: int
@@ -192,7 +192,7 @@ class Item:
 
 @functools.lru_cache(maxsize=32)
 def _outcomes(item: Item, direction: str) -> Outcomes:
-    """Give what is published of an item, and of the one to which a person may move."""
+    """Return the published outcomes of an item, and of the one to which a person may move."""
     more, fewer = _pair(item.others, item.rate, item.threshold)
     if direction in Item.replaced:
         there, here = _pair(item.elsewhere, item.rate, item.threshold)
@@ -202,13 +202,13 @@ def _outcomes(item: Item, direction: str) -> Outcomes:
 
 
 def _merged(one: Floats, two: Floats) -> tuple[Floats, Floats]:
-    """Merge neighbouring outcomes where there are many: who sees less loses less."""
+    """Merge neighbouring outcomes if there are many: a coarser view has a smaller loss."""
     starts = np.arange(0, one.size, math.ceil(one.size / _MOST_OUTCOMES))
     return np.add.reduceat(one, starts), np.add.reduceat(two, starts)
 
 
 def _pair(others: int, p: float, threshold: int) -> tuple[Floats, Floats]:
-    """Give the laws of what is published of one person more, and of the others alone."""
+    """Return the laws of the published count with one person more, and of the others alone."""
     laws = []
     for size in (others + 1, others):
         start, masses = _masses(size, p, threshold)
@@ -223,14 +223,14 @@ def _pair(others: int, p: float, threshold: int) -> tuple[Floats, Floats]:
 
 
 def _more(epsilon: float, p: float, threshold: int) -> float:
-    """Give how many others there are where one person more is told best."""
+    """Return the number of others at which one person more is easiest to detect."""
     growth = math.expm1(min(epsilon, _LARGEST_EPSILON))
     left = growth + p
     return (threshold - 1) * (1.0 + growth) / left if left > 0.0 else 0.0
 
 
 def _fewer(epsilon: float, p: float, threshold: int) -> float:
-    """Give how many others there are where one person less is told best."""
+    """Return the number of others at which one person less is easiest to detect."""
     left = p - math.expm1(min(epsilon, _LARGEST_EPSILON)) * (1.0 - p)
     return (threshold - 1) / left if left > 0.0 else math.inf
 
@@ -238,10 +238,11 @@ def _fewer(epsilon: float, p: float, threshold: int) -> float:
 def _remove(
     epsilon: float, p: float, threshold: int, side: float = _ABOVE
 ) -> tuple[float, float, float]:
-    """Bound the divergence of one person more against one less: delta, and both masses.
+    """Bound the divergence of one person more from one less: delta, and both masses.
 
-    One more person is counted beyond ``K - 1`` others: ``Pr[Bin(a + 1, p) >= K]`` is ``Pr[Bin(a, p)
-    >= K] + p Pr[Bin(a, p) = K - 1]``, so that nothing cancels where epsilon is small.
+    One more person matters if ``K - 1`` others are counted: ``Pr[Bin(a + 1, p) >= K]`` is
+    ``Pr[Bin(a, p) >= K] + p Pr[Bin(a, p) = K - 1]``. So there is no cancellation for a small
+    epsilon.
     """
     if p <= _LEAST:
         # Delta is at most the rate.
@@ -260,7 +261,7 @@ def _remove(
 def _add(
     epsilon: float, p: float, threshold: int, side: float = _ABOVE
 ) -> tuple[float, float, float]:
-    """Bound the divergence of one person less against one more."""
+    """Bound the divergence of one person less from one more."""
     growth = math.expm1(min(epsilon, _LARGEST_EPSILON))
     if p - growth * (1.0 - p) <= -8.0 * _UNIT * (1.0 + growth):
         return 0.0, 0.0, 0.0
@@ -287,10 +288,10 @@ def _rounded(delta: float, p: float, side: float) -> float:
 
 
 def _around(worst: float, threshold: int) -> range:
-    """List the counts next to the one that is worst but for rounding.
+    """List the counts near the one that is worst up to rounding.
 
-    The divergence is flat there: where a count is so large that rounding moves it by more than one,
-    that changes the divergence by far less than its error that is added.
+    The divergence is flat there. If rounding moves a large count by more than one, the divergence
+    changes by far less than the error that is added to it.
     """
     middle = math.floor(worst)
     return range(max(threshold - 1, middle - 1), max(threshold - 1, middle + 1) + 1)
@@ -302,17 +303,17 @@ def _error(size: int, p: float, threshold: int) -> float:
 
 
 def _steps(size: int, p: float, threshold: int) -> float:
-    """Bound how far from the mode masses are computed."""
+    """Bound how far from the mode the masses are computed."""
     spread = math.sqrt(size * p * (1.0 - p))
     return 520.0 + 40.0 * spread + abs(size * p - threshold)
 
 
 @functools.lru_cache(maxsize=1 << 16)
 def _tails(size: int, p: float, threshold: int) -> tuple[float, float, float]:
-    """Give how likely a count is below, at least at, and next below the threshold.
+    """Return the probabilities that a count is below, at least, and just below the threshold.
 
-    Each to the relative error of its steps, but for :data:`_LEAST`. Masses follow from their
-    neighbours, outward from the mode; all terms are positive.
+    Each is accurate to the relative error of its steps, up to :data:`_LEAST`. Masses are computed
+    from their neighbours, outward from the mode; all terms are positive.
     """
     if threshold > size or p <= 0.0:
         return 1.0, 0.0, p**size if size == threshold - 1 else 0.0
@@ -327,7 +328,7 @@ def _tails(size: int, p: float, threshold: int) -> tuple[float, float, float]:
 
 
 def _masses(size: int, p: float, threshold: int) -> tuple[int, Floats]:
-    """Give the first count of a window around the mode, and the masses from there on."""
+    """Return the first count of a window around the mode, and the masses from there on."""
     mode = min(size, math.floor((size + 1) * p))
     odds = p / (1.0 - p)
     reach = math.ceil(_steps(size, p, threshold))
@@ -340,7 +341,7 @@ def _masses(size: int, p: float, threshold: int) -> tuple[int, Floats]:
 
 
 def _move(mechanism: SampleAndThreshold, epsilon: Floats) -> Divergence:
-    """Bound the divergence of a move from one count to another: the same in both directions."""
+    """Bound the divergence of a move between two counts, which is the same in both directions."""
     seen, infinite = _moved(mechanism)
     first, second = seen.beyond(epsilon)
     some = second > 0.0
@@ -353,7 +354,7 @@ def _move(mechanism: SampleAndThreshold, epsilon: Floats) -> Divergence:
 
 @functools.lru_cache(maxsize=64)
 def _moved(mechanism: SampleAndThreshold) -> tuple[Outcomes, float]:
-    """Compose the profiles of leaving and of joining: what is lost, and the mass without end."""
+    """Compose the profiles of leaving and joining: the losses, and the infinite mass."""
     ends = [
         privacy_loss.reach(mechanism._tail, direction, _FLOOR)[0] for direction in ("remove", "add")
     ]

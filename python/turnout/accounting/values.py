@@ -1,8 +1,9 @@
-"""What mechanisms are asked and what they answer: numbers, divergences, outcomes, adjacencies."""
+"""The values of mechanisms: numbers, divergences, outcomes, adjacencies."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,9 +24,9 @@ _DIRECTIONS = {
 
 
 class Bracket(tuple[float, float]):
-    """A lower and an upper value, and what reaches the lower one.
+    """A lower and an upper value, and the data that reach the lower one.
 
-    A pair, to be taken apart like one.
+    It is a pair, which you can unpack.
 
     Examples
     --------
@@ -40,28 +41,28 @@ class Bracket(tuple[float, float]):
     exact: bool
 
     def __new__(cls, low: float, high: float, reached: str = "", exact: bool = False) -> Bracket:
-        """Put the values together."""
+        """Create the pair with its other values."""
         bounds = super().__new__(cls, (low, high))
         bounds.reached, bounds.exact = reached, exact
         return bounds
 
     def __getnewargs__(self) -> tuple[float, float, str, bool]:
-        """Give what it is made of, for pickles."""
+        """Return the arguments of the constructor, for pickles."""
         return self[0], self[1], self.reached, self.exact
 
     @property
     def low(self) -> float:
-        """What is reached."""
+        """The lower value, which some data reach."""
         return self[0]
 
     @property
     def high(self) -> float:
-        """What is guaranteed."""
+        """The upper value, which is guaranteed."""
         return self[1]
 
 
 class Reached(NamedTuple):
-    """A lower value, what reaches it, and whether that is all there is but for rounding."""
+    """A lower value, the data that reach it, and whether it is exact up to rounding."""
 
     value: float
     name: str
@@ -73,7 +74,7 @@ _RAREST = 1e-290
 
 
 def surely(upper: float, slack: float, name: str) -> Reached:
-    """Give the lower value of an upper one that is above the exact one by a slack at most."""
+    """Return the lower value of an upper one that exceeds the exact one by at most a slack."""
     if 0.0 < upper < _RAREST:
         return Reached(0.0, "", False)
     return Reached(upper * (1.0 - slack), name, True)
@@ -91,12 +92,12 @@ class Divergence(NamedTuple):
 
 
 def smaller(one: Divergence, two: Divergence) -> Divergence:
-    """Take the smaller delta at each epsilon, with its masses."""
+    """Return the smaller delta at each epsilon, with its masses."""
     return _picked(one.delta < two.delta, one, two)
 
 
 def larger(one: Divergence, two: Divergence) -> Divergence:
-    """Take the larger delta at each epsilon, with its masses."""
+    """Return the larger delta at each epsilon, with its masses."""
     return _picked(two.delta > one.delta, two, one)
 
 
@@ -107,7 +108,7 @@ def _picked(better: Truths, new: Divergence, known: Divergence) -> Divergence:
 
 
 class Asked(dict[str, Divergence]):
-    """Divergences that are computed when they are asked for.
+    """Divergences that are computed on demand.
 
     Examples
     --------
@@ -124,27 +125,27 @@ class Asked(dict[str, Divergence]):
 
 
 def divergences(columns: Floats, *ways: str) -> dict[str, Divergence]:
-    """Take apart what the core gives: three columns for each direction."""
-    found = columns.T
+    """Split the result of the core: three columns for each direction."""
+    found = [*columns.T]
     return {way: Divergence(*found[3 * at : 3 * at + 3]) for at, way in enumerate(ways)}
 
 
 class Outcomes(NamedTuple):
-    """Outcomes by falling privacy loss, and the masses of both laws up to each of them."""
+    """Outcomes by descending privacy loss, with the masses of both laws up to each."""
 
     loss: Floats
     first: Floats
     second: Floats
 
     def beyond(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        """Give the masses under both laws of what loses more."""
+        """Return the masses under both laws of the outcomes with a larger loss."""
         count = np.searchsorted(-self.loss, -epsilon, side="left")
         return self.first[count], self.second[count]
 
     def _tail(self, epsilon: Floats, slack: float, least: float = 0.0) -> Divergence:
-        """Bound the divergence from below, by what rounding may have added to the first law.
+        """Bound the divergence from below: subtract what rounding may have added to the first law.
 
-        A slack is relative to the mass of the event, ``least`` is taken from delta itself.
+        A slack is relative to the mass of the event; ``least`` is subtracted from delta itself.
         """
         one, other = self.beyond(epsilon)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -153,7 +154,7 @@ class Outcomes(NamedTuple):
 
 
 def by_loss(one: Floats, two: Floats) -> Outcomes:
-    """Sort outcomes by what they lose, from their masses under both laws.
+    """Sort outcomes by their loss, from their masses under both laws.
 
     Examples
     --------
@@ -171,7 +172,7 @@ def by_loss(one: Floats, two: Floats) -> Outcomes:
 
 
 def directions(word: str) -> tuple[tuple[str, str], ...]:
-    """Give the pairs of directions of an adjacency."""
+    """Return the pairs of directions of an adjacency."""
     return _DIRECTIONS[word]
 
 
@@ -184,7 +185,7 @@ def positive(argument: str, value: object) -> float:
 
 
 def positive_up_to(argument: str, value: object, largest: float) -> float:
-    """Return a number from 1e-100 to a largest one."""
+    """Return a number from 1e-100 to a largest value."""
     result = _arguments.number(argument, value)
     if not 1e-100 <= result <= largest:
         raise _arguments.invalid(f"{argument} must be from 1e-100 to {largest:g}", value)
@@ -216,7 +217,7 @@ def numbers(argument: str, value: npt.ArrayLike) -> Floats:
 
 def nonnegative(argument: str, value: npt.ArrayLike) -> Floats:
     """Return finite numbers of at least 0."""
-    return _checked(argument, numbers(argument, value), math.nextafter(math.inf, 0.0), "finite")
+    return _checked(argument, numbers(argument, value), sys.float_info.max, "finite")
 
 
 def unit_interval(argument: str, value: npt.ArrayLike) -> Floats:
@@ -240,7 +241,7 @@ _CHECKS = {
 
 
 def checked(name: str, value: Any) -> Any:
-    """Check a parameter of a mechanism by its name; others are taken as they are.
+    """Check a parameter of a mechanism by its name; return unknown ones unchanged.
 
     Examples
     --------
@@ -255,15 +256,18 @@ def checked(name: str, value: Any) -> Any:
 
 
 def _checked(argument: str, array: Floats, most: float, expected: str) -> Floats:
-    wrong = ~((array >= 0.0) & (array <= most))
-    if wrong.any():
-        bad = array[wrong].ravel()[0]
+    if array.ndim == 0:
+        # NumPy would take as long for a single number as the core for a whole round.
+        wrong = [] if 0.0 <= array.item() <= most else [array.item()]
+    else:
+        wrong = array[~((array >= 0.0) & (array <= most))].tolist()
+    if wrong:
         raise InvalidValueError(
-            f"{argument} must be a number of at least 0 and {expected}, got {bad}"
+            f"{argument} must be a number of at least 0 and {expected}, got {wrong[0]}"
         )
     return array
 
 
 def shaped(values: Floats, like: Floats) -> Floats | float:
-    """Give values the shape of an argument; a float for a scalar."""
+    """Return values in the shape of an argument; a float for a scalar."""
     return float(values[0]) if like.ndim == 0 else values.reshape(like.shape)

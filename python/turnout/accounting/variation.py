@@ -1,4 +1,4 @@
-"""How much a pure local randomizer hides among other people's reports."""
+"""Variation ratios: how well a pure local randomizer hides among other reports."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from turnout.errors import InvalidValueError
 
 
 class ToldApart(NamedTuple):
-    """How likely a report is in a set that speaks for one of two answers.
+    """The probabilities that a report is in a set that supports one of two answers.
 
-    What an adversary can count who sees shuffled reports. If ``third`` is known there is a second
-    set, that of the other answer, with the probabilities exchanged.
+    An adversary who sees shuffled reports can count this set. If ``third`` is known, there is a
+    second set for the other answer, with the probabilities exchanged.
     """
 
     #: Of a report of the answer that the set speaks for.
@@ -30,12 +30,13 @@ class ToldApart(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class VariationRatio:
-    """The three numbers of a local randomizer that its shuffled reports depend on.
+    """The numbers of a local randomizer that determine the privacy of its shuffled reports.
 
-    With ``a = total_variation / (ratio - 1)`` a report of the one answer is in some set of outputs
-    with probability ``ratio * a`` and of the other answer with probability ``a``, and the other way
-    round in a second set; elsewhere the two laws agree. A report of any third answer is in either
-    set, with the same law in it, with probability at least ``ratio * a / blanket_ratio``.
+    Let ``a = total_variation / (ratio - 1)``. A report of the first answer is in some set of
+    outputs with probability ``ratio * a``, a report of the second answer with probability ``a``.
+    For a second set it is the reverse; elsewhere the two laws agree. A report of any third answer
+    is in either set, with the same law in it, with probability at least ``ratio * a /
+    blanket_ratio``.
 
     Parameters
     ----------
@@ -48,9 +49,9 @@ class VariationRatio:
         The largest likelihood ratio of a report under one of the two answers and a third, from 1 to
         ``ratio``.
     blanket
-        If outside of the two sets a report has the law that the reports of all answers have in
-        common there (as in direct encoding): the mass of what they have in common, the two sets
-        included. None if that is not known: then such reports are taken to hide nothing.
+        The mass of the common part of the laws of all answers, including the two sets. It applies
+        if outside of the two sets a report has the common law (as in direct encoding). None if it
+        is not known: then such reports are assumed to hide nothing.
 
     Raises
     ------
@@ -102,7 +103,7 @@ class VariationRatio:
 
     @classmethod
     def _of_any(cls, ratio: Fraction | float) -> VariationRatio:
-        """Give the worst case of all randomizers of a likelihood ratio: the "clones" reduction.
+        """Return the worst case of all randomizers of a likelihood ratio: the "clones" reduction.
 
         Parameters
         ----------
@@ -124,27 +125,27 @@ class VariationRatio:
 
     @property
     def _own(self) -> Fraction:
-        """How likely a report is in the set that speaks for its answer."""
+        """The probability that a report is in the set that supports its answer."""
         ratio, distance, _ = self._exact()
         return ratio * distance / (ratio - 1)
 
     @property
     def _other(self) -> Fraction:
-        """How likely a report is in the set that speaks for the other answer."""
+        """The probability that a report is in the set that supports the other answer."""
         ratio, distance, _ = self._exact()
         return distance / (ratio - 1)
 
     @property
     def _common(self) -> Fraction:
-        """How likely, at least, a report of a third answer is in each of the two sets."""
+        """The least probability that a report of a third answer is in each of the two sets."""
         return min(self._own / Fraction(self.blanket_ratio), Fraction(1, 2))
 
 
 def difference_up(own: float, other: float) -> Fraction:
-    """Subtract two probabilities, given to a few units in the last place, and round up.
+    """Subtract two probabilities that have small rounding errors, and round up.
 
-    At a small epsilon they differ in their last digits only: more variation hides less, so their
-    rounding errors are added.
+    The probabilities are exact to a few units in the last place. At a small epsilon they differ
+    only in their last digits. More variation hides less, so their rounding errors are added.
 
     Examples
     --------

@@ -4,7 +4,9 @@ from turnout.federated.adam import Adam as Adam
 from turnout.federated.adam import AdamW as AdamW
 from turnout.federated.client import Client as Client
 from turnout.federated.client import Update as Update
+from turnout.federated.clipping import AdaptiveClipping as AdaptiveClipping
 from turnout.federated.engine import InProcessEngine as InProcessEngine
+from turnout.federated.history import History as History
 from turnout.federated.local import local_steps as local_steps
 from turnout.federated.optimizers import SGD as SGD
 from turnout.federated.optimizers import CosineDecay as CosineDecay
@@ -12,5 +14,6 @@ from turnout.federated.optimizers import Optimizer as Optimizer
 from turnout.federated.optimizers import Schedule as Schedule
 from turnout.federated.optimizers import Warmup as Warmup
 from turnout.federated.plan import RandomParticipationSGD as RandomParticipationSGD
+from turnout.federated.secure_sum import SecureSum as SecureSum
 from turnout.federated.server import Server as Server
 from turnout.federated.sums import one_at_a_time as one_at_a_time

@@ -1,4 +1,4 @@
-"""Adam and AdamW: steps whose size each number of the model has for itself."""
+"""Adam and AdamW, optimizers with a step size of its own for each number of the model."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Adam(Optimizer):
     learning_rate
         A finite number above 0, or a :class:`Schedule`.
     beta1, beta2
-        How much of the running mean of the gradient, and of its square, stays in a round; at least
-        0 and below 1.
+        The share of the running mean of the gradient, and of its square, that stays in each round;
+        at least 0 and below 1.
     eps
-        What is added to the denominator, finite and above 0.
+        A number to add to the denominator, finite and above 0.
 
     Raises
     ------
@@ -48,9 +48,9 @@ class Adam(Optimizer):
 
     Notes
     -----
-    The square of a private gradient has the variance of the noise in it. Where the noise is larger
-    than the gradient, it sets the size of the step, which is then about the same for every number
-    of the model.
+    The square of a private gradient includes the variance of the noise. Where the noise is larger
+    than the gradient, it decides the size of the step. The size is then about the same for every
+    number of the model.
 
     Rounds that were given up make no step and do not count in the correction.
 
@@ -84,12 +84,12 @@ class Adam(Optimizer):
         )
 
     def initial_state(self, parameters: int) -> list[Array]:
-        """Give the two means before the first round, zeros, and the number of steps so far.
+        """Return the two means before the first round, zeros, and the number of steps so far.
 
         Parameters
         ----------
         parameters
-            How many numbers the model has.
+            The number of numbers in the model.
 
         Returns
         -------
@@ -99,7 +99,7 @@ class Adam(Optimizer):
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If ``parameters`` is no integer of at least 0.
+            If ``parameters`` is not an integer of at least 0.
         """
         size = _arguments.integer("parameters", parameters, least=0)
         return [np.zeros(size), np.zeros(size), np.zeros(1, np.int64)]
@@ -111,14 +111,14 @@ class Adam(Optimizer):
         state: Sequence[Array],
         round: int,  # noqa: A002
     ) -> tuple[Floats, list[Array]]:
-        """Make a step.
+        """Return the model and the state after a step.
 
         Parameters
         ----------
         parameters, gradient
             The model and its gradient, of shape (parameters,) and float64.
         state
-            What the last step gave, or :meth:`initial_state`.
+            The state from the last step, or from :meth:`initial_state`.
         round
             The number of the round, from 0, for the schedule.
 
@@ -130,7 +130,8 @@ class Adam(Optimizer):
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If the arrays do not fit each other, or the schedule gives no rate of at least 0.
+            If the shapes of the arrays differ, or the schedule does not return a rate of at least
+            0.
         """
         refuse_misfits(parameters, gradient, state, [parameters.shape] * 2 + [(1,)])
         rate = rate_of(self.learning_rate, round)
@@ -144,11 +145,11 @@ class Adam(Optimizer):
         return moved, [mean, square, np.array([steps], np.int64)]
 
     def _decayed(self, parameters: Floats, rate: float) -> Floats:
-        """Give what the step is taken from."""
+        """Return the model that the step is subtracted from."""
         return parameters
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the optimizer in terms of JSON."""
+        """Return a JSON description of the optimizer."""
         return described("optimizer", self)
 
 
@@ -156,7 +157,7 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov, Hutter, 2019), as in PyTorch.
 
-    In each round the model shrinks by ``rate * weight_decay`` of itself, beside the step of
+    In each round the model shrinks by ``rate * weight_decay`` of itself, in addition to the step of
     :class:`Adam`. The decay does not pass through the running means.
 
     Parameters

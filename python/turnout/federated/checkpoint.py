@@ -1,4 +1,4 @@
-"""The file of a training that is interrupted: everything that the rest of it depends on.
+"""The checkpoint of a training: everything that the rest of the training depends on.
 
 A file is a NumPy archive (NPZ: a ZIP archive, nothing compressed, all dates 1980-01-01), which
 ``numpy.load`` opens without pickles. It holds, in this order,
@@ -13,9 +13,9 @@ A file is a NumPy archive (NPZ: a ZIP archive, nothing compressed, all dates 198
 ====================== ===========================================================================
 
 and as the comment of the archive ``turnout-sha256:`` with the SHA-256 of the whole file in
-hexadecimal, computed with zeros in place of its digits. It finds accidents; whoever can write the
-file can also compute it again. The same state gives the same bytes. There is no generator to store:
-what a seeded study draws in a round depends on the seed, the round and the client alone.
+hexadecimal, computed with zeros in place of its digits. The hash detects accidents; a person who
+can write the file can also compute it again. The same state gives the same bytes. No generator is
+stored: the draws of a seeded study depend only on the seed, the round and the client.
 """
 
 from __future__ import annotations
@@ -39,9 +39,12 @@ from turnout._seal import new_placeholder, seal_file, verify_seal
 from turnout._types import Array, Floats
 from turnout._values import settle
 from turnout.accounting import PrivacyLedger
+from turnout.accounting.ledger_entries import parts_of
 from turnout.errors import (
     CorruptDataError,
     InvalidValueError,
+    PlanMismatchError,
+    ProtocolError,
     TurnoutError,
     UnsupportedVersionError,
 )
@@ -56,34 +59,34 @@ _MOST_ROUNDS = 2**62
 
 @dataclass(frozen=True, eq=False)
 class TrainingState:
-    """Everything that the rest of a training depends on.
+    """The state of a training: everything that the rest of the training depends on.
 
-    States are equal if all arrays have the same bits and all else is equal.
+    States are equal if all arrays have the same bits and everything else is equal.
 
     Parameters
     ----------
     plan
-        The public parameters of the training, :meth:`RandomParticipationSGD.to_dict`.
+        The public parameters of the training, from :meth:`RandomParticipationSGD.to_dict`.
     structure
         The form of the model's parameters.
     parameters
-        All of them behind one another: float64, of shape (structure.total,).
+        All parameters in one array: float64, of shape (structure.total,).
     optimizer
-        What makes the steps, :meth:`Optimizer.to_dict`.
+        The description of the optimizer, from :meth:`Optimizer.to_dict`.
     optimizer_state
-        What it carries from round to round: arrays of integers, floating-point numbers or truth
-        values of at most 64 bits each.
+        The state of the optimizer: arrays of integers, floating-point numbers or truth values of at
+        most 64 bits each.
     round
         The number of the next round, from 0.
     ledger
-        What was spent, or None.
+        The ledger with what was spent, or None.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range, or a description is not made of what
-        JSON gives back as it was: text, finite numbers, true, false, None, lists, and dictionaries
-        with text keys.
+        If an argument is of the wrong type or out of range, or a description holds something that
+        JSON would change. JSON keeps text, finite numbers, true, false, None, lists, and
+        dictionaries with text keys.
 
     Examples
     --------
@@ -169,14 +172,14 @@ def write_checkpoint(path: str | os.PathLike[str], state: TrainingState) -> None
     path
         The file; an earlier one is replaced. Its name may have any ending.
     state
-        What is written.
+        The state to write.
 
     Raises
     ------
     InvalidTypeError
-        If ``state`` is none.
+        If ``state`` is not a TrainingState.
     OSError
-        If the file cannot be written; an earlier one is as it was.
+        If the file cannot be written. An earlier file does not change.
 
     Examples
     --------
@@ -205,7 +208,7 @@ def write_checkpoint(path: str | os.PathLike[str], state: TrainingState) -> None
 def read_checkpoint(path: str | os.PathLike[str]) -> TrainingState:
     """Read the state of a training from a file.
 
-    Whether it is that of the same plan, model and optimizer is for the caller to compare;
+    It does not compare the state with your plan, model and optimizer;
     :meth:`turnout.federated.Server.resume` does.
 
     Parameters
@@ -216,16 +219,16 @@ def read_checkpoint(path: str | os.PathLike[str]) -> TrainingState:
     Returns
     -------
     TrainingState
-        Equal to the one that was saved, in arrays of its own.
+        A state equal to the one that was saved, in arrays of its own.
 
     Raises
     ------
     UnsupportedVersionError
         If the file is of a version that this release does not read.
     CorruptDataError
-        If it is no checkpoint, or was altered or cut. Both messages name the file.
+        If the file is not a checkpoint, or was altered or cut. Both messages name the file.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     data = read_bytes(path)
     try:
@@ -236,6 +239,31 @@ def read_checkpoint(path: str | os.PathLike[str]) -> TrainingState:
         raise CorruptDataError(
             f"{os.fspath(path)}: not a checkpoint of turnout: {error}"
         ) from error
+
+
+def writable(checkpoint: str | os.PathLike[str]) -> Path:
+    """Check a checkpoint's path before the first round, so that writing does not fail later."""
+    try:
+        path = Path(checkpoint)
+    except TypeError as error:
+        raise _arguments.mistyped("checkpoint must be the path of a file", checkpoint) from error
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise _arguments.invalid(
+            "checkpoint must be a file in a folder that exists", str(checkpoint)
+        )
+    return path
+
+
+def difference(stored: Any, own: Any) -> str:
+    """Return a text that lists the entries in which two descriptions differ."""
+    if not (isinstance(stored, dict) and isinstance(own, dict)):
+        return ""
+    parts = [
+        f"{name} = {_arguments.shown(stored.get(name))}, this has {_arguments.shown(own.get(name))}"
+        for name in sorted(stored.keys() | own.keys())
+        if stored.get(name) != own.get(name)
+    ]
+    return ": " + "; ".join(parts)
 
 
 def _write(path: Path, metadata: dict[str, Any], arrays: Sequence[Array]) -> None:
@@ -256,7 +284,7 @@ def _names(arrays: int) -> list[str]:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """Describe a member of the archive in the same way on every machine, at every time."""
+    """Return the header of an archive member, the same on every machine at every time."""
     member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     member.create_system = 3
     member.external_attr = 0o644 << 16
@@ -271,7 +299,7 @@ def _read(data: bytes) -> TrainingState:
             raise CorruptDataError(f"it holds {_arguments.listed(list(contents))}")
         metadata = parsed(bytes(contents.pop(_METADATA)).decode("ascii"))
         if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
-            raise CorruptDataError("its metadata are of something else")
+            raise CorruptDataError("its metadata belong to something else")
         check_version("checkpoint", metadata, FORMAT, VERSION)
         expected = _names(len(contents) - 1)
         if list(contents) != expected or metadata.get("arrays") != len(contents) - 1:
@@ -311,3 +339,64 @@ def _check_json(name: str, value: Any) -> None:
         raise _arguments.invalid(
             f"{name} must be in terms of JSON (lists, and keys that are text)", value
         )
+
+
+def journal_of(checkpoint: Path) -> Path:
+    """Return the file of the ledger beside a checkpoint.
+
+    Examples
+    --------
+    >>> journal_of(Path("training.npz")).name
+    'training.npz.ledger.json'
+    """
+    return checkpoint.with_name(checkpoint.name + ".ledger.json")
+
+
+def check_new(places: Sequence[Path]) -> None:
+    """Refuse the files of an earlier training, which would be overwritten.
+
+    Raises
+    ------
+    ProtocolError
+        If one of them exists.
+    """
+    for place in places:
+        if place.exists():
+            raise ProtocolError(
+                f"{place} already exists from an earlier training: call resume() to "
+                "continue it, or name another checkpoint"
+            )
+
+
+def check_budget(ledger: PrivacyLedger, own: PrivacyLedger, path: Path | None) -> None:
+    """Refuse the ledger of a file whose budget is not that of the training.
+
+    Raises
+    ------
+    PlanMismatchError
+        If the budgets differ.
+    """
+    for name in ("epsilon", "delta", "adjacency"):
+        if getattr(ledger, name) != getattr(own, name):
+            raise PlanMismatchError(
+                f"{path}: its ledger has {name} = {getattr(ledger, name)!r}, this training "
+                f"{getattr(own, name)!r}"
+            )
+
+
+def check_ledger(ledger: PrivacyLedger, own: PrivacyLedger, path: Path | None) -> None:
+    """Refuse a ledger that lacks rounds of the current one, which would be forgotten.
+
+    Raises
+    ------
+    PlanMismatchError
+        If it lacks rounds, or its budget is another one.
+    """
+    check_budget(ledger, own, path)
+    stored = dict(parts_of(ledger.entries))
+    for mechanism, rounds in parts_of(own.entries):
+        if rounds > stored.get(mechanism, 0):
+            raise PlanMismatchError(
+                f"{path}: its ledger has {stored.get(mechanism, 0)} rounds of {mechanism!r} "
+                f"and the one that was given {rounds}, which would be forgotten"
+            )

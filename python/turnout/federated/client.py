@@ -1,4 +1,4 @@
-"""The half of a client, and what it sends."""
+"""A client of a training, and the update that it sends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from turnout.accounting import PrivacyLedger
 from turnout.errors import InvalidValueError, ProtocolError
 from turnout.federated import draws
 from turnout.federated.plan import RandomParticipationSGD
-from turnout.federated.sums import add_gradients, check_trial, structure_of, zeros
+from turnout.federated.sums import add_gradients, check_trial, round_clip, structure_of, zeros
 
 #: What entries of ledgers are labelled with.
 LABEL = "federated training"
@@ -23,19 +23,19 @@ LABEL = "federated training"
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """The clipped sum or mean of a client's gradients; in untrusted modes with its own noise.
+    """The clipped sum or mean of a client's gradients, with its own noise in untrusted modes.
 
-    It does not say how many elements were sampled, which is private.
+    It does not hold the number of sampled elements, which is private.
 
     Parameters
     ----------
     round
-        The round it answers, from 0.
+        The round that it answers, from 0.
     values
         One number for each parameter of the model: int64 in steps of the plan's grid, or float64
         where the plan has no exact noise.
     plan
-        The fingerprint of the plan it was made under.
+        The fingerprint of the plan that it was made under.
 
     Raises
     ------
@@ -68,13 +68,13 @@ class Update:
         _arguments.instance("plan", self.plan, str, "the fingerprint of a plan, text")
 
     def __repr__(self) -> str:
-        """Show what it is, not what it holds."""
+        """Show the round and the number of values, not the values."""
         return f"Update(round={self.round}, {self.values.size} values, {self.values.dtype})"
 
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """What a client drew for a round. It is private: nothing of it may be shown to anybody.
+    """The private draws of a client for a round: show them to nobody.
 
     Attributes
     ----------
@@ -83,8 +83,8 @@ class Draw:
     takes_part
         Whether the client takes part.
     elements
-        The indices of the sampled elements, ascending, int64; none if it does not take part, and
-        perhaps none if it does.
+        The indices of the sampled elements, ascending, int64. Empty if the client does not take
+        part, and possibly if it does.
     """
 
     round: int
@@ -92,40 +92,44 @@ class Draw:
     elements: Integers
 
     def __repr__(self) -> str:
-        """Show the round only; the rest is private and must not get into a log."""
+        """Show only the round: the rest is private and must not get into a log."""
         return f"Draw(round={self.round})"
 
 
 class Client:
-    """One client: it draws its own participation and sample, and keeps its own ledger.
+    """A client, which draws its own participation and sample and keeps its own ledger.
 
     Parameters
     ----------
     plan
         The public parameters.
     size
-        How many elements it has, from 0 to the plan's ``local_size``.
+        The number of its elements, from 0 to the plan's ``local_size``.
     parameters
-        The model: a nest of arrays of its parameters, whose form gradients must have; or how many
-        there are, for gradients in one array.
+        The model, as nested arrays of its parameters: gradients must have the same form. Or the
+        number of parameters, for gradients in one array.
     index
-        Its number among the clients; matters in seeded studies only.
+        Its number among the clients. It matters in seeded studies only.
     ledger
-        Its own ledger; one with the plan's target if None, or none if there is no target.
+        Its own ledger. If None, it is a new one with the plan's target as its budget, or no ledger
+        if the plan has no target.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or out of range, or there is a ledger and no noise.
+        If an argument is of the wrong type or out of range, or a ledger is given and the plan has
+        no noise.
 
     Notes
     -----
-    The ledger pays when a round is drawn, whether the client takes part or not: that it may not
-    is what makes the round cheap. It needs to know nothing of other clients. Whoever ends a process
-    saves the ledger before the answer is sent, and gives it to the next one.
+    The ledger pays when a round is drawn, whether the client takes part or not. The round costs so
+    little only because the client might not take part. The ledger needs to know nothing about other
+    clients. If a process may end between rounds, save the ledger before you send the answer, and
+    pass it to the next process.
 
-    An exception of :meth:`update` may tell how many elements were sampled: it is for the client's
-    own eyes. So is the time that gradients take. An object is not for several threads at once.
+    An exception of :meth:`update` may reveal how many elements were sampled: show it to nobody but
+    the client. The same holds for the time that gradients take. Do not use one object in several
+    threads at once.
 
     Examples
     --------
@@ -175,27 +179,27 @@ class Client:
         self._tried = False
 
     def draw(self, round: int) -> Draw:  # noqa: A002 (the field's word)
-        """Pay for a round, then draw participation and sample.
+        """Pay for a round, then draw the participation and the sample.
 
         Parameters
         ----------
         round
-            The number of the round, above that of every earlier draw: a round that is asked for
-            twice would otherwise give two samples for the price of one.
+            The number of the round, above that of every earlier draw. Otherwise a round that is
+            asked for twice would yield two samples for the price of one.
 
         Returns
         -------
         Draw
-            Private; hand it to :meth:`update` or :meth:`silence`.
+            The draws, which are private. Pass them to :meth:`update` or :meth:`silence`.
 
         Raises
         ------
         BudgetExceededError
-            If the ledger cannot pay. Nothing is drawn.
+            If the ledger cannot pay for the round. Nothing is drawn.
         ProtocolError
             If the round is not above the last one.
         InvalidTypeError, InvalidValueError
-            If ``round`` is no integer of at least 0.
+            If ``round`` is not an integer of at least 0.
         """
         number = _arguments.integer("round", round, least=0, most=2**62)
         if number < self._next:
@@ -213,54 +217,62 @@ class Client:
         self._open = Draw(number, part, elements)
         return self._open
 
-    def update(self, draw: Draw, gradients: Any) -> Update:
-        """Clip the gradients of the sampled elements, add them up, and make them safe to send.
+    def update(self, draw: Draw, gradients: Any, *, clip: float | None = None) -> Update:
+        """Clip the gradients of the sampled elements, add them up and make the sum safe to send.
 
         Parameters
         ----------
         draw
-            What :meth:`draw` gave, of a round that this client takes part in.
+            The result of :meth:`draw` for a round that this client takes part in.
         gradients
             One gradient for each element of ``draw.elements``: an array-like (examples,
-            parameters), or a nest of lists, tuples and dicts of arrays (examples, ...). float32 or
-            float64, of anything that NumPy or DLPack can read. Ignored if no element was sampled.
-            With noise a gradient that is not finite counts as zero: an error would tell that its
-            element is there. Where a client is the unit any number of gradients is taken, one at
-            least: their mean is clipped, and counts as zero if it is not finite.
+            parameters), or nested lists, tuples and dicts of arrays (examples, ...). The numbers
+            are float32 or float64, in any object that NumPy or DLPack can read. Ignored if no
+            element was sampled. With noise a gradient that is not finite counts as zero: an error
+            would reveal that its element exists. Where a client is the unit, pass any number of
+            gradients, at least one: their mean is clipped, and counts as zero if it is not finite.
+        clip
+            The clip of the round, from the server, if the plan has ``adaptive_clipping``; else
+            None.
 
         Returns
         -------
         Update
-            Ready to send to the server that the mode trusts so far.
+            An update that is safe to send to the server, as far as the mode trusts it. Under a plan
+            with ``secure_sum`` it has a share of the noise only: give it to the aggregators in
+            secret shares, and to nobody whole.
 
         Raises
         ------
         ProtocolError
-            If the draw is not this client's last one, was answered before, or does not take part.
+            If the draw is not this client's last one, was answered before, or does not take part in
+            the round.
         InvalidTypeError, InvalidValueError
-            If gradients have another shape or dtype; without noise also if they are not finite.
-            The draw stays open.
+            If gradients have a wrong shape or dtype; without noise also if they are not finite. The
+            draw stays open.
         """
         self._check(draw)
         if not draw.takes_part:
             raise ProtocolError(f"the client does not take part in round {draw.round}: use silence")
-        values, _ = add_gradients(self.plan, gradients, [draw.elements.size], self._structure)
+        at = round_clip(self.plan, clip)
+        counts = [draw.elements.size]
+        values, _ = add_gradients(self.plan, gradients, counts, self._structure, at)
         return self._closed(draw, values)
 
     def silence(self, draw: Draw) -> Update | None:
-        """Give what a client sends that does not take part, or that could not compute gradients.
+        """Return what a client sends without gradients: it does not take part, or computing failed.
 
         Parameters
         ----------
         draw
-            What :meth:`draw` gave: of a round that this client does not take part in or, in a mode
-            in which clients have noise of their own, of any round.
+            The result of :meth:`draw` for a round that this client does not take part in. In a mode
+            in which clients have noise of their own, for any round.
 
         Returns
         -------
         Update or None
-            Noise alone in the mode ``"always_send"`` and from a client that takes part; None
-            otherwise: nothing is sent.
+            Noise alone in the mode ``"always_send"`` and from a client that takes part. Otherwise
+            None: send nothing.
 
         Raises
         ------
@@ -282,45 +294,52 @@ class Client:
         gradients_of: Callable[[Integers], Any],
         *,
         trial: Callable[[], Any] | None = None,
+        clip: float | None = None,
     ) -> Update | None:
-        """Do a whole round: draw, compute gradients if elements were sampled, answer.
+        """Do a whole round: draw, compute gradients if elements were sampled, and answer.
 
         Parameters
         ----------
         round
             As for :meth:`draw`.
         gradients_of
-            Gives the gradients of the elements with these indices, as for :meth:`update`. It is not
-            called if none was sampled. The gradient of an element must not depend on the others:
-            :func:`~turnout.federated.one_at_a_time` computes each alone.
+            A function that takes indices of elements and returns their gradients, as for
+            :meth:`update`. It is not called if no element was sampled. The gradient of an element
+            must not depend on the others: :func:`~turnout.federated.one_at_a_time` computes each
+            alone.
         trial
-            ``trial()`` gives the gradients of a few made-up elements at the same model, which hold
-            nothing of the client's data. It is called before the client's first round is paid:
-            what is wrong for every element is found before anything is spent, and the error tells
-            nothing of the data. Without it the client cannot say that all its gradients are NaN,
-            since that would tell of them: it sends zero with noise and pays.
+            ``trial()`` returns the gradients of a few made-up elements at the same model, which
+            hold nothing of the client's data. It is called before the client's first round is paid.
+            An error that concerns every element is found before anything is spent, and reveals
+            nothing about the data. Without it the client cannot report that all its gradients are
+            NaN, since that would reveal something about the data: it sends zero with noise, and
+            pays.
+        clip
+            As for :meth:`update`.
 
         Returns
         -------
         Update or None
-            What is to be sent; None if nothing is.
+            The update to send; None if there is nothing to send.
 
         Raises
         ------
         BudgetExceededError, ProtocolError, InvalidTypeError, InvalidValueError
-            As for :meth:`draw` and :meth:`update`. If the gradients of the trial have another shape
+            As for :meth:`draw` and :meth:`update`. If the gradients of the trial have a wrong shape
             or dtype, or none of them is finite, nothing is paid or drawn.
         """
         if trial is not None and not self._tried:
             check_trial(trial(), None, self._structure)
             self._tried = True
+        round_clip(self.plan, clip)
         draw = self.draw(round)
         if not draw.takes_part:
             return self.silence(draw)
-        return self.update(draw, gradients_of(draw.elements) if draw.elements.size else None)
+        gradients = gradients_of(draw.elements) if draw.elements.size else None
+        return self.update(draw, gradients, clip=clip)
 
     def __repr__(self) -> str:
-        """Show what is public."""
+        """Show the public part of the client."""
         return f"Client(index={self._index}, next round {self._next})"
 
     def _check(self, draw: Draw) -> None:
@@ -339,7 +358,7 @@ class Client:
 def accepted_ledger(
     plan: RandomParticipationSGD, ledger: PrivacyLedger | None
 ) -> PrivacyLedger | None:
-    """Check the ledger of a half, or make one with the plan's target."""
+    """Return the checked ledger of a client or server, or a new one with the plan's target."""
     if ledger is None:
         return plan.ledger()
     _arguments.instance("ledger", ledger, PrivacyLedger, "a PrivacyLedger")

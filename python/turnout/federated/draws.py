@@ -1,4 +1,4 @@
-"""The draws of a plan: who takes part, which elements, and noise."""
+"""The draws of a plan: the participants, their sampled elements, and the noise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CLIENTS, _ELEMENTS, _SERVER_NOISE, _CLIENT_NOISE = range(1, 5)
 
 
 def participants(plan: RandomParticipationSGD, clients: int, number: int) -> Integers:
-    """Draw which of the first clients take part in a round; the cost follows the participants."""
+    """Draw which of this many clients take part, at a cost proportional to the participants."""
     seed = _seeds.derived(plan.seed, _CLIENTS, number)
     return _core.select_bernoulli(clients, plan.client_rate, seed)
 
@@ -30,6 +30,24 @@ def elements(plan: RandomParticipationSGD, size: int, index: int, number: int) -
     """Draw which elements of a participating client are sampled."""
     seed = _seeds.derived(plan.seed, _ELEMENTS, number, index)
     return _core.select_bernoulli(size, plan.sample_rate, seed)
+
+
+def elements_of_all(
+    plan: RandomParticipationSGD, sizes: Integers, clients: Integers, number: int
+) -> list[Integers]:
+    """Draw which elements of each of these clients are sampled.
+
+    Without a seed all are drawn in one call, which has the same distribution.
+    """
+    if plan.seed is not None or clients.size == 0:
+        each = zip(sizes.tolist(), clients.tolist(), strict=True)
+        return [elements(plan, size, client, number) for size, client in each]
+    ends = np.cumsum(sizes)
+    drawn = _core.select_bernoulli(int(ends[-1]), plan.sample_rate, None)
+    starts = (ends - sizes).tolist()
+    places = np.searchsorted(drawn, ends).tolist()
+    pairs = zip(starts, [0, *places[:-1]], places, strict=True)
+    return [drawn[first:last] - start for start, first, last in pairs]
 
 
 def server_noise(plan: RandomParticipationSGD, length: int, number: int) -> Array:

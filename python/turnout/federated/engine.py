@@ -1,8 +1,8 @@
-"""Server and clients in one process: for studies, and to try a training before it is deployed."""
+"""Run server and clients in one process: for studies, and to try a training before deployment."""
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -13,26 +13,37 @@ from turnout import _arguments
 from turnout._progress import track
 from turnout._types import Array, Integers
 from turnout.accounting import PrivacyLedger
-from turnout.errors import InvalidValueError
+from turnout.errors import InvalidValueError, MissingPartyError
 from turnout.federated import draws
+from turnout.federated.asking import Asked, ahead, one_by_one, together
+from turnout.federated.checking import Check, check_round
 from turnout.federated.client import LABEL
 from turnout.federated.optimizers import Optimizer
 from turnout.federated.plan import RandomParticipationSGD
 from turnout.federated.server import Server
-from turnout.federated.sums import add_gradients, check_trial, structure_of
+from turnout.federated.sizes import sizes_of
+from turnout.federated.sums import (
+    Gathering,
+    add_gradients,
+    clipped_rows,
+    first_usable,
+    fits,
+    structure_of,
+    zeros,
+)
+
+_LOG = logging.getLogger(__name__)
 
 #: Of how many clients at most the first gradients are tried before anything is spent.
 _TRIED = 8
 
-_BOUND = " = local_size, on which the accounting rests"
-
 
 class InProcessEngine:
-    """All clients and the server in one process.
+    """Run all clients and the server of a training in one process.
 
-    A round costs in proportion to the clients that take part, not to those there are. With a seed
-    it draws what :class:`~turnout.federated.Client` draws with the same index, so that it ends with
-    the same numbers as clients in processes of their own.
+    The cost of a round is proportional to the clients that take part, not to all clients. With a
+    seed the engine draws what :class:`~turnout.federated.Client` draws with the same index. So it
+    ends with the same numbers as clients in processes of their own.
 
     Parameters
     ----------
@@ -41,23 +52,24 @@ class InProcessEngine:
     parameters
         The model to start from: nested lists, tuples and dicts of float32 or float64 arrays.
     gradients
-        ``gradients(parameters, client, elements)`` gives one gradient for each of these elements
-        (int64 indices, at least one) of a client, as for
-        :meth:`turnout.federated.Client.update`. Where a client is the unit of the plan, it may give
-        another number of them, such as the one of :func:`~turnout.federated.local_steps`.
+        ``gradients(parameters, client, elements)`` returns one gradient for each of these elements
+        (int64 indices, at least one) of a client, as for :meth:`turnout.federated.Client.update`.
+        Where a client is the unit of the plan, it may return another number of gradients, such as
+        the single one of :func:`~turnout.federated.local_steps`.
     sizes
-        How many elements each client has: integers, or one integer for each.
+        The number of elements of each client: a list of integers, or one integer for all clients.
     optimizer
-        What makes a step of a gradient, such as :class:`~turnout.federated.SGD`.
+        The optimizer, which turns a gradient into a step, such as :class:`~turnout.federated.SGD`.
     clients
-        How many clients there are; left out if ``sizes`` has one entry for each.
+        The number of clients. Leave it out if ``sizes`` has one entry for each client.
     ledger, checkpoint, checkpoint_every
         As for :class:`~turnout.federated.Server`.
     batched
-        Call ``gradients`` once a round, with an array of clients as long as the one of elements. It
-        gives one gradient for each.
-        The sum is the same (the gradients may be other bits, if they depend on the batch: then one
-        element changes those of all clients, see :func:`~turnout.federated.one_at_a_time`).
+        Whether to call ``gradients`` for elements of many clients, with an array of clients as long
+        as that of elements. It returns one gradient for each element. A call has so many elements
+        that their gradients fit in the cache of a processor. The sum is the same, but gradients
+        that depend on the batch may come out in other bits. Then one element changes the gradients
+        of all clients, see :func:`~turnout.federated.one_at_a_time`.
 
     Raises
     ------
@@ -66,11 +78,11 @@ class InProcessEngine:
 
     Notes
     -----
-    Before the first round is paid, ``gradients`` is called with the first element of a client, of
-    up to 8 clients until a gradient is finite: another shape or dtype, or no finite gradient, is
-    an error and nothing is spent. An error of the engine may depend on the data, and so may one of
-    ``gradients``: it is for whoever runs the engine and has the data. Epsilon does not cover it:
-    show it, and that there was one, to nobody else.
+    Before the first round is paid, the engine calls ``gradients`` with the first two elements of up
+    to 8 clients, until a gradient is finite. A wrong shape, dtype or number of gradients, or no
+    finite one, is an error, and nothing is spent. An error of the engine, or of ``gradients``, may
+    depend on the data. It is for the person who runs the engine and has the data. Epsilon does not
+    cover it: do not show it to anybody else, and do not tell that it occurred.
 
     Examples
     --------
@@ -118,7 +130,7 @@ class InProcessEngine:
             "plan", plan, RandomParticipationSGD, "a RandomParticipationSGD"
         )
         self._gradients = gradients
-        self._sizes, self._clients = _sizes(sizes, clients, plan.local_size)
+        self._sizes, self._clients = sizes_of(sizes, clients, plan.local_size)
         self._batched = batched
         self.server = Server(
             plan,
@@ -135,25 +147,25 @@ class InProcessEngine:
         self._own: Integers | None = None
 
     def _client_ledger(self, index: int) -> PrivacyLedger:
-        """Give the ledger of one client: what it spent in this training.
+        """Return the ledger of one client: what it spent in this training.
 
-        A checkpoint does not hold who was available: what came before :meth:`resume` counts as if
-        the client had been, in every round, so that no client has spent more.
+        A checkpoint does not record which clients were available. Every round before :meth:`resume`
+        counts as if this client had been available, so that no client has spent more.
 
         Parameters
         ----------
         index
-            Its number, from 0.
+            The number of the client, from 0.
 
         Returns
         -------
         PrivacyLedger
-            With the budget of the server's ledger.
+            A ledger with the budget of the server's ledger.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If there is no such client, or the training has no ledger.
+            If the client does not exist, or the training has no ledger.
         """
         position = _arguments.integer("index", index, least=0, most=self._clients - 1)
         whole = self.server.ledger
@@ -166,12 +178,12 @@ class InProcessEngine:
         return own
 
     def resume(self) -> bool:
-        """Go on from the checkpoint, if there is one; see :meth:`turnout.federated.Server.resume`.
+        """Continue from the checkpoint, if it exists; see :meth:`turnout.federated.Server.resume`.
 
         Returns
         -------
         bool
-            Whether anything was found.
+            Whether a checkpoint was found.
 
         Raises
         ------
@@ -188,20 +200,30 @@ class InProcessEngine:
         *,
         available: Callable[[int], Any] | None = None,
         callback: Callable[[int, Any], object] | None = None,
+        evaluate: Callable[[Any], Any] | None = None,
+        evaluate_every: int = 1,
         progress: bool = False,
     ) -> Any:
-        """Train until so many rounds are over, those before :meth:`resume` included.
+        """Train until this many rounds are over, including those before :meth:`resume`.
 
         Parameters
         ----------
         rounds
-            The total number of rounds, not how many more: at least as many as are over.
+            The total number of rounds, not the number of further ones. At least as many as are
+            over.
         available
-            ``available(round)`` gives the indices of the clients that are available, at least one,
-            each once; None if all always are. It must not depend on their data.
+            ``available(round)`` returns the indices of the available clients: at least one, each
+            once. None if all clients are always available. It must not depend on their data.
         callback
-            ``callback(round, parameters)`` is called after every round with the number of rounds
+            ``callback(round, parameters)`` is called after every round, with the number of rounds
             that are over and the model.
+        evaluate
+            ``evaluate(parameters)`` returns numbers by name, such as ``{"loss": 0.3, "accuracy":
+            0.9}``, for the history of the server. Measure on public data: no epsilon covers a
+            measurement on the data of clients.
+        evaluate_every
+            The number of rounds from one evaluation to the next. The last round is always
+            evaluated.
         progress
             Whether to show a progress bar on standard error after two seconds.
 
@@ -213,12 +235,12 @@ class InProcessEngine:
         Raises
         ------
         BudgetExceededError
-            If the ledger cannot pay for a round. The model is that of the rounds before, in
-            ``server.parameters``.
+            If the ledger cannot pay for a round. ``server.parameters`` holds the model of the
+            rounds before.
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range, or ``gradients`` or ``available``
-            give something else than is expected, or none of the gradients that a round sampled is
-            finite, or the model would not be finite. The round is abandoned, and stays paid: the
+            return something unexpected. Also if none of the gradients that a round sampled is
+            finite, or the model would not be finite. The round is given up, and stays paid: the
             error depends on the data.
         OSError
             If the checkpoint cannot be written.
@@ -229,15 +251,101 @@ class InProcessEngine:
                 f"rounds must be the total number of rounds, of which {self.server.round} are "
                 f"over, got {total}"
             )
-        for name, function in (("available", available), ("callback", callback)):
+        every = _arguments.integer("evaluate_every", evaluate_every, least=1)
+        functions = {"available": available, "callback": callback, "evaluate": evaluate}
+        for name, function in functions.items():
             if function is not None:
                 _check_function(name, function)
         work = range(self.server.round, total)
         for _ in track(work, "federated training", wanted=progress):
             self._one_round(available)
+            number = self.server.round
+            if evaluate is not None and (number % every == 0 or number == total):
+                self.server.history._measure(evaluate(self.server.parameters))
             if callback is not None:
                 callback(self.server.round, self.server.parameters)
         return self.server.parameters
+
+    def check(self) -> Check:
+        """Try a round without paying for it and without changing anything.
+
+        Clients and elements are drawn as in a round; in a small training, at least one element of
+        up to 8 clients. Their gradients are computed at the model, after a step without noise and
+        after one with noise, and along a step at whose ends they differ a lot. This finds gradients
+        that have a wrong shape or dtype or are not finite, a clip that fits no gradient, and too
+        large a learning rate.
+
+        Returns
+        -------
+        Check
+            The share of gradients that are clipped or not finite, the norm of the noise relative to
+            the mean gradient. Also the effect of a step on the loss. ``print`` it.
+
+        Raises
+        ------
+        InvalidTypeError, InvalidValueError
+            If gradients have a wrong shape or dtype, or none of them is finite, or the learning
+            rate is too large. Steps without noise then make the loss larger (the first, and 8
+            together), or a step leads to a model or to gradients that are not finite.
+
+        Notes
+        -----
+        The result and the error depend on the data, and no epsilon covers them. They are for the
+        person who runs the engine and has the data. If you choose parameters by them, you choose
+        them by the data: do so on public or made-up data.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from turnout.federated import SGD, InProcessEngine, RandomParticipationSGD
+        >>> data = np.random.default_rng(0).normal(0.3, 0.1, size=(500, 2))
+        >>> plan = RandomParticipationSGD(
+        ...     0.5, 0.5, clip=1.0, epsilon=1.0, delta=1e-5, rounds=20, local_size=2, seed=1
+        ... )
+        >>> def engine(learning_rate):
+        ...     return InProcessEngine(
+        ...         plan,
+        ...         np.zeros(1),
+        ...         lambda mean, client, elements: mean - data[client, elements][:, None],
+        ...         sizes=2,
+        ...         clients=500,
+        ...         optimizer=SGD(learning_rate),
+        ...     )
+        >>> print(engine(0.3).check())
+        251 gradients were tried, 0 are not finite and count as zero
+        0% are clipped; the median norm is 0.285
+        the noise of a round is 0.0674 times as long as its mean gradient
+        a step changes the loss by about -0.0221 without noise, -0.0216 with it
+        >>> engine(3.0).check()  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        turnout.errors.InvalidValueError: learning_rate is too large: even without noise the ...
+        """
+        number = self.server.round
+        sampled = self._sampled(draws.participants(self._plan, self._clients, number), number)
+        if not any(elements.size for elements in sampled.values()):
+            sampled = {client: np.zeros(1, np.int64) for client in self._first_clients()}
+        work = [asked for calls in self._work(sampled).values() for asked in calls]
+        if not any(elements.size for _, elements, _ in work):
+            raise InvalidValueError("sizes must be above 0 for at least one client")
+        return check_round(
+            self._plan,
+            self.server._optimizer,
+            self.server.parameters,
+            self._structure,
+            lambda model: self._asked(model, work),
+            round=number,
+            available=self._clients,
+            filled=self._filled(),
+            clip=self.server.clip,
+        )
+
+    def _filled(self) -> float:
+        """Return the elements, or clients with elements, over the number that scales the sum."""
+        sizes = np.asarray(self._sizes)
+        if self._plan.unit == "client":
+            return float(np.mean(sizes > 0))
+        return float(np.mean(sizes)) / (self._plan.nominal_local_size or self._plan.local_size or 1)
 
     def _one_round(self, available: Callable[[int], Any] | None) -> None:
         number = self.server.round
@@ -250,27 +358,32 @@ class InProcessEngine:
                 taking_part = np.intersect1d(taking_part, present, assume_unique=True)
             for values in self._updates(number, taking_part, present):
                 self.server.put(values)
-        except BaseException:
-            self.server._abandon()
-            raise
-        self.server.close()
+            self.server.close()
+        except BaseException as error:
+            over = self.server._open is None
+            if not over:
+                self.server._abandon()
+            if not (over and isinstance(error, MissingPartyError)):
+                raise
+            _LOG.warning("%s", error)
 
     def _try(self, parameters: Any) -> Any:
-        """Compute a gradient, of the first client that has a finite one; checked by the server."""
+        return first_usable(self._first_gradients(parameters), self._structure)
+
+    def _first_gradients(self, parameters: Any) -> Iterator[tuple[Any, int | None]]:
+        counted = self._plan.unit == "element" or self._batched
+        for client in self._first_clients():
+            # Of two elements: for one, a gradient for all of them looks like one for each.
+            size = self._sizes if isinstance(self._sizes, int) else self._sizes[client]
+            first = np.arange(min(size, 2))
+            who = np.full(first.size, client) if self._batched else client
+            yield self._gradients(parameters, who, first), first.size if counted else None
+
+    def _first_clients(self) -> list[int]:
+        """Return up to 8 clients that have an element."""
         if isinstance(self._sizes, int):
-            clients = np.arange(min(self._clients, _TRIED) if self._sizes else 0)
-        else:
-            clients = np.flatnonzero(self._sizes)[:_TRIED]
-        first = np.zeros(1, np.int64)
-        found: Any = np.zeros((1, self._structure.total))
-        for client in clients:
-            who = np.array([client]) if self._batched else int(client)
-            found = self._gradients(parameters, who, first)
-            with contextlib.suppress(InvalidValueError):
-                given = 1 if self._plan.unit == "element" or self._batched else None
-                check_trial(found, given, self._structure)
-                break
-        return found
+            return list(range(min(self._clients, _TRIED) if self._sizes else 0))
+        return [int(client) for client in np.flatnonzero(self._sizes)[:_TRIED]]
 
     def _pay(self, present: Integers | None) -> None:
         if present is None:
@@ -283,39 +396,77 @@ class InProcessEngine:
     def _updates(
         self, number: int, taking_part: Integers, present: Integers | None
     ) -> Iterator[Array]:
-        """Give what each client sends; in batches the first has the sum of all."""
-        parameters = self.server.parameters
-        sampled = {int(client): self._elements(int(client), number) for client in taking_part}
-        if self._batched and sampled:
-            clients = np.repeat(taking_part, [part.size for part in sampled.values()])
-            elements = np.concatenate(list(sampled.values()))
-            first = int(taking_part[0])
-            counts = [part.size for part in sampled.values()]
-            work: dict[int, tuple[Any, Integers, list[int]]] = {first: (clients, elements, counts)}
+        """Yield the updates of the clients, or sums of several where clients add no noise."""
+        sampled = self._sampled(taking_part, number)
+        work = self._work(sampled)
+        usable = 0
+        if self._plan.mode == "trusted_server" and self._plan.grid is not None:
+            sums = self._sums([asked for calls in work.values() for asked in calls])
         else:
-            work = {client: (client, each, [each.size]) for client, each in sampled.items()}
-        asked = usable = 0
-        for client in self._senders(taking_part, present):
-            who, elements, counts = work.get(int(client), (client, np.empty(0, np.int64), []))
-            gradients = self._gradients(parameters, who, elements) if elements.size else None
-            values, finite = add_gradients(self._plan, gradients, counts, self._structure)
-            asked, usable = asked + elements.size, usable + finite
-            yield draws.made_safe(self._plan, values, int(client), number)
+            sums = self._sums_of_each(work, self._senders(taking_part, present), number)
+        for values, finite in sums:
+            usable += finite
+            yield values
+        asked = sum(elements.size for elements in sampled.values())
         if asked > 0 and usable == 0:
             raise InvalidValueError(
-                f"gradients must be finite numbers, got NaN or infinity for all {asked} elements "
-                f"that round {number} sampled: its sum would be noise alone. The model is that of "
-                "the round before, and the round stays paid"
+                f"gradients must be finite numbers, got NaN or infinity for all {asked} "
+                f"elements that round {number} sampled: its sum would be only noise. The "
+                "model is unchanged, and the round remains paid"
             )
+
+    def _sums(self, work: list[Asked]) -> Iterator[tuple[Array, int]]:
+        """Add up gradients of clients that send no noise, and count the finite ones."""
+        gathering = Gathering(self._plan, self.server.clip, self._structure.total)
+        for gradients, counts in ahead(self._asked(self.server.parameters, work)):
+            yield from gathering.take(clipped_rows(self._plan, gradients, counts, self._structure))
+            del gradients  # its memory is that of the next but one
+        yield from gathering.rest()
+
+    def _sums_of_each(
+        self, work: dict[int, list[Asked]], senders: Integers, number: int
+    ) -> Iterator[tuple[Array, int]]:
+        """Do the same for each client alone; in batches the first client has the sum of all."""
+        parameters = self.server.parameters
+        for client in senders.tolist():
+            values, usable, rows = zeros(self._plan, self._structure.total), 0, 0
+            for gradients, counts in ahead(self._asked(parameters, work.get(client, []))):
+                rows += len(counts) if self._plan.unit == "client" else sum(counts)
+                if not fits(self._plan, self.server.clip, rows):
+                    raise _arguments.invalid(
+                        "the sum of a round must fit 64 bits (take fewer grid_bits): too many "
+                        f"elements in round {number}",
+                        rows,
+                    )
+                found, finite = add_gradients(
+                    self._plan, gradients, counts, self._structure, self.server.clip
+                )
+                values, usable = values + found, usable + finite
+            yield draws.made_safe(self._plan, values, client, number), usable
+
+    def _asked(self, model: Any, work: list[Asked]) -> Iterator[tuple[Any, list[int]]]:
+        """Call the function of gradients wherever there are elements."""
+        for who, elements, counts in work:
+            if elements.size:
+                yield self._gradients(model, who, elements), counts
+
+    def _work(self, sampled: dict[int, Integers]) -> dict[int, list[Asked]]:
+        """Return the calls for gradients: those of each client, or all under the first."""
+        if not self._batched:
+            return one_by_one(sampled)
+        return together(sampled, self._structure.total, self._plan.unit == "client")
 
     def _senders(self, taking_part: Integers, present: Integers | None) -> Integers:
         if self._plan.mode != "always_send":
             return taking_part
         return np.arange(self._clients) if present is None else present
 
-    def _elements(self, client: int, number: int) -> Integers:
-        size = self._sizes if isinstance(self._sizes, int) else int(self._sizes[client])
-        return draws.elements(self._plan, size, client, number)
+    def _sampled(self, clients: Integers, number: int) -> dict[int, Integers]:
+        """Draw the elements of clients that take part."""
+        sizes = self._sizes
+        each = np.full(clients.size, sizes) if isinstance(sizes, int) else sizes[clients]
+        drawn = draws.elements_of_all(self._plan, each, clients, number)
+        return dict(zip(clients.tolist(), drawn, strict=True))
 
     def _present(self, given: Any) -> Integers:
         expected = "the indices of the clients that are available, each once"
@@ -330,32 +481,10 @@ class InProcessEngine:
         return present
 
     def __repr__(self) -> str:
-        """Show how far it is."""
+        """Show how far the training is."""
         return f"InProcessEngine({self._clients} clients, round {self.server.round})"
 
 
 def _check_function(name: str, value: Any) -> None:
     if not callable(value):
         raise _arguments.mistyped(f"{name} must be a function", value)
-
-
-def _sizes(sizes: Any, clients: int | None, bound: int | None) -> tuple[int | Integers, int]:
-    most = 10**10 if bound is None else bound
-    if isinstance(sizes, (int, np.integer)):
-        if clients is None:
-            raise InvalidValueError("clients must be given where sizes is one number for all")
-        count = _arguments.integer("clients", clients, least=1, most=2**40)
-        if bound is not None and sizes > bound:
-            raise _arguments.invalid(f"sizes must be at most {bound}{_BOUND}", sizes)
-        return _arguments.integer("sizes", sizes, least=0, most=most), count
-    expected = "a number of elements for each client"
-    array = _arguments.vector("sizes", sizes, expected, "whole numbers", "iu")
-    if array.size == 0:
-        raise InvalidValueError(f"sizes must hold {expected}, got none")
-    if clients is not None and clients != array.size:
-        raise _arguments.invalid(
-            f"clients must be {array.size}, the number of entries of sizes, or left out", clients
-        )
-    expected = f"from 0 to {most}{'' if bound is None else _BOUND}"
-    _arguments.refuse_entries("sizes", array, (array < 0) | (array > most), expected)
-    return array.astype(np.int64), int(array.size)

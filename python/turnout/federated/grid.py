@@ -1,4 +1,4 @@
-"""The grid of gradients and noise: whole multiples of a public step."""
+"""The grid of gradients and noise, which consists of whole multiples of a public step."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ _LARGEST_RADIUS = 2.0**40
 
 @dataclass(frozen=True)
 class Grid:
-    """Multiples of a step that gradients are truncated to, and the noise in steps.
+    """A grid that gradients are truncated to: multiples of a step, and the noise in steps.
 
-    Every example's clipped gradient is truncated toward zero to multiples of ``step``, which never
-    makes its norm larger, so a sum of examples is a vector S of integers and one example changes it
-    by a norm of at most ``clip / step``. The noise is ``round(2^bits Z)`` with Z standard normal,
-    drawn exactly. Since S holds integers, ``S + round(2^bits Z) = round(S + 2^bits Z)``: the result
-    is the *rounded result of the ideal Gaussian mechanism*, and what is proven of that one (under
-    sampling, over many rounds) is true of this one, with no term for floating point.
+    The clipped gradient of every example is truncated toward zero to multiples of ``step``, which
+    never makes its norm larger. So a sum of examples is a vector S of integers, and one example
+    changes it by a norm of at most ``clip / step``. The noise is ``round(2^bits Z)`` with Z
+    standard normal, drawn exactly. Since S holds integers, ``S + round(2^bits Z) = round(S + 2^bits
+    Z)``: the result is the *rounded result of the ideal Gaussian mechanism*. Everything that is
+    proven of that mechanism (under sampling, over many rounds) is true of this one, with no term
+    for floating point.
 
-    That supposes that the gradient of an example is the same, bit for bit, whichever other examples
-    are computed with it. In a batch it often is not: matrices are multiplied in other blocks where
-    there is one row more or less. :func:`~turnout.federated.one_at_a_time` makes it true, and
-    ``batch_slack`` of the plan covers what is not.
+    This assumes that the gradient of an example is the same, bit for bit, whichever other examples
+    are computed with it. In a batch that is often false: with one row more or less, matrices are
+    multiplied in other blocks. :func:`~turnout.federated.one_at_a_time` makes the assumption true,
+    and ``batch_slack`` of the plan covers the changes where it is false.
 
     Attributes
     ----------
     clip
         The norm that gradients are clipped to.
     step
-        The distance of neighbouring points; at least ``noise_multiplier * clip / 2^bits``.
+        The distance between neighbouring points; at least ``noise_multiplier * clip / 2^bits``.
     bits
-        The noise has a standard deviation of 2^bits steps.
+        The exponent of the noise: its standard deviation is 2^bits steps.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class Grid:
 
     @classmethod
     def of(cls, clip: float, noise_multiplier: float, bits: int) -> Grid:
-        """Choose the step for a noise multiplier, rounded so that the noise is not too small.
+        """Return the grid of a noise multiplier, with a step that makes the noise never too small.
 
         Raises
         ------
@@ -77,14 +78,14 @@ class Grid:
         return cls(clip, step, bits)
 
     def check_examples(self, argument: str, examples: int) -> None:
-        """Refuse so many examples of one client that their sum might not fit 62 bits.
+        """Refuse so many examples of one client that their sum might not fit in 62 bits.
 
-        Known before anything is drawn: a sum that fails would tell how many were sampled.
+        Check it before anything is drawn: a sum that fails would reveal how many were sampled.
 
         Raises
         ------
         InvalidValueError
-            If it might not fit; the message names the argument.
+            If the sum might not fit. The message names the argument.
         """
         if Fraction(self.radius) * max(examples, 1) >= 2**61:
             raise InvalidValueError(
@@ -99,5 +100,5 @@ class Grid:
 
     @property
     def noise_multiplier(self) -> Fraction:
-        """What the noise is of the clipping norm, exactly; not below what was asked for."""
+        """The exact noise multiplier, which is not below the requested one."""
         return Fraction(self.step) / Fraction(self.clip) * (1 << self.bits)

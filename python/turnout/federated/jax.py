@@ -1,4 +1,4 @@
-"""Gradients of single examples with JAX (extra ``jax``)."""
+"""Compute gradients of single examples with JAX (extra ``jax``)."""
 
 from __future__ import annotations
 
@@ -18,38 +18,40 @@ _LEAST = 16
 
 
 def gradients(loss: Callable[..., Any]) -> Callable[..., Any]:
-    """Compute the gradient of each example, compiled, by ``vmap`` of ``grad``.
+    """Return a compiled function for the gradient of each example, by ``vmap`` of ``grad``.
 
     Parameters
     ----------
     loss
-        Takes the parameters, any nest of arrays, and the arrays of one example. It gives the loss
-        of that example, a number, in terms of JAX.
+        A function of the parameters, in arrays nested in any way, and the arrays of one example. It
+        computes the loss of that example, a number, with JAX.
 
     Returns
     -------
     callable
-        Takes the parameters, and the examples of a batch as arrays with one more axis in front. It
-        gives a nest like the parameters, of NumPy arrays with that axis in front: what
-        :class:`~turnout.federated.InProcessEngine` and :class:`~turnout.federated.Client`
-        take.
+        A function of the parameters, and of the examples of a batch as arrays with one more axis in
+        front. It returns arrays with that axis in front, nested like the parameters: the form that
+        :class:`~turnout.federated.InProcessEngine` and :class:`~turnout.federated.Client` take.
+        They are arrays of JAX, which may still be computed, or of NumPy if examples were added.
 
     Raises
     ------
     InvalidTypeError
-        If ``loss`` is no function.
+        If ``loss`` is not a function.
     MissingExtraError
         If JAX is not installed.
 
     Notes
     -----
-    JAX compiles a function once for each shape, and how many elements are sampled differs from
-    round to round. Batches are filled up to 16, 32, 64, ... examples with examples of their own,
-    whose gradients are then left out.
+    JAX compiles a function once for each shape, and the number of sampled elements differs from
+    round to round. Batches are filled up to 16, 32, 64, ... examples with copies of their own
+    examples, whose gradients are then left out.
 
-    An example that is added may change the last bits of the gradients of others: see
-    ``batch_slack`` of :class:`~turnout.federated.RandomParticipationSGD` and
-    :func:`~turnout.federated.one_at_a_time`.
+    JAX raises no error for an index out of range: it takes the nearest one. So a label that does
+    not exist counts as the last one. Check labels where the data are read.
+
+    An added example may change the last bits of the gradients of others: see ``batch_slack`` of
+    :class:`~turnout.federated.RandomParticipationSGD` and :func:`~turnout.federated.one_at_a_time`.
 
     Examples
     --------
@@ -86,6 +88,8 @@ def gradients(loss: Callable[..., Any]) -> Callable[..., Any]:
         # Every row is that of an example: made-up numbers might be outside of what the loss takes.
         rows = np.arange(size) % count
         found = compiled(parameters, tuple(part[rows] for part in arrays))
+        if size == count:
+            return found
         return jax.tree.map(lambda part: np.asarray(part)[:count], found)
 
     return per_example

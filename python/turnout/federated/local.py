@@ -1,4 +1,4 @@
-"""Several steps on a client in one round: federated averaging."""
+"""Make several steps on a client in one round: federated averaging."""
 
 from __future__ import annotations
 
@@ -21,29 +21,31 @@ def local_steps(
     epochs: int = 1,
     batch_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Make several steps on each client, and send how far it came: federated averaging.
+    """Return a function that makes several steps on each client: federated averaging.
 
-    Give the result to an engine in place of ``gradients``, under a plan with ``unit="client"``:
-    what a client sends is clipped as a whole, so that its steps cost no more than one. The update
-    stands in for a gradient: the server's ``SGD(1.0)`` moves the model by the mean of the clients'
-    moves (McMahan and others, 2017), and any other optimizer may take it (Reddi and others, 2021).
+    Pass the result to an engine in place of ``gradients``, under a plan with ``unit="client"``. The
+    update of a client is the total of its steps. It is clipped as a whole, so its steps cost no
+    more than one. The update stands in for a gradient. ``SGD(1.0)`` on the server moves the model
+    by the mean of the clients' moves (McMahan and others, 2017); any other optimizer works too
+    (Reddi and others, 2021).
 
     Parameters
     ----------
     gradients
-        ``gradients(parameters, ..., elements)`` gives a gradient for each of these elements, as for
-        :class:`~turnout.federated.InProcessEngine`. Their mean makes the step.
+        ``gradients(parameters, ..., elements)`` returns a gradient for each of these elements, as
+        for :class:`~turnout.federated.InProcessEngine`. A step follows their mean.
     learning_rate
         The rate of the client's steps, finite and above 0.
     epochs
-        How often a client goes through the elements that it sampled.
+        The number of passes of a client through the elements that it sampled.
     batch_size
-        How many elements a step takes, in their order; all of them if None.
+        The number of elements in a step, in their order; all of them if None.
 
     Returns
     -------
     callable
-        Takes the same arguments, and gives the model at the start less that at the end, as one row.
+        A function of the same arguments that returns the model at the start minus that at the end,
+        as one row.
 
     Raises
     ------
@@ -52,7 +54,8 @@ def local_steps(
 
     Notes
     -----
-    A client whose steps lead to numbers that are not finite counts as zero under a plan with noise.
+    Under a plan with noise, a client whose steps lead to numbers that are not finite counts as
+    zero.
 
     Examples
     --------

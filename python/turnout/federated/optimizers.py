@@ -1,6 +1,6 @@
-"""What a server makes of a gradient: a step of the parameters, at a rate that a schedule gives.
+"""Optimizers, which turn a gradient into a step, and schedules of their learning rates.
 
-Whatever an optimizer does with a private gradient is post-processing and costs no privacy.
+Anything that an optimizer does with a private gradient is post-processing and costs no privacy.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from turnout.errors import InvalidValueError
 class Schedule(abc.ABC):
     """A learning rate that depends on the round.
 
-    Derive a frozen dataclass from it to have another one: it needs :meth:`__call__`, and
-    :meth:`to_dict` takes its fields if they are numbers, texts or schedules.
+    To write a schedule of your own, derive a frozen dataclass and define :meth:`__call__`.
+    :meth:`to_dict` describes its fields if they are numbers, texts or schedules.
 
     Examples
     --------
@@ -42,25 +42,25 @@ class Schedule(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, round: int) -> float:  # noqa: A002 (the word of plans and updates)
-        """Give the learning rate of a round, which counts from 0."""
+        """Return the learning rate of a round; rounds count from 0."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the schedule in terms of JSON."""
+        """Return a JSON description of the schedule."""
         return described("schedule", self)
 
 
 @dataclass(frozen=True)
 class CosineDecay(Schedule):
-    """A rate that falls along half a wave of a cosine (Loshchilov, Hutter, "SGDR", 2017).
+    """A learning rate that falls along half a cosine wave (Loshchilov, Hutter, "SGDR", 2017).
 
     Parameters
     ----------
     initial
         The rate of round 0, finite and above 0.
     rounds
-        In how many rounds it falls, at least 1.
+        The number of rounds in which it falls, at least 1.
     final
-        The rate from there on, from 0 to ``initial``.
+        The rate after these rounds, from 0 to ``initial``.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class CosineDecay(Schedule):
         settle(self, initial=initial, rounds=rounds, final=final)
 
     def __call__(self, round: int) -> float:  # noqa: A002
-        """Give the learning rate of a round, which counts from 0."""
+        """Return the learning rate of a round; rounds count from 0."""
         if round >= self.rounds:
             return self.final
         share = 0.5 * (1.0 + math.cos(math.pi * round / self.rounds))
@@ -96,15 +96,16 @@ class CosineDecay(Schedule):
 
 @dataclass(frozen=True)
 class Warmup(Schedule):
-    """A rate that rises evenly for some rounds, and then follows another schedule.
+    """A learning rate that rises evenly for some rounds and then follows another schedule.
 
     Parameters
     ----------
     rounds
-        In how many rounds it rises, at least 1: round k has ``(k + 1) / (rounds + 1)`` of the rate
-        that ``then`` has in its round 0.
+        The number of rounds in which it rises, at least 1. Round k has ``(k + 1) / (rounds + 1)``
+        of the rate that ``then`` has in its round 0.
     then
-        The schedule after that, which counts its rounds from 0; or a number, for a rate that stays.
+        The schedule after these rounds, which counts its own rounds from 0; or a number, for a
+        constant rate.
 
     Raises
     ------
@@ -126,23 +127,23 @@ class Warmup(Schedule):
         settle(self, rounds=rounds, then=checked_rate(self.then, "then"))
 
     def __call__(self, round: int) -> float:  # noqa: A002
-        """Give the learning rate of a round, which counts from 0."""
+        """Return the learning rate of a round; rounds count from 0."""
         if round < self.rounds:
             return rate_of(self.then, 0) * (round + 1) / (self.rounds + 1)
         return rate_of(self.then, round - self.rounds)
 
 
 class Optimizer(abc.ABC):
-    """What makes a step of a gradient.
+    """An optimizer: a rule that turns a gradient into a step of the model.
 
-    Derive from it to have another one. An optimizer holds its public parameters and nothing else:
-    what changes from round to round is its *state*, a list of arrays that the server keeps, writes
-    to checkpoints bit for bit, and hands back. Methods must be pure: they change none of their
-    arguments and give the same result for the same ones.
+    Derive from it to write an optimizer of your own. An optimizer holds its public parameters and
+    nothing else. Everything that changes from round to round is its *state*: a list of arrays that
+    the server keeps, writes to checkpoints bit for bit, and passes back. Methods must be pure: they
+    do not change their arguments, and return the same result for the same arguments.
 
     Examples
     --------
-    Steps whose size does not depend on that of the gradient (Bernstein and others, "signSGD",
+    Make steps of the same size for every size of the gradient (Bernstein and others, "signSGD",
     2018):
 
     >>> import numpy as np
@@ -168,17 +169,17 @@ class Optimizer(abc.ABC):
 
     @abc.abstractmethod
     def initial_state(self, parameters: int) -> list[Array]:
-        """Give the state before the first round.
+        """Return the state before the first round.
 
         Parameters
         ----------
         parameters
-            How many numbers the model has.
+            The number of numbers in the model.
 
         Returns
         -------
         list of numpy.ndarray
-            Of any shapes, of integers or floating-point numbers; empty if there is no state.
+            Arrays of any shapes, of integers or floating-point numbers. Empty if there is no state.
         """
 
     @abc.abstractmethod
@@ -189,7 +190,7 @@ class Optimizer(abc.ABC):
         state: Sequence[Array],
         round: int,  # noqa: A002
     ) -> tuple[Floats, list[Array]]:
-        """Make a step.
+        """Return the model and the state after a step.
 
         Parameters
         ----------
@@ -198,22 +199,22 @@ class Optimizer(abc.ABC):
         gradient
             The estimate of the gradient of the average loss, of the same shape and dtype.
         state
-            What the last step gave, or :meth:`initial_state`.
+            The state from the last step, or from :meth:`initial_state`.
         round
             The number of the round, from 0.
 
         Returns
         -------
         tuple
-            The new model and the new state, which share no memory with the arguments that either
+            The new model and the new state. They share no memory with the arguments that either
             side would change.
         """
 
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Describe the optimizer in terms of JSON.
+        """Return a JSON description of the optimizer.
 
-        A checkpoint is taken up only by an optimizer with the same description.
+        A training continues from a checkpoint only if its optimizer has the same description.
         """
 
 
@@ -221,8 +222,8 @@ class Optimizer(abc.ABC):
 class SGD(Optimizer):
     """Stochastic gradient descent, with or without momentum.
 
-    With momentum m the velocity of a round is v = m v + g, and the parameters move by -rate * v, or
-    by -rate * (g + m v) if it is Nesterov's, as in PyTorch. The rate is not part of the velocity.
+    With momentum m the velocity of a round is v = m v + g. The parameters move by -rate * v, or by
+    -rate * (g + m v) with Nesterov momentum, as in PyTorch. The rate is not part of the velocity.
 
     Parameters
     ----------
@@ -269,22 +270,22 @@ class SGD(Optimizer):
         settle(self, learning_rate=rate, momentum=stays)
 
     def initial_state(self, parameters: int) -> list[Array]:
-        """Give the velocity before the first round: zeros, or no array without momentum.
+        """Return the velocity before the first round: zeros, or no array without momentum.
 
         Parameters
         ----------
         parameters
-            How many numbers the model has.
+            The number of numbers in the model.
 
         Returns
         -------
         list of numpy.ndarray
-            One array of float64, or none.
+            One array of float64, or no array.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If ``parameters`` is no integer of at least 0.
+            If ``parameters`` is not an integer of at least 0.
         """
         size = _arguments.integer("parameters", parameters, least=0)
         return [] if self.momentum == 0.0 else [np.zeros(size)]
@@ -296,14 +297,14 @@ class SGD(Optimizer):
         state: Sequence[Array],
         round: int,  # noqa: A002
     ) -> tuple[Floats, list[Array]]:
-        """Make a step.
+        """Return the model and the state after a step.
 
         Parameters
         ----------
         parameters, gradient
             The model and its gradient, of shape (parameters,) and float64.
         state
-            What the last step gave, or :meth:`initial_state`.
+            The state from the last step, or from :meth:`initial_state`.
         round
             The number of the round, from 0.
 
@@ -315,7 +316,8 @@ class SGD(Optimizer):
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If the arrays do not fit each other, or the schedule gives no rate of at least 0.
+            If the shapes of the arrays differ, or the schedule does not return a rate of at least
+            0.
         """
         refuse_misfits(parameters, gradient, state, [parameters.shape] * (self.momentum > 0.0))
         rate = rate_of(self.learning_rate, round)
@@ -326,7 +328,7 @@ class SGD(Optimizer):
         return parameters - rate * direction, [velocity]
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the optimizer in terms of JSON."""
+        """Return a JSON description of the optimizer."""
         return described("optimizer", self)
 
 
@@ -336,7 +338,7 @@ def checked_rate(rate: Any, argument: str = "learning_rate") -> float | Schedule
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If it is neither.
+        If it is neither of them.
     """
     expected = "a number or a schedule such as CosineDecay(0.1, 1000)"
     _arguments.instance(argument, rate, (SupportsFloat, Schedule), expected)
@@ -344,12 +346,13 @@ def checked_rate(rate: Any, argument: str = "learning_rate") -> float | Schedule
 
 
 def rate_of(rate: float | Schedule, round: int) -> float:  # noqa: A002
-    """Give the learning rate of a round.
+    """Return the learning rate of a round.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If a schedule gives no finite number of at least 0, or the round is no number of a round.
+        If a schedule does not return a finite number of at least 0, or ``round`` is not the number
+        of a round.
     """
     number = _arguments.integer("round", round, least=0)
     if isinstance(rate, Schedule):
@@ -364,12 +367,12 @@ def rate_of(rate: float | Schedule, round: int) -> float:  # noqa: A002
 def refuse_misfits(
     parameters: Floats, gradient: Floats, state: Sequence[Array], expected: list[tuple[int, ...]]
 ) -> None:
-    """Refuse a gradient that has another shape than the model, and state of other shapes.
+    """Refuse a gradient or a state whose shape is not that of the model.
 
     Raises
     ------
     InvalidValueError
-        If a shape is another one; the message names all.
+        If a shape differs; the message names all of them.
     """
     shapes = [part.shape for part in state]
     if gradient.shape != parameters.shape or shapes != expected:
@@ -380,7 +383,7 @@ def refuse_misfits(
 
 
 def described(word: str, made: Any) -> dict[str, Any]:
-    """Describe a frozen dataclass in terms of JSON: its type under a word, and its fields."""
+    """Return a JSON description of a frozen dataclass: its type under ``word``, and its fields."""
     members: dict[str, Any] = {word: type(made).__name__}
     for field in dataclasses.fields(made):
         value = getattr(made, field.name)

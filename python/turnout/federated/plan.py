@@ -1,4 +1,4 @@
-"""The plan of a training: its public parameters, what a round costs, and what is protected."""
+"""The plan of a training: its public parameters, the cost of a round, and what is protected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from turnout import _arguments
 from turnout._documents import check_version, digest
 from turnout._rounding import rounded_down, rounded_up
 from turnout._types import Self
-from turnout._values import settle
+from turnout._values import rebuilt, settle
 from turnout.accounting import (
     Mechanism,
     PrivacyLedger,
@@ -23,9 +23,11 @@ from turnout.accounting import (
 )
 from turnout.accounting.guarantee import Guarantee
 from turnout.errors import CorruptDataError, InvalidValueError, TurnoutError
+from turnout.federated.clipping import AdaptiveClipping, Votes, checked_clip, covered
 from turnout.federated.grid import Grid
+from turnout.federated.secure_sum import SecureSum, check_secure_sum
+from turnout.federated.trust import MODES, trusted
 
-MODES = ("trusted_server", "always_send", "participants_only")
 NOISES = ("exact", "float", "none")
 UNITS = ("element", "client")
 
@@ -38,25 +40,6 @@ _CHANGES = {
     "client": "one client has all of its elements or none",
 }
 
-#: Who must keep what to themselves, by mode.
-_TRUST = {
-    "trusted_server": (
-        "the server keeps to itself what clients send and who takes part, and adds the noise "
-        "(anybody else may see every model)",
-        "each client draws by itself whether it takes part and with what, and nobody learns it",
-    ),
-    "always_send": (
-        "every client that is available sends in every round, at a time that does not tell whether "
-        "it takes part (the server may see all that is sent)",
-        "each client draws by itself whether it takes part and with what, and nobody learns it, "
-        "and it adds its own noise",
-    ),
-    "participants_only": (
-        "each client draws by itself whether it takes part and with what, and adds its own noise "
-        "(the server may see who takes part, and all that is sent)",
-    ),
-}
-
 #: More than that is no rounding.
 _MOST_SLACK = 1e3
 
@@ -65,16 +48,16 @@ _MOST_SLACK = 1e3
 class RandomParticipationSGD:
     """Private stochastic gradient descent in which clients and their elements take part at random.
 
-    In every round each available client takes part with probability ``client_rate``, decided by
-    itself; one that does samples each of its elements with probability ``sample_rate``, clips the
-    gradient of each and sends their sum. Gaussian noise is added, and the total is scaled by public
-    constants only. An object of this class holds the public parameters;
-    :class:`~turnout.federated.Client` and :class:`~turnout.federated.Server` are the two halves,
-    and :class:`~turnout.federated.InProcessEngine` runs both in one process.
+    In every round each available client decides for itself to take part, with probability
+    ``client_rate``. A client that takes part samples each of its elements with probability
+    ``sample_rate``, clips the gradient of each and sends their sum. Gaussian noise is added, and
+    the total is scaled by public constants only. An object of this class holds the public
+    parameters; :class:`~turnout.federated.Client` and :class:`~turnout.federated.Server` are the
+    two halves, and :class:`~turnout.federated.InProcessEngine` runs both in one process.
 
-    The guarantee is for one element of one client (add or remove), or for all that a client has, as
-    ``unit`` says. It is against everybody who sees the models; see ``mode`` for what the server may
-    see.
+    The guarantee protects one element of one client (add or remove), or everything that a client
+    has, as ``unit`` says. It holds against everybody who sees the models; ``mode`` says what the
+    server may see.
 
     Parameters
     ----------
@@ -83,48 +66,56 @@ class RandomParticipationSGD:
     sample_rate
         The probability q that an element of such a client is sampled, in (0, 1].
     clip
-        The L2 norm that the gradient of each example is clipped to, finite and above 0; infinity is
-        taken where there is no noise.
+        The L2 norm that the gradient of each example is clipped to, finite and above 0. Infinity is
+        allowed where there is no noise.
     noise_multiplier
-        The standard deviation of the noise over ``clip``. Either this or a target must be given.
+        The standard deviation of the noise divided by ``clip``. Pass either this or a target.
     epsilon, delta, rounds
-        The target for the whole training: the least noise that reaches it over this many rounds is
-        used, and halves get ledgers with this budget.
+        The target for the whole training. The plan takes the least noise that reaches it over this
+        many rounds; clients and server get ledgers with this budget.
     local_size
-        A public number d that no client has more elements than. Without one the accounting is weak
-        client sampling, which needs none. The accounting takes it for its ``local_size``, which
-        counts the elements beside the protected one: by one on the safe side.
+        A public upper bound d of the number of elements of every client. Without it the accounting
+        is weak client sampling, which needs no bound. The accounting uses it as its own
+        ``local_size``, which counts the elements beside the protected one: that is one more than
+        needed, on the safe side.
     nominal_local_size
-        The public number that the sum is scaled by in place of the clients' true sizes;
-        ``local_size`` if None. It has no influence on privacy.
+        The public number that scales the sum in place of the clients' true sizes; ``local_size`` if
+        None. It has no influence on privacy.
     unit
         What is protected. ``"element"``: one element of one client; the gradient of each is
-        clipped. ``"client"``: all elements of one client together. The mean of a client's
-        gradients is clipped as a whole, whatever it comes from (several local steps too, see
-        :func:`~turnout.federated.local_steps`), and each client has the same weight. A client may
-        then have any number of elements: ``local_size`` and ``nominal_local_size`` are None, and
-        ``sample_rate`` has no influence on privacy.
+        clipped. ``"client"``: all elements of one client together. The mean of a client's gradients
+        is clipped as a whole, even if it comes from several local steps (see
+        :func:`~turnout.federated.local_steps`). Each client has the same weight. With this unit a
+        client may have any number of elements: ``local_size`` and ``nominal_local_size`` are None,
+        and ``sample_rate`` has no influence on privacy.
     mode
-        Who is trusted. ``"trusted_server"``: the server sees the sums of those who take part and
-        adds the noise once. ``"always_send"``: the server is not trusted, and every available
+        Who is trusted. ``"trusted_server"``: the server sees the sums of the clients that take part
+        and adds the noise once. ``"always_send"``: the server is not trusted. Every available
         client sends its sum with noise of its own, or noise alone if it does not take part.
-        ``"participants_only"``: the server is not trusted and only those who take part send, with
-        noise of their own; it sees who does, so that the accounting is weak client sampling.
+        ``"participants_only"``: the server is not trusted, and only clients that take part send,
+        with noise of their own. The server sees which clients do, so the accounting is weak client
+        sampling.
     noise
         ``"exact"``: see :class:`~turnout.federated.grid.Grid`. ``"float"``: NumPy's generator in
-        floating point, whose low bits may tell what the noise should hide (Mironov 2012).
+        floating point, whose low bits may reveal what the noise should hide (Mironov 2012).
         ``"none"``: no noise and no privacy, for comparisons.
     grid_bits
-        The standard deviation of exact noise is 2^grid_bits steps, from 8 to 36.
+        An integer from 8 to 36: the standard deviation of exact noise is 2^grid_bits steps.
     batch_slack
-        By how much one element may change the sum beside its own clipped gradient, in units of the
-        clip, because the gradients of others come out in other bits in another batch. The
-        accounting is then for ``1 + batch_slack`` times the clip. 0 where gradients do not depend
-        on the batch: see :func:`~turnout.federated.one_at_a_time` and
+        How much one element may change the sum beside its own clipped gradient, in units of the
+        clip. It can, because the gradients of others come out in other bits in another batch. The
+        accounting is then for ``1 + batch_slack`` times the clip. Pass 0 where gradients do not
+        depend on the batch: see :func:`~turnout.federated.one_at_a_time` and
         :doc:`/topics/federated`.
+    adaptive_clipping
+        An :class:`~turnout.federated.AdaptiveClipping` whose quantile the clip follows, starting at
+        ``clip`` in the first round; None for a fixed clip.
+    secure_sum
+        A :class:`~turnout.federated.SecureSum` if an untrusted server sees only sums of updates:
+        then all senders together add the noise of a round. None if it sees single updates.
     seed
-        For studies only: makes every draw the same on every run, in every engine, and anybody who
-        knows it can take the noise away.
+        For studies only: it makes every draw the same on every run, in every engine. Anybody who
+        knows it can remove the noise.
 
     Raises
     ------
@@ -134,10 +125,10 @@ class RandomParticipationSGD:
     Notes
     -----
     Hasircioglu and Gunduz, "Privacy Amplification via Random Participation in Federated Learning",
-    Algorithm 1 and section 5.5; their Theorem 4.1 is no upper bound, and the sound one of
+    Algorithm 1 and section 5.5; their Theorem 4.1 is not an upper bound, so the sound bound of
     :class:`turnout.accounting.RandomParticipation` is used. Whether a client is available must not
-    depend on its data. Availability is not part of the accounting: a client pays for every round
-    in which it draws, and for no other.
+    depend on its data. Availability is not part of the accounting: a client pays for every round in
+    which it draws, and for no other.
 
     Examples
     --------
@@ -178,16 +169,26 @@ class RandomParticipationSGD:
     grid_bits: int = 24
     #: What one element may change beside its own gradient, in units of the clip.
     batch_slack: float = 0.0
+    #: What the clip follows, if it moves.
+    adaptive_clipping: AdaptiveClipping | None = None
+    #: How many updates a sum is made of, if the server sees sums only.
+    secure_sum: SecureSum | None = None
     #: The seed of a study, or None.
     seed: int | None = None
-    #: The grid of exact noise; None without it.
+    #: The grid of exact noise, in the first round if the clip moves; None without it.
     grid: Grid | None = field(init=False, compare=False)
+    _votes: Votes | None = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         _arguments.choice("noise", self.noise, NOISES)
         _arguments.choice("unit", self.unit, UNITS)
         self._check_sizes()
         _arguments.choice("mode", self.mode, MODES)
+        expected = "an AdaptiveClipping or None"
+        _arguments.instance(
+            "adaptive_clipping", self.adaptive_clipping, (AdaptiveClipping, type(None)), expected
+        )
+        check_secure_sum(self.secure_sum, self.mode, self.noise)
         slack = _arguments.number("batch_slack", self.batch_slack)
         if not 0.0 <= slack <= _MOST_SLACK:
             raise _arguments.invalid(f"batch_slack must be from 0 to {_MOST_SLACK:g}", slack)
@@ -195,7 +196,7 @@ class RandomParticipationSGD:
             self,
             client_rate=_arguments.probability("client_rate", self.client_rate),
             sample_rate=_arguments.probability("sample_rate", self.sample_rate),
-            clip=_clip(self.clip, self.noise),
+            clip=checked_clip(self.clip, self.noise),
             local_size=_size("local_size", self.local_size),
             nominal_local_size=_size("nominal_local_size", self.nominal_local_size),
             grid_bits=_arguments.integer("grid_bits", self.grid_bits, least=8, most=36),
@@ -204,10 +205,10 @@ class RandomParticipationSGD:
         )
         self._settle_target(self.epsilon, self.delta, self.rounds)
         multiplier = self._chosen(self.noise_multiplier)
-        exact = Grid.of(self.clip, multiplier, self.grid_bits) if self.noise == "exact" else None
-        if exact is not None:
-            exact.check_examples("local_size", self._most_examples or 1)
-        settle(self, noise_multiplier=multiplier, grid=exact)
+        settle(self, noise_multiplier=multiplier, grid=None, _votes=self._voting(multiplier))
+        settle(self, grid=self._grid_at(self.clip))
+        if self.grid is not None:
+            self.grid.check_examples("local_size", self._most_examples or 1)
 
     def _check_sizes(self) -> None:
         sizes = {name: getattr(self, name) for name in ("local_size", "nominal_local_size")}
@@ -224,13 +225,41 @@ class RandomParticipationSGD:
                 sizes[given[0]],
             )
 
+    def _voting(self, multiplier: float) -> Votes | None:
+        adaptive = self.adaptive_clipping
+        if adaptive is None:
+            return None
+        if self.noise == "float" or math.isinf(self.clip):
+            raise InvalidValueError(
+                "adaptive_clipping must be None with noise='float' or an infinite clip"
+            )
+        bits = self.grid_bits if self.noise == "exact" else None
+        return Votes.of(adaptive, self._own(multiplier), bits)
+
+    def _grid_at(self, clip: float) -> Grid | None:
+        """Return the grid of a round with this clip: all grids have the same noise in steps."""
+        if self.noise != "exact" or (clip == self.clip and self.grid is not None):
+            return self.grid
+        return Grid.of(clip, self._own(self._gradient_noise), self.grid_bits)
+
+    def _own(self, multiplier: float) -> float:
+        """Return the noise multiplier of whoever adds noise, from that of the accounting."""
+        return multiplier if self.secure_sum is None else self.secure_sum._share(multiplier)
+
+    @functools.cached_property
+    def _gradient_noise(self) -> float:
+        """The noise multiplier of the gradients: that of the accounting, unless there are votes."""
+        multiplier = float(self.noise_multiplier or 0.0)
+        adaptive = self.adaptive_clipping
+        return multiplier if adaptive is None else adaptive._gradient_noise(multiplier)
+
     @property
     def _most_examples(self) -> int | None:
-        """How many clipped gradients a client adds up at most; None if nothing bounds them."""
+        """The most clipped gradients that a client adds up; None if nothing bounds them."""
         return 1 if self.unit == "client" else self.local_size
 
     def _settle_target(self, epsilon: Any, delta: Any, rounds: Any) -> None:
-        """Check what the noise is calibrated for: all of it is given, or nothing."""
+        """Check the target that the noise is calibrated for: all of it is given, or nothing."""
         given = (epsilon, delta, rounds)
         if all(value is None for value in given):
             return
@@ -242,13 +271,13 @@ class RandomParticipationSGD:
 
     @property
     def target(self) -> tuple[float, float, int] | None:
-        """Epsilon, delta and rounds that the noise was calibrated for, if it was."""
+        """The epsilon, delta and rounds that the noise is calibrated for; None without a target."""
         if self.epsilon is None or self.delta is None or self.rounds is None:
             return None
         return self.epsilon, self.delta, self.rounds
 
     def _chosen(self, given: float | None) -> float:
-        """Give the noise multiplier, calibrated if a target was given."""
+        """Return the noise multiplier, calibrated if a target was given."""
         if self.noise == "none":
             if given is not None or self.target is not None:
                 raise InvalidValueError(
@@ -264,7 +293,7 @@ class RandomParticipationSGD:
             )
         if self.target is not None:
             found = Fraction(calibrate_noise(self._accounted(1.0), *self.target))
-            return rounded_up(found * (1 + Fraction(self.batch_slack)))
+            return rounded_up(found * self._covered)
         value = _arguments.number("noise_multiplier", given)
         if not (math.isfinite(value) and value > 0.0):
             raise InvalidValueError(
@@ -284,23 +313,26 @@ class RandomParticipationSGD:
     @property
     def _deviation(self) -> float:
         """The standard deviation of the noise; 0 without noise."""
-        return float(self.noise_multiplier or 0.0) * self.clip
+        return self._gradient_noise * self.clip
 
     @property
     def mechanism(self) -> Mechanism | None:
-        """What one round costs a client that is available; None if there is no noise."""
+        """The cost of one round for a client that is available; None if there is no noise."""
         if self.noise == "none":
             return None
         # Noise against what one element can change: its own gradient, and those of others.
-        covered = Fraction(self.noise_multiplier or 0) / (1 + Fraction(self.batch_slack))
-        return self._accounted(rounded_down(covered))
+        return self._accounted(rounded_down(Fraction(self.noise_multiplier or 0) / self._covered))
+
+    @property
+    def _covered(self) -> Fraction:
+        return covered(self.batch_slack, self.adaptive_clipping)
 
     @functools.cached_property
     def guarantee(self) -> Guarantee | None:
-        """What the training protects, against whom, and what that rests on; None without noise.
+        """What the training protects, against whom, and on which assumptions; None without noise.
 
-        Its epsilon is that of the target, or what the noise of the plan really gives if that is
-        more: a plan that was read from a description may promise anything.
+        Its epsilon is that of the target, or the true epsilon of the plan's noise if this is
+        larger, because a plan that was read from a description may promise anything.
         """
         mechanism = self.mechanism
         if mechanism is None:
@@ -322,10 +354,11 @@ class RandomParticipationSGD:
         return replace(found, epsilon=epsilon, delta=delta, rounds=rounds)
 
     def _assumptions(self) -> Iterator[str]:
-        """Say what the guarantee rests on, a sentence each."""
-        yield from _TRUST[self.mode]
+        """Return the assumptions of the guarantee, a sentence each."""
+        yield from trusted(self.mode, self.secure_sum, self._own(self._gradient_noise))
         if isinstance(self.mechanism, RandomParticipation) and self.unit == "element":
-            yield f"no client has more than {self.local_size} elements"
+            more = "element" if self.local_size == 1 else "elements"
+            yield f"no client has more than {self.local_size} {more}"
         yield "whether a client is available does not depend on its data"
         if self.batch_slack:
             yield (
@@ -347,14 +380,14 @@ class RandomParticipationSGD:
             yield "nobody knows the seed, from which all noise follows"
 
     def _scale(self, available: int) -> float:
-        """Give what the noisy sum is multiplied by: 1 / (p N q d), of public numbers only.
+        """Return the factor of the noisy sum, 1 / (p N q d), made of public numbers only.
 
         Where a client is the unit it is 1 / (p N).
 
         Parameters
         ----------
         available
-            How many clients are available in the round, N; public.
+            The number N of clients that are available in the round; public.
 
         Returns
         -------
@@ -364,7 +397,7 @@ class RandomParticipationSGD:
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If ``available`` is no integer of at least 1.
+            If ``available`` is not an integer of at least 1.
         """
         clients = _arguments.integer("available", available, least=1)
         if self.unit == "client":
@@ -374,12 +407,16 @@ class RandomParticipationSGD:
         return 1.0 / (self.client_rate * clients) / (self.sample_rate * size)
 
     def ledger(self) -> PrivacyLedger | None:
-        """Make a new ledger with the target as its budget; None if no target was given."""
+        """Return a new ledger with the target as its budget; None if no target was given."""
         return None if self.target is None else PrivacyLedger(self.target[0], self.target[1])
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the plan in terms of JSON: what a server tells its clients."""
+        """Return a JSON description of the plan, for the server to send to its clients."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        if self.adaptive_clipping is not None:
+            values["adaptive_clipping"] = self.adaptive_clipping._to_dict()
+        if self.secure_sum is not None:
+            values["secure_sum"] = self.secure_sum._to_dict()
         if math.isinf(self.clip):
             values["clip"] = None
         return {"format": _FORMAT, "version": _VERSION, **values}
@@ -388,25 +425,25 @@ class RandomParticipationSGD:
     def from_dict(cls, description: Any) -> Self:
         """Rebuild a plan from :meth:`to_dict`.
 
-        The noise is taken as it is described, not calibrated again: whoever must rely on a target
-        spends :attr:`mechanism` from a ledger.
+        The noise is taken from the description, not calibrated again. If you must rely on a target,
+        spend :attr:`mechanism` from a ledger.
 
         Parameters
         ----------
         description
-            What :meth:`to_dict` gave, perhaps through JSON.
+            The result of :meth:`to_dict`, possibly after a round trip through JSON.
 
         Returns
         -------
         RandomParticipationSGD
-            Of this class, and equal to the one that was described.
+            A plan of this class, equal to the one that was described.
 
         Raises
         ------
         UnsupportedVersionError
-            If it is a plan of a version that this release does not read.
+            If the plan is of a version that this release does not read.
         CorruptDataError
-            If it is no plan.
+            If the description is not that of a plan.
         """
         if not isinstance(description, Mapping) or description.get("format") != _FORMAT:
             raise CorruptDataError(
@@ -427,6 +464,8 @@ class RandomParticipationSGD:
         if values["noise"] == "none":
             values["noise_multiplier"] = None
         try:
+            for name, kind in (("adaptive_clipping", AdaptiveClipping), ("secure_sum", SecureSum)):
+                values[name] = rebuilt(name, kind, values[name])
             plan = cls(**values)
             plan._settle_target(*target)
         except (TurnoutError, TypeError) as error:
@@ -435,27 +474,17 @@ class RandomParticipationSGD:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A short text that differs between plans: 32 hexadecimal digits of SHA-256."""
+        """A short text that identifies the plan: 32 hexadecimal digits of SHA-256."""
         return digest(self.to_dict())[:32]
 
     def __repr__(self) -> str:
         """Show the parameters that differ from plan to plan."""
-        names = ("noise_multiplier", "local_size", "unit", "mode", "noise", "seed")
+        names = ["noise_multiplier", "local_size", "unit", "mode", "noise", "seed"]
+        if self.secure_sum is not None:
+            names.append("secure_sum")
         rest = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         rates = f"{self.client_rate!r}, {self.sample_rate!r}, {self.clip!r}"
         return f"{type(self).__name__}({rates}, {rest})"
-
-
-#: A smaller clip is beside numbers that floating point rounds away.
-_LEAST_CLIP = 2.0**-1000
-
-
-def _clip(value: float, noise: str) -> float:
-    clip = _arguments.number("clip", value)
-    if not clip >= _LEAST_CLIP or (math.isinf(clip) and noise != "none"):
-        wanted = "at least 2^-1000" if noise == "none" else "finite and at least 2^-1000"
-        raise _arguments.invalid(f"clip must be {wanted}", value)
-    return clip
 
 
 def _size(argument: str, value: int | None) -> int | None:

@@ -1,4 +1,4 @@
-//! The mean over sets of one Gaussian against a near one and a share of a far one.
+//! The mean over sets of how much one Gaussian exceeds a near one and a share of a far one.
 
 use super::gaussian_pair::Opposed;
 use super::normal::{

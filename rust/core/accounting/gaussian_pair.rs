@@ -1,4 +1,4 @@
-//! One Gaussian against another that is shifted.
+//! One Gaussian against a shifted one.
 
 use super::normal::{Coefficient, UNIT, difference, log_upper_tail, scaled_tail, upper_tail};
 

@@ -1,9 +1,9 @@
 //! Privacy accounting: what random participation, sampling, shuffling and integer noise cost.
 //!
-//! Every mechanism is described by its hockey-stick divergence `D_a(P||Q) = sum [P - a Q]_+` at
-//! `a = e^epsilon`, for the pair of laws that is worst among neighbouring data sets. Deltas are upper
-//! bounds: what is cut off and what rounding may have lost is added, so that an error can only make
-//! them larger.
+//! Every mechanism is described by its hockey-stick divergence `D_a(P||Q) = sum [P - a Q]_+` at `a
+//! = e^epsilon`, for the worst pair of laws among neighbouring data sets. Deltas are upper bounds:
+//! they include what is cut off and what rounding may have lost, so an error can only make them
+//! larger.
 //!
 //! ```
 //! use turnout_core::accounting::RandomParticipation;
@@ -34,16 +34,17 @@ use crate::{Error, Result};
 /// The hockey-stick divergence of a pair of laws P and Q at one epsilon.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HockeyStick {
-    /// An upper bound of `sum [P - e^epsilon Q]_+`; never below the exact value.
+    /// An upper bound of `sum [P - e^epsilon Q]_+`, never below the exact value.
     pub delta: f64,
-    /// The probability under P that the privacy loss exceeds epsilon, to the nearest.
+    /// The probability under P that the privacy loss exceeds epsilon, rounded to the nearest
+    /// number.
     pub p: f64,
-    /// The probability under Q of the same event, to the nearest.
+    /// The probability under Q of the same event, rounded to the nearest number.
     pub q: f64,
 }
 
 impl HockeyStick {
-    /// The pair of equal laws.
+    /// The divergence of two equal laws.
     pub const NONE: Self = Self { delta: 0.0, p: 0.0, q: 0.0 };
 }
 
@@ -75,12 +76,12 @@ fn check_epsilon(value: f64) -> Result<f64> {
     }
 }
 
-/// Evaluates mechanisms at many epsilons, on the current rayon pool: `mechanism(i)` is the one for
-/// `epsilons[i]`, and `directions` gives its divergences.
+/// Evaluates mechanisms at many epsilons, on the current rayon pool. `mechanism(i)` returns the
+/// mechanism for `epsilons[i]`, and `directions` returns its divergences.
 ///
 /// # Errors
 ///
-/// [`Error::Accounting`] for an epsilon that is negative or not finite, and what `mechanism` refuses.
+/// [`Error::Accounting`] for an epsilon that is negative or not finite; those of `mechanism`.
 pub fn evaluate<M, const N: usize>(
     epsilons: &[f64],
     mechanism: impl Fn(usize) -> Result<M> + Sync,

@@ -45,21 +45,22 @@ impl Excess {
     }
 }
 
-/// One round of federated learning in which clients take part at random, unseen.
+/// One round of federated learning in which clients take part at random, and nobody sees which.
 ///
 /// A client takes part with probability p; if it does, each of its elements is sampled with
-/// probability q. Each sampled element adds a vector of norm at most 1, and the server adds Gaussian
-/// noise of standard deviation sigma to the sum. The protected element is one of the client's; d is
-/// a public upper bound of the number of its other elements.
+/// probability q. Each sampled element adds a vector of norm at most 1, and the server adds
+/// Gaussian noise of standard deviation sigma to the sum. The protected element belongs to one
+/// client; d is a public upper bound of the number of that client's other elements.
 ///
-/// By joint convexity over which of the other elements are sampled, the divergence is at most the
-/// mean over i ~ Bin(d, q) of one Gaussian's excess over a near one and over a share `c_i` of the far
-/// one, that of the client that stays away, for any shares of mean at most 1. In each term aligned
-/// gradients of full norm are worst (each shifted Gaussian is `exp(t Z - t^2/2)` seen from the single
-/// one; a sum of such is largest in convex order when they are comonotone). The best shares are
-/// taken. Theorem 4.1 of Hasircioglu and Gunduz, "Privacy Amplification via Random Participation in
-/// Federated Learning", is the remove bound without the positive part of the shares; it replaces the
-/// vectors before it uses convexity and is no upper bound.
+/// The bound uses joint convexity over which of the other elements are sampled. The divergence is
+/// at most a mean over i ~ Bin(d, q). Its terms measure how much one Gaussian exceeds a near one
+/// and a share `c_i` of the far one, that of the client that stays away. This holds for any shares
+/// of mean at most 1, and the best shares are taken. In each term, aligned gradients of full norm
+/// are worst: seen from the single Gaussian, each shifted one is `exp(t Z - t^2/2)`, and a sum of
+/// these is largest in convex order when they are comonotone. Theorem 4.1 of Hasircioglu and
+/// Gunduz, "Privacy Amplification via Random Participation in Federated Learning", is the remove
+/// bound without the positive part of the shares. It replaces the vectors before it uses convexity,
+/// and is no upper bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomParticipation {
     client_rate: f64,
@@ -69,8 +70,8 @@ pub struct RandomParticipation {
 }
 
 impl RandomParticipation {
-    /// Smaller rates above 0 are taken for this one: their product must be a normal number. The
-    /// divergence grows with either rate.
+    /// Rates between 0 and this one are raised to this one, because their product must be a normal
+    /// number. The divergence grows with either rate, so the bound still holds.
     pub const LEAST_RATE: f64 = 1e-150;
 
     /// The largest number of other elements.
@@ -134,12 +135,12 @@ impl RandomParticipation {
         })
     }
 
-    /// Whether gradients exist that reach the bounds of [`Self::remove`] and [`Self::add`]: all
-    /// others aligned with the new one, or opposed to it; all others zero where the client that
-    /// stays away counts for nothing, which is at an epsilon of 0 or where every client takes part.
+    /// Tells whether some gradients reach the bounds of [`Self::remove`] and [`Self::add`]. These
+    /// have all others aligned with the new one, or opposed to it. If the client that stays away
+    /// counts for nothing (at an epsilon of 0, or if every client takes part), all others are zero.
     ///
-    /// Where every share is above zero all terms have one event, seen from the client that stays
-    /// away, and the mean of their positive parts is the positive part of the mean.
+    /// If every share is above zero, then seen from the client that stays away, all terms have the
+    /// same event. So the mean of their positive parts is the positive part of the mean.
     ///
     /// # Errors
     ///
@@ -195,11 +196,12 @@ impl RandomParticipation {
     }
 }
 
-/// Poisson sampling of single elements with the Gaussian mechanism, by clients that are seen.
+/// Poisson sampling of single elements with the Gaussian mechanism, when everybody sees which
+/// clients take part.
 ///
-/// With a client rate of 1 this is only local sampling (every client takes part), with both rates
-/// multiplied into the sample rate it is central sampling, and with a client rate below 1 it is weak
-/// client sampling, in which the adversary learns who takes part: `delta = p * delta_local`. At a
+/// With a client rate of 1 this is local sampling only (every client takes part). For central
+/// sampling, multiply both rates into the sample rate. With a client rate below 1 it is weak client
+/// sampling, in which the adversary learns which clients take part: `delta = p * delta_local`. At a
 /// sample rate of 1 it is the Gaussian mechanism itself (Balle and Wang 2018, Theorem 8).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoissonSampling {

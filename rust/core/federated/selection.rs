@@ -1,4 +1,4 @@
-//! Independent selection among many, at the cost of those selected.
+//! Independent selection from many, in time proportional to the number selected.
 
 use core::ops::Range;
 
@@ -16,10 +16,9 @@ const STRETCH: u64 = SKIPS_MAXIMUM_LENGTH as u64;
 /// Chunks that are looked at together: what they select is in memory twice.
 const TOGETHER: usize = 64;
 
-/// Selection with one probability each, independently and exactly.
+/// Selects each with the same probability, independently and exactly.
 ///
-/// What is prepared depends on the rate alone and takes a while: about as long as to select ten
-/// thousand.
+/// The preparation depends on the rate alone. It takes about as long as selecting ten thousand.
 ///
 /// ```
 /// use turnout_core::federated::BernoulliSelection;
@@ -60,17 +59,17 @@ impl BernoulliSelection {
         }
     }
 
-    /// The indices, ascending, of those of `size` that are selected, on the current rayon pool if
-    /// there are many; they depend on `streams` alone.
+    /// Returns the indices, in ascending order, of the selected ones of `size`. It runs on the
+    /// current rayon pool if there are many. The result depends on `streams` alone.
     ///
-    /// Time and memory follow the number selected, but for one word for every 2^16 that are passed
-    /// over. With the same streams the selection from fewer is a prefix: what it has below `k` is
-    /// the selection from `k`. So one is selected itself if it is the last of the selection from
-    /// all up to itself.
+    /// Time and memory are proportional to the number selected, plus one word for every 2^16 that
+    /// are passed over. With the same streams, the selection from a smaller size is a prefix: the
+    /// indices below `k` are the selection from `k`. So index `i` is selected if it is the last of
+    /// the selection from `i + 1`.
     ///
     /// # Errors
     ///
-    /// [`Error::Integer`] if the size is above 2^40, [`Error::Accounting`] if the indices do not
+    /// [`Error::Integer`] if the size is above 2^40; [`Error::Accounting`] if the indices do not
     /// fit in memory.
     pub fn select<S: Streams>(&self, size: u64, streams: &S) -> Result<Vec<i64>> {
         if size > LARGEST {
@@ -118,8 +117,8 @@ fn select_some<S: Streams>(
     Ok(())
 }
 
-/// How many have one stream. It depends on the rate alone: a whole number of stretches that one
-/// call of [`Skips::select`] takes, so many that about 2^12 are selected if that is possible.
+/// How many have one stream. It depends on the rate alone. It is a whole number of the stretches of
+/// one call of [`Skips::select`], chosen so that about 2^12 are selected if possible.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 2^16")]
 fn chunk_length(rate: Probability) -> u64 {
     let stretches = (0.0625 / rate.get()).clamp(1.0, 65_536.0) as u64;

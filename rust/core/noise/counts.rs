@@ -9,14 +9,13 @@ use crate::{Error, Result};
 /// Digits compared before the undecided coins are counted.
 const DIGITS: u64 = 3;
 
-/// The number of heads among independent coins of exactly the same probability: the dummy users
-/// that take part.
+/// The number of heads among independent coins with exactly the same probability: how many dummy
+/// users take part.
 ///
-/// Each coin compares a uniform number with the probability, binary digit by binary digit, and half
-/// of the coins that are undecided stay so at each digit. Coins are thrown 64 at a time: a word has
-/// the next digit of all. After three digits those that are undecided are counted, and thrown
-/// together from there on. That takes about 3.5 words for 64 of many coins, whatever the
-/// probability.
+/// Each coin compares a uniform number with the probability, binary digit by binary digit, and at
+/// each digit half of the undecided coins stay undecided. Coins are tossed 64 at a time: a word has
+/// the next digit of each. After three digits the undecided coins are counted, and tossed together
+/// from then on. With many coins, 64 of them take about 3.5 words, whatever the probability.
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
@@ -36,7 +35,7 @@ pub struct BernoulliCounts {
 }
 
 impl BernoulliCounts {
-    /// So many coins.
+    /// Makes the count of `trials` coins.
     ///
     /// # Errors
     ///

@@ -18,11 +18,11 @@ const FAR_EXPONENT: u64 = 1 << 10;
 
 /// Exact discrete Gaussian noise: `P[x]` proportional to `e^(-x^2 / (2 sigma^2))`.
 ///
-/// Drawn by algorithm 3 of Canonne, Kamath, Steinke, "The discrete Gaussian for differential
-/// privacy" (2020): a discrete Laplace number `y` of scale `t` is kept with probability
-/// `e^(-(|y| - sigma^2 / t)^2 / (2 sigma^2))`. Any `t` is right; here it is the power of two nearest
-/// to `sigma`, and at least one. `sigma^2` is the rational that the floating-point number holds, so
-/// nothing is rounded.
+/// It is drawn by algorithm 3 of Canonne, Kamath, Steinke, "The discrete Gaussian for differential
+/// privacy" (2020). A discrete Laplace number `y` of scale `t` is kept with probability `e^(-(|y| -
+/// sigma^2 / t)^2 / (2 sigma^2))`. Any `t` gives the right law; here it is the power of two nearest
+/// to `sigma`, and at least one. `sigma^2` is the exact rational value of the floating-point
+/// number, so nothing is rounded.
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
@@ -51,7 +51,7 @@ impl DiscreteGaussian {
     /// The largest variance parameter.
     pub const LARGEST_VARIANCE: f64 = 1e10;
 
-    /// Noise of that variance parameter `sigma^2`.
+    /// Makes noise with that variance parameter `sigma^2`.
     ///
     /// # Errors
     ///
@@ -66,14 +66,14 @@ impl DiscreteGaussian {
         Ok(Self { variance, mantissa, shift, bits: 53_u32.saturating_sub(shift) / 2 })
     }
 
-    /// The realised parameter `sigma^2`: the one asked for, exactly. The variance of the noise is
-    /// at most that.
+    /// The realised parameter `sigma^2`, which is exactly the requested one. The variance of the
+    /// noise is at most that.
     #[must_use]
     pub const fn realized_variance(&self) -> f64 {
         self.variance
     }
 
-    /// One number.
+    /// Draws one number.
     pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
         loop {
             let magnitude = geometric(self.bits, rng);
@@ -86,7 +86,7 @@ impl DiscreteGaussian {
         }
     }
 
-    /// Many numbers, on the current rayon pool; they depend on `streams` alone.
+    /// Draws many numbers, on the current rayon pool. They depend on `streams` alone.
     ///
     /// # Errors
     ///

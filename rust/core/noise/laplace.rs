@@ -9,9 +9,9 @@ use crate::random::{Purpose, Streams, decompose};
 
 /// Exact discrete Laplace noise: `P[x]` proportional to `e^(-rate |x|)`.
 ///
-/// The rate is the largest multiple of 2^-64 that is at most `1 / scale`, so the realised scale is
-/// at least the one asked for, and above it by at most 5.5e-14 of it. Drawn by algorithm 2 of
-/// Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy" (2020).
+/// The rate is the largest multiple of 2^-64 that is at most `1 / scale`. So the realised scale is
+/// at least the requested one, and exceeds it by at most 5.5e-14 of it. It is drawn by algorithm 2
+/// of Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy" (2020).
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
@@ -36,7 +36,7 @@ impl DiscreteLaplace {
     /// The largest scale.
     pub const LARGEST_SCALE: f64 = 1e6;
 
-    /// Noise of at least that scale.
+    /// Makes noise of at least that scale.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl DiscreteLaplace {
         (1 << 64, self.rate)
     }
 
-    /// One number.
+    /// Draws one number.
     pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
         loop {
             let position = geometric(64, rng) / self.rate;
@@ -70,7 +70,7 @@ impl DiscreteLaplace {
         }
     }
 
-    /// Many numbers, on the current rayon pool; they depend on `streams` alone.
+    /// Draws many numbers, on the current rayon pool. They depend on `streams` alone.
     ///
     /// # Errors
     ///

@@ -1,16 +1,16 @@
-//! Integer noise whose law is exact.
+//! Integer noise with an exact law.
 //!
-//! No floating-point number is on the path of a draw: every decision compares uniform words with
-//! integers, and reads further words until the comparison is certain. A floating-point number holds
-//! a rational, and parameters are those rationals.
+//! No draw uses a floating-point number: every decision compares uniform words with integers, and
+//! reads further words until the comparison is certain. A parameter given as a floating-point
+//! number is the rational that it holds.
 //!
-//! * [`DiscreteLaplace`], and [`DiscreteLaplacePiece`], of which a given number add up to it;
+//! * [`DiscreteLaplace`], and [`DiscreteLaplacePiece`], a given number of which add up to it;
 //! * [`DiscreteGaussian`];
 //! * [`Skellam`], whose pieces are Skellam noise of a smaller mean ([`divide_up`]);
-//! * [`BernoulliCounts`], the counts of dummy users that take part;
+//! * [`BernoulliCounts`], the number of dummy users that take part;
 //! * [`ExponentialTrial`], a trial of probability `e^-g`.
 //!
-//! All but the Gaussian are built on Poisson counts, which an exact table gives with one word.
+//! All but the Gaussian use Poisson counts, which an exact table gives with one word.
 
 mod counts;
 mod gaussian;
@@ -37,8 +37,8 @@ use crate::parallel;
 use crate::random::{Purpose, Streams, decompose};
 use crate::{Error, Result};
 
-/// Numbers drawn from one stream: a chunk has a stream of its own, whichever thread takes it. No
-/// more than one chunk is drawn by the thread that asks for it.
+/// How many numbers are drawn from one stream. Each chunk has a stream of its own, whichever thread
+/// draws it. If there is at most one chunk, the calling thread draws it.
 pub const CHUNK: usize = 4096;
 
 /// Fills chunks in parallel, each from its own stream.
@@ -55,7 +55,8 @@ fn in_chunks<S: Streams>(
     Ok(numbers)
 }
 
-/// The smallest floating-point number that is at least `value / parts`, as an exact rational.
+/// Returns the smallest floating-point number that is at least `value / parts` as an exact
+/// rational.
 ///
 /// So `parts` pieces of a mean or of a variance never add up to less than the whole.
 ///

@@ -9,22 +9,22 @@ use super::{DiscreteLaplace, check_parts, in_chunks};
 use crate::Result;
 use crate::random::{Purpose, Streams, uniform_below};
 
-/// One of `parts` independent pieces whose sum is exactly [`DiscreteLaplace`] noise: the difference
-/// of two negative binomial numbers of shape `1 / parts` and ratio `q = e^-rate`, the realised rate
-/// being that of [`DiscreteLaplace`] with the same scale.
+/// One of `parts` independent pieces whose sum is exactly [`DiscreteLaplace`] noise. A piece is the
+/// difference of two negative binomial numbers of shape `1 / parts` and ratio `q = e^-rate`. The
+/// realised rate is that of [`DiscreteLaplace`] with the same scale.
 ///
-/// Such a difference is a sum of jumps (it is infinitely divisible): for each size `k >= 1` and each
-/// sign a Poisson number of jumps, of mean `q^k / (k parts)`. They are thinned from jumps of a
-/// rational intensity. Let `B` be the smallest power of two with `rate B >= 1`. For each power of
-/// two `c < B`, jumps of mean `1 / parts` have a size uniform in `c..2c` and are kept with
-/// probability `c / k * e^(-rate k)`. Further jumps of mean `1 / parts` have a size uniform in
-/// `i B..(i + 1) B` with probability `2^-i` for `i >= 1`, and are kept with probability
+/// Such a difference is a sum of jumps, because it is infinitely divisible. For each size `k >= 1`
+/// and each sign there is a Poisson number of jumps, of mean `q^k / (k parts)`. They are thinned
+/// from jumps with a rational intensity. Let `B` be the smallest power of two with `rate B >= 1`.
+/// For each power of two `c < B`, jumps of mean `1 / parts` have a size uniform in `c..2c`, and are
+/// kept with probability `c / k * e^(-rate k)`. Further jumps of mean `1 / parts` have a size
+/// uniform in `i B..(i + 1) B` with probability `2^-i` for `i >= 1`, and are kept with probability
 /// `B / k * (2/e)^i * e^(-(rate k - i))`. All of these are products of probabilities that are
 /// rational, or `e^-g` for a rational `g`, or `2/e = P[Poisson(1) <= 1]`.
 ///
-/// So a piece costs about `2 (log2(scale) + 2) / parts` proposals: next to nothing where there are
-/// many parts. Compare the ratio test of a geometric number, which accepts with probability
-/// `(1 - q)^(1 - 1/parts)`.
+/// So a piece costs about `2 (log2(scale) + 2) / parts` proposals, which is next to nothing with
+/// many parts. Compare the ratio test of a geometric number, which accepts with probability `(1 -
+/// q)^(1 - 1/parts)`.
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
@@ -46,12 +46,12 @@ pub struct DiscreteLaplacePiece {
 }
 
 impl DiscreteLaplacePiece {
-    /// One of that many pieces of noise of that scale.
+    /// Makes one of `parts` pieces of noise with that scale.
     ///
     /// # Errors
     ///
-    /// [`Error::Accounting`](crate::Error::Accounting) if the scale is not one of
-    /// [`DiscreteLaplace`], or `parts` is zero.
+    /// [`Error::Accounting`](crate::Error::Accounting) if [`DiscreteLaplace`] refuses the scale, or
+    /// `parts` is zero.
     pub fn new(scale: f64, parts: u64) -> Result<Self> {
         let (_, rate) = DiscreteLaplace::new(scale)?.realized_scale();
         check_parts(parts)?;
@@ -62,7 +62,7 @@ impl DiscreteLaplacePiece {
         Ok(Self { parts, rate, classes })
     }
 
-    /// How many pieces make the whole.
+    /// The number of pieces that make the whole.
     #[must_use]
     pub const fn parts(&self) -> u64 {
         self.parts
@@ -74,14 +74,14 @@ impl DiscreteLaplacePiece {
         (1 << 64, self.rate)
     }
 
-    /// One number.
+    /// Draws one number.
     pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
         let mut number = [0];
         self.add(&mut number, rng);
         number[0]
     }
 
-    /// Many numbers, on the current rayon pool; they depend on `streams` alone.
+    /// Draws many numbers, on the current rayon pool. They depend on `streams` alone.
     ///
     /// # Errors
     ///

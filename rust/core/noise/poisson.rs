@@ -1,4 +1,4 @@
-//! Exact Poisson counts, from which the other noise is made.
+//! Exact Poisson counts, from which other noise is made.
 
 use rand::Rng;
 

@@ -11,12 +11,13 @@ use crate::random::{Purpose, Streams, decompose, uniform_below};
 /// From this mean on each number is the difference of two Poisson counts of its own.
 const SCATTER_BELOW: f64 = 8.0;
 
-/// Exact Skellam noise: the difference of two independent Poisson counts of the same mean. Its
+/// Exact Skellam noise: the difference of two independent Poisson counts with the same mean. Its
 /// variance is twice the mean.
 ///
-/// Noise of mean `a` and noise of mean `b` add up to noise of mean `a + b`: a user's piece is Skellam
-/// noise of the mean divided by the number of users, rounded up ([`divide_up`](super::divide_up)).
-/// A draw costs time in proportion to the mean, `mean / 4` words or so.
+/// Noise of mean `a` and noise of mean `b` add up to noise of mean `a + b`. So a user's piece is
+/// Skellam noise of the mean divided by the number of users, rounded up
+/// ([`divide_up`](super::divide_up)). The cost of a draw is proportional to the mean, about `mean /
+/// 4` words.
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
@@ -42,7 +43,7 @@ impl Skellam {
     /// The largest mean.
     pub const LARGEST_MEAN: f64 = 1e6;
 
-    /// Noise of that mean of each of the two counts.
+    /// Makes noise in which each of the two counts has that mean.
     ///
     /// # Errors
     ///
@@ -56,20 +57,20 @@ impl Skellam {
         Ok(Self { mean, mantissa, shift })
     }
 
-    /// The mean of each of the two counts: realised exactly.
+    /// The mean of each of the two counts, realised exactly.
     #[must_use]
     pub const fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// One number.
+    /// Draws one number.
     pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
         let mut number = [0];
         self.add(&mut number, rng);
         number[0]
     }
 
-    /// Many numbers, on the current rayon pool; they depend on `streams` alone.
+    /// Draws many numbers, on the current rayon pool. They depend on `streams` alone.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Exact Poisson counts of mean 1 and 8, by tables.
+//! Exact Poisson counts of mean 1 and 8, drawn with tables.
 
 use num_bigint::BigUint;
 use num_traits::{One, Zero};

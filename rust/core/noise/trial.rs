@@ -1,4 +1,4 @@
-//! Exact trials: rational probabilities, and `e^-g` for a rational `g`.
+//! Exact trials with rational probabilities, or with probability `e^-g` for a rational `g`.
 
 use rand::Rng;
 
@@ -78,10 +78,10 @@ pub(super) fn never<R: Rng + ?Sized>(length: u64, rng: &mut R) -> bool {
 
 /// An exact Bernoulli trial of probability `e^-g` for a non-negative rational `g`.
 ///
-/// What algorithm 1 of Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy"
-/// (2020) draws, by another route: `e^-g` is the probability that a Poisson count of mean `g` is
-/// zero. Counts of mean one come from an exact table, and each of their points is kept with the
-/// fractional part of `g`. No floating-point number is involved.
+/// It has the law of algorithm 1 of Canonne, Kamath, Steinke, "The discrete Gaussian for
+/// differential privacy" (2020), but uses another method. `e^-g` is the probability that a Poisson
+/// count of mean `g` is zero. Counts of mean one come from an exact table, and each of their points
+/// is kept with the fractional part of `g`. No floating-point number is involved.
 ///
 /// ```
 /// use turnout_core::random::{AesStreams, Purpose, Streams};
@@ -97,7 +97,7 @@ pub(super) fn never<R: Rng + ?Sized>(length: u64, rng: &mut R) -> bool {
 pub struct ExponentialTrial(Exponent);
 
 impl ExponentialTrial {
-    /// A trial of probability `e^-(numerator / denominator)`.
+    /// Makes a trial of probability `e^-(numerator / denominator)`.
     ///
     /// # Errors
     ///
@@ -118,13 +118,13 @@ impl ExponentialTrial {
         }))
     }
 
-    /// A trial of probability `e^-(whole + digits / 2^64)`.
+    /// Makes a trial of probability `e^-(whole + digits / 2^64)`.
     #[must_use]
     pub const fn binary(whole: u64, digits: u64) -> Self {
         Self(Exponent::binary(whole, digits))
     }
 
-    /// One trial.
+    /// Draws one trial.
     #[inline]
     pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> bool {
         self.0.trial(rng)

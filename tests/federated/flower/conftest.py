@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.loading import load
+
+FOLDER = Path(__file__).parent
 
 collect_ignore_glob = [] if importlib.util.find_spec("flwr") else ["test_*.py"]
-
-
-def load(name: str, path: str) -> ModuleType:
-    """Load a module beside this one."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="session")
 def processes() -> ModuleType:
     """Flower's processes."""
-    return load("flower_processes", "processes.py")
+    return load(FOLDER / "processes.py", "flower_processes")
 
 
 @pytest.fixture(scope="session")
 def grid_of() -> Callable[..., Any]:
     """Make a grid of ClientApps in this process."""
-    made: Callable[..., Any] = load("flower_local_grid", "grid.py").LocalGrid
+    made: Callable[..., Any] = load(
+        Path(__file__).with_name("grid.py"), "flower_local_grid"
+    ).LocalGrid
     return made
 
 
@@ -58,7 +51,7 @@ def deployment(processes: ModuleType, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture(scope="session")
 def model() -> ModuleType:
     """The model of the trial project."""
-    return load("flower_trial_model", "trial/model.py")
+    return load(FOLDER / "trial" / "model.py", "flower_trial_model")
 
 
 @pytest.fixture

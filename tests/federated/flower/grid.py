@@ -27,6 +27,9 @@ class LocalGrid(Grid):
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> list[Message]:
         kept = list(messages)
+        for message in kept:
+            # Flower's own strategies give all messages the same content; each node gets its own.
+            message.content = RecordDict(dict(message.content))
         self.asked += kept
         numbers = [message.metadata.dst_node_id for message in kept]
         pairs = zip(numbers, kept, strict=True)

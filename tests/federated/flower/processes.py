@@ -41,17 +41,31 @@ def free_ports(count: int) -> list[int]:
 
 
 class Flower:
-    """A SuperLink and its SuperNodes; :func:`running` ends all of them."""
+    """A SuperLink and its SuperNodes; :func:`running` ends all of them.
 
-    def __init__(self, folder: Path, simulation: bool) -> None:
+    With ``certificates``, a folder with ``root.pem``, ``superlink.pem`` and ``superlink.key``, they
+    speak over TLS, and the SuperLink takes only nodes with a key that it knows.
+    """
+
+    def __init__(self, folder: Path, simulation: bool, certificates: Path | None) -> None:
         self.folder = folder
         self.home = folder / "home"
         self.home.mkdir(parents=True)
         self.port = free_ports(1)[0]
         self.processes: list[subprocess.Popen[bytes]] = []
+        self.certificates = certificates
+        trusted, link = "insecure = true", ["--insecure"]
+        if certificates is not None:
+            trusted = f'root-certificates = "{certificates / "root.pem"}"'
+            link = [
+                *("--ssl-certfile", str(certificates / "superlink.pem")),
+                *("--ssl-keyfile", str(certificates / "superlink.key")),
+                *("--ssl-ca-certfile", str(certificates / "root.pem")),
+                "--enable-supernode-auth",
+            ]
         (self.home / "config.toml").write_text(
             f'[superlink]\ndefault = "test"\n[superlink.test]\n'
-            f'address = "127.0.0.1:{self.port}"\ninsecure = true\n'
+            f'address = "127.0.0.1:{self.port}"\n{trusted}\n'
         )
         package = str(Path(turnout.__file__).parents[1])
         self.environment = {
@@ -70,7 +84,7 @@ class Flower:
             "superlink",
             [
                 "flower-superlink",
-                "--insecure",
+                *link,
                 "--host",
                 "127.0.0.1",
                 "--port",
@@ -105,21 +119,38 @@ class Flower:
         """What a process printed."""
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
-    def node(self, number: int) -> subprocess.Popen[bytes]:
-        """Start a SuperNode with a ledger and a file of answers."""
+    def node(self, number: int, **more: str) -> subprocess.Popen[bytes]:
+        """Start a SuperNode with a ledger and a file of answers, on loopback without TLS.
+
+        ``more`` are further words of its configuration.
+        """
+        return self.connect(number, "--insecure", **more)
+
+    def connect(self, number: int, *options: str, **more: str) -> subprocess.Popen[bytes]:
+        """Start a SuperNode with these options."""
         PrivacyLedger(1000.0, 1e-5).write(self.ledger(number))
         answers = self.folder / f"answers-{number}.json"
         config = f'partition-id={number} turnout-ledger="{self.ledger(number)}"'
+        for key, value in more.items():
+            config += f' {key.replace("_", "-")}="{value}"'
         return self._start(
             f"node-{number}",
             [
                 "flower-supernode",
-                "--insecure",
+                *options,
                 *("--superlink", f"127.0.0.1:{self.port}"),
                 *("--port", str(free_ports(1)[0])),
                 *("--node-config", f'{config} turnout-answers="{answers}"'),
             ],
         )
+
+    def register(self, key: Path) -> None:
+        """Let the SuperLink know the public key of a node."""
+        command = [str(BIN / "flwr"), "supernode", "register", str(key), "test"]
+        done = subprocess.run(
+            command, env=self.environment, capture_output=True, encoding="utf-8", check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def ledger(self, number: int) -> Path:
         """The file of a node's ledger."""
@@ -134,14 +165,20 @@ class Flower:
         components: tuple[str, str],
         config: Mapping[str, Any],
         nodes: int | None = None,
+        **files: str,
     ) -> Run:
-        """Start a run of the trial project; ``nodes`` are those of a simulation."""
+        """Start a run of the trial project; ``nodes`` are those of a simulation.
+
+        ``files`` are contents of its modules, in place of those in the folder.
+        """
         number = len(list(self.folder.glob("run-*")))
         folder = self.folder / f"run-{number}"
         project = folder / "trial-project"
         shutil.copytree(
             HERE / "trial", project / "trial", ignore=shutil.ignore_patterns("__pycache__")
         )
+        for name, text in files.items():
+            (project / "trial" / f"{name}.py").write_text(text)
         values = {"folder": str(folder), **config}
         lines = [
             f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}"
@@ -213,9 +250,11 @@ class Run:
 
 
 @contextlib.contextmanager
-def running(folder: Path, *, simulation: bool = False) -> Iterator[Flower]:
+def running(
+    folder: Path, *, simulation: bool = False, certificates: Path | None = None
+) -> Iterator[Flower]:
     """Run a SuperLink."""
-    flower = Flower(folder, simulation)
+    flower = Flower(folder, simulation, certificates)
     try:
         yield flower
     finally:

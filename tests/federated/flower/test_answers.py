@@ -74,6 +74,12 @@ def test_asked_again_a_node_repeats_itself(in_file: bool, context: Make, tmp_pat
     assert path.exists() == in_file
 
 
+def test_only_the_owner_reads_who_takes_part(context: Make, tmp_path: Path) -> None:
+    path = tmp_path / "answers.json"
+    app_of()(asked(plan_of()), context(turnout_answers=str(path)))
+    assert path.stat().st_mode & 0o077 == 0
+
+
 def test_the_answer_is_written_down_before_it_is_sent(context: Make, tmp_path: Path) -> None:
     path = tmp_path / "none" / "answers.json"
     reply = app_of()(asked(plan_of(rate=1.0)), context(turnout_answers=str(path)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,24 +51,13 @@ def test_training(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    random = np.random.default_rng(0)
-    for part, number in (("train", 2500), ("t10k", 50)):
-        labels = random.integers(0, 10, number).astype(np.uint8)
-        # Images of one number are alike, so that there is something to learn.
-        images = np.zeros((number, 28, 28), np.uint8)
-        images[np.arange(number), labels] = 255
-        header = struct.pack(">IIII", 0x803, number, 28, 28)
-        (tmp_path / f"{part}-images-idx3-ubyte").write_bytes(header + images.tobytes())
-        header = struct.pack(">II", 0x801, number)
-        (tmp_path / f"{part}-labels-idx1-ubyte").write_bytes(header + labels.tobytes())
-    monkeypatch.chdir(tmp_path)
     server, client = apps_of("flower_training", monkeypatch)
-    config = {"data": str(tmp_path)}
-    grid = grid_of([client] * 3)
-    for context in grid.contexts:
-        context.run_config = config
-    server(grid, Context(1, 0, {}, RecordDict(), config))
+    written = tmp_path / "model.npz"
+    config = {"rounds": 20, "epsilon": 2.0, "nodes": 3, "output": str(written)}
+    server(grid_of([client] * 3), Context(1, 0, {}, RecordDict(), config))
     assert "epsilon = 2.000 at delta = 1e-05" in capsys.readouterr().out
-    model = np.load("model.npz")
-    assert model["weights"].shape == (784, 10)
-    assert np.abs(model["weights"]).max() > 0.0
+    model = dict(np.load(written))
+    images, labels = importlib.import_module("flower_training.model").public_images()
+    found = (images @ model["weights"] + model["bias"]).argmax(axis=1)
+    # In 60 trainings the accuracy was 0.76 to 0.89; a guess gets 0.1.
+    assert np.mean(found == labels) > 0.3

@@ -18,7 +18,7 @@ from turnout.federated.trees import vector
 #: What the server's log says of each kind of trial/malformed_client.py.
 SAID = [
     "must hold 5 values of dtype int64",  # far too many
-    "no array of NumPy's format",
+    "not an array in NumPy's format",
     "its header is",
     "must hold 5 values of dtype int64",  # too few
     "must hold 5 values of dtype int64",  # NaN

@@ -11,7 +11,7 @@ import pytest
 
 from turnout.accounting import GaussianMechanism, PrivacyLedger
 from turnout.errors import InvalidTypeError, InvalidValueError, MalformedMessageError
-from turnout.federated import RandomParticipationSGD
+from turnout.federated import AdaptiveClipping, RandomParticipationSGD
 from turnout.federated.flower import client_app, pack, participation_mod, sampled_elements
 from turnout.federated.flower.records import ROUND, round_record, update_of
 
@@ -33,11 +33,11 @@ def plan_of(**changed: Any) -> RandomParticipationSGD:
     return RandomParticipationSGD(**{**usual, **changed})
 
 
-def asked(plan: Any, number: int = 0, kind: str = "train") -> Any:
+def asked(plan: Any, number: int = 0, kind: str = "train", clip: Any = 1.0) -> Any:
     """A message as the strategy makes it."""
     from flwr.app import ConfigRecord, Message, RecordDict
 
-    record = round_record(plan, number, None)
+    record = round_record(plan, number, None, clip)
     content = RecordDict({"arrays": pack(MODEL), ROUND: record, "config": ConfigRecord({"a": 1})})
     return Message(content, dst_node_id=7, message_type=kind)
 
@@ -83,6 +83,25 @@ def test_a_node_that_is_the_unit_is_clipped_as_a_whole(context: Any) -> None:
         assert update is not None
         each = np.floor(1.0 / np.sqrt(5.0) / plan.grid.step)  # type: ignore[union-attr]
         np.testing.assert_array_equal(update.values, np.full(5, each))
+
+
+def test_a_clip_that_moves_comes_with_the_round(context: Any) -> None:
+    plan = plan_of(**ALWAYS, mode="trusted_server", adaptive_clipping=AdaptiveClipping())
+    app = client_app(local(ones), budget=BUDGET, size_bound=SIZE, trusts_server=True)
+    update = update_of(app(asked(plan, clip=0.5), context()))
+    assert update is not None
+    each = np.floor(0.5 / np.sqrt(5.0) / plan._grid_at(0.5).step)  # type: ignore[union-attr]
+    np.testing.assert_array_equal(update.values[:-1], np.full(5, SIZE * each))
+    votes = plan._votes
+    assert votes is not None
+    assert update.values[-1] == -SIZE * votes.above  # all are longer
+    for wrong in (-1.0, 1e40, float("nan")):
+        state = context()
+        reply = client_app(local(never), budget=BUDGET, size_bound=SIZE, trusts_server=True)(
+            asked(plan, clip=wrong), state
+        )
+        assert reply.has_error()
+        assert "turnout-ledger" not in state.state
 
 
 def test_numbers_that_fit_travel_in_32_bits_and_others_in_64(context: Any) -> None:
@@ -170,31 +189,6 @@ def test_a_failure_says_nothing_of_the_data(context: Any) -> None:
     assert entries(node) == 1
 
 
-def test_too_many_elements_are_refused_without_their_number(context: Any) -> None:
-    node = context()
-    app = client_app(lambda context: (1234, never), budget=BUDGET, size_bound=SIZE)
-    reply = app(asked(plan_of()), node)
-    assert reply.has_error()
-    assert "1234" not in reply.error.reason
-    assert "turnout-ledger" not in node.state
-
-
-@pytest.mark.parametrize("stated", [None, 9, 5, 4])
-def test_refusals_do_not_tell_how_many_elements_there_are(stated: int | None, context: Any) -> None:
-    # A server that asks with one bound after the other learns what is public.
-    for bound in (1, 3, 4, 5, 8, 9, 20):
-        replies = []
-        for size in (0, 3, 4):
-            app = client_app(
-                lambda context, size=size: (size, ones), budget=BUDGET, size_bound=stated
-            )
-            replies.append(app(asked(plan_of(local_size=bound)), context()))
-        accepted = stated is not None and bound >= stated
-        assert [reply.has_error() for reply in replies] == [not accepted] * 3
-        reasons = {reply.error.reason for reply in replies if reply.has_error()}
-        assert len(reasons) == (0 if accepted else 1)
-
-
 def test_a_server_cannot_choose_another_kind_of_round_by_what_it_has_seen(
     context: Any, tmp_path: Path
 ) -> None:
@@ -215,12 +209,6 @@ def test_a_server_cannot_choose_another_kind_of_round_by_what_it_has_seen(
     ledger.write(path)
     app = client_app(local(ones), size_bound=SIZE)
     assert not app(asked(first, 0), context(turnout_ledger=str(path))).has_error()
-
-
-def test_plans_without_a_bound_need_none_of_the_node(context: Any) -> None:
-    app = client_app(local(ones), budget=BUDGET)
-    plan = plan_of(local_size=None, nominal_local_size=4)
-    assert not app(asked(plan), context()).has_error()
 
 
 def test_gradients_of_another_shape_are_refused(context: Any) -> None:
@@ -287,6 +275,16 @@ def test_plans_that_do_not_protect_are_refused(
     # The owner of the node may say that this very plan is wanted.
     accepting = client_app(local(ones), plan=plan)
     assert not accepting(asked(plan), node).has_error()
+
+
+def test_a_round_is_answered_once_also_between_those_of_another_plan(context: Any) -> None:
+    app, node = client_app(local(ones), budget=BUDGET, size_bound=SIZE), context()
+    first, second = plan_of(), plan_of(nominal_local_size=3)
+    assert first.mechanism == second.mechanism
+    replies = [app(asked(plan, 0), node) for plan in (first, second, first, second)]
+    assert [reply.has_error() for reply in replies] == [False, False, True, True]
+    assert "round must be above 0" in replies[2].error.reason
+    assert entries(node) == 2
 
 
 def test_another_plan_than_the_nodes_is_refused(context: Any) -> None:

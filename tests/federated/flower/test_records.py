@@ -46,7 +46,7 @@ def test_models_arrive_as_they_were_nested(tree: Any) -> None:
     from flwr.app import RecordDict
 
     leaves, structure = flatten(tree)
-    content = RecordDict({"arrays": pack(tree), ROUND: round_record(PLAN, 0, structure)})
+    content = RecordDict({"arrays": pack(tree), ROUND: round_record(PLAN, 0, structure, PLAN.clip)})
     arrived, form = model_of(content)
     assert form == structure
     assert isinstance(arrived, type(tree))

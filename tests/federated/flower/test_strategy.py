@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +20,14 @@ from turnout.errors import (
     MissingPartyError,
     PlanMismatchError,
 )
-from turnout.federated import SGD, Client, InProcessEngine, RandomParticipationSGD, Server
+from turnout.federated import (
+    SGD,
+    AdaptiveClipping,
+    Client,
+    InProcessEngine,
+    RandomParticipationSGD,
+    Server,
+)
 from turnout.federated.flower import (
     RandomParticipationStrategy,
     client_app,
@@ -74,6 +82,15 @@ def test_every_mode_gets_the_numbers_of_the_engine(
     # Nothing about nodes stands in the results.
     assert not result.train_metrics_clientapp
     assert not result.evaluate_metrics_clientapp
+
+
+def test_a_clip_that_moves_is_that_of_the_engine(grid_of: Make, model: ModuleType) -> None:
+    plan = replace(model.plan_of(settings()), adaptive_clipping=AdaptiveClipping(0.5, 1.0))
+    strategy = RandomParticipationStrategy(plan, SGD(0.5))
+    result = strategy.start(grid_of(apps_of(model, plan)), pack(model.NAMED), num_rounds=6)
+    engine = engine_of(model, plan, model.NAMED, SGD(0.5))
+    np.testing.assert_array_equal(vector(unpack(result.arrays)), vector(engine.run(6)))
+    assert strategy.server.clip == engine.server.clip != plan.clip
 
 
 def test_a_training_goes_on_from_its_checkpoint(

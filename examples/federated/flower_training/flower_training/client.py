@@ -13,8 +13,7 @@ from turnout.federated.flower import client_app
 
 def local(context: Context) -> Any:
     """Read the images of this node."""
-    folder = context.node_config.get("data", context.run_config["data"])
-    images, labels = images_of(str(folder), int(context.node_config["partition-id"]))
+    images, labels = images_of(int(context.node_config["partition-id"]))
     return len(images), lambda model, elements: gradients(model, images[elements], labels[elements])
 
 

@@ -1,9 +1,10 @@
-"""Training and collection with random participation in Flower (extra ``flower``).
+"""Train and collect with random participation in Flower (extra ``flower``).
 
-Training: :func:`participation_mod` for the ``ClientApp`` of any Flower project, or
-:func:`client_app` around one function; :class:`RandomParticipationStrategy` for its ``ServerApp``,
-or :func:`server_app`. Collection: :func:`frequency_client_app` and :func:`frequency_server_app`.
-Both use Flower's Message API and run in its simulation and in deployment.
+Training: on the client, :func:`participation_mod` for the ``ClientApp`` of any Flower project, or
+:func:`client_app` around one function. On the server, :class:`RandomParticipationStrategy` for its
+``ServerApp``, or :func:`server_app`. Collection: :func:`frequency_client_app` and
+:func:`frequency_server_app`. Both use Flower's Message API and run in its simulation and in
+deployment.
 """
 
 from turnout._extras import require

@@ -6,6 +6,7 @@ from turnout.federated.flower.frequency import frequency_server_app as frequency
 from turnout.federated.flower.records import pack as pack
 from turnout.federated.flower.records import sampled_elements as sampled_elements
 from turnout.federated.flower.records import unpack as unpack
+from turnout.federated.flower.secure import new_aggregator as new_aggregator
 from turnout.federated.flower.strategy import (
     RandomParticipationStrategy as RandomParticipationStrategy,
 )

@@ -1,4 +1,4 @@
-"""Federated frequency estimation: every node randomizes its own answer."""
+"""Estimate frequencies in a federation: every node randomizes its own answer."""
 
 from __future__ import annotations
 
@@ -49,34 +49,36 @@ def frequency_client_app(
     plan: Plan | None = None,
     seed: Callable[[Context], int | None] | None = None,
 ) -> ClientApp:
-    """Make a ClientApp that answers a question with a randomized report.
+    """Return a ClientApp that answers a question with a randomized report.
 
-    The node draws itself whether it takes part, randomizes its answer with the oracle of the
-    server's plan and sends the report, or a reply without one. What it sent is written down first:
-    asked again in the same collection it repeats that, so that asking often tells nothing.
+    The node itself draws whether it takes part. It randomizes its answer with the oracle of the
+    server's plan and sends the report, or a reply without a report. It saves this reply before it
+    sends it. If it is asked again in the same collection, it repeats the reply, so repeated
+    questions reveal nothing more.
 
     Parameters
     ----------
     answer
-        A function of the node's context that gives its answer, a label of the plan's domain, or a
-        list or array of answers if the node speaks for several people. It must not fail on account
-        of the answer. For an answer that is no label of the domain a label at random takes its
-        place: a refusal would tell the server what the answer is not.
+        A function of the node's context that returns its answer, a label of the plan's domain. If
+        the node speaks for several people, it returns a list or array of answers. It must not fail
+        because of an answer. A random label replaces an answer that is not a label of the domain: a
+        refusal would tell the server what the answer is not.
     budget
-        The most that the epsilons of all collections may add up to that the node ever answers.
-        "Ever" takes a file: if the node's configuration has ``turnout-answers``, that is its path;
-        otherwise the answers are kept in ``context.state``, which Flower forgets when the run or
+        The limit of the sum of the epsilons of all collections that the node ever answers. "Ever"
+        needs a file: if the node's configuration has ``turnout-answers``, that is its path.
+        Otherwise the answers are kept in ``context.state``, which Flower forgets when the run or
         the SuperNode ends.
     plan
-        The one plan that the node accepts; every one that the budget allows if None.
+        The only plan that the node accepts. If None, the node accepts every plan that the budget
+        allows.
     seed
-        For tests and simulations only: gives a seed that all nodes share; node ``i``
-        (``partition-id``) draws with one derived from it.
+        For tests and simulations only: a function of the node's context that returns a seed that
+        all nodes share. Node ``i`` (``partition-id``) draws with a seed derived from it.
 
     Returns
     -------
     flwr.clientapp.ClientApp
-        Ready to be named in ``pyproject.toml``; answers messages of the type query.
+        An app to name in ``pyproject.toml``. It answers messages of the type query.
 
     Raises
     ------
@@ -85,8 +87,8 @@ def frequency_client_app(
 
     Notes
     -----
-    The server sees who reports, so participation amplifies nothing: a report protects its answer
-    with the plan's epsilon. It saves messages and computation.
+    The server sees which nodes report, so participation does not amplify privacy: a report protects
+    its answer with the plan's epsilon. Participation saves messages and computation.
 
     Examples
     --------
@@ -141,20 +143,21 @@ def collect_frequencies(
     plan
         The oracle and the participation, with one rate for all nodes.
     name
-        Which collection this is. Nodes answer each once; a new name asks anew, and costs its
-        epsilon again.
+        The name of the collection. Nodes answer each collection once; a new name asks anew, and
+        costs its epsilon again.
     timeout
-        How many seconds to wait for the reports.
+        The number of seconds to wait for the reports.
     least_nodes, patience
-        How many nodes must be connected before any is asked, and how many seconds to wait for them.
+        The number of nodes that must be connected before any is asked, and the seconds to wait for
+        them.
     most_answers
-        For how many people a node may speak.
+        The largest number of people that a node may speak for.
 
     Returns
     -------
     turnout.Tally
-        Of the nodes that replied; those that failed or did not come in time are in its ``left_out``
-        alone.
+        The tally of the nodes that replied. Nodes that failed or did not reply in time count only
+        in its ``left_out``.
 
     Raises
     ------
@@ -198,14 +201,15 @@ def frequency_server_app(
     method: str = "hajek",
     **options: Any,
 ) -> ServerApp:
-    """Make a ServerApp that asks all nodes a question and estimates the frequencies of answers.
+    """Return a ServerApp that asks all nodes a question and estimates the frequencies of answers.
 
     Parameters
     ----------
     plan
         The oracle and the participation, with one rate for all nodes.
     on_estimate
-        Called with the estimate, the tally and Flower's context. The estimate is also logged.
+        A function to call with the estimate, the tally and Flower's context. The estimate is also
+        logged.
     method
         As for :meth:`turnout.Tally.estimate`.
     **options
@@ -215,7 +219,7 @@ def frequency_server_app(
     Returns
     -------
     flwr.serverapp.ServerApp
-        Ready to be named in ``pyproject.toml``.
+        An app to name in ``pyproject.toml``.
 
     Raises
     ------
@@ -279,12 +283,12 @@ def _question(message: Message) -> tuple[Plan, str]:
 
 
 def _randomized(plan: Plan, given: Any, seed: int | None) -> Answer:
-    """Draw participation and report of a node's answer or answers."""
+    """Draw the participation and the reports for a node's answer or answers."""
     values = given if isinstance(given, (list, tuple, np.ndarray)) else [given]
     try:
         plan.domain.encode(values)
     except TurnoutError as error:
-        log(WARNING, "turnout: a label at random is reported in the place of another: %s", error)
+        log(WARNING, "turnout: a label at random is reported instead of another: %s", error)
         values = [_label(plan.domain, value, seed) for value in values]
     reports = plan.oracle.randomize(values, participation=plan.participation, seed=seed)
     codes = reports.codes.tolist()
@@ -292,7 +296,7 @@ def _randomized(plan: Plan, given: Any, seed: int | None) -> Answer:
 
 
 def _label(domain: Domain, value: Any, seed: int | None) -> Any:
-    """Give an answer itself, or a label at random if it is none."""
+    """Return an answer, or a random label if the answer is not a label."""
     try:
         domain.encode([value])
     except TurnoutError:
@@ -305,13 +309,13 @@ def _reply(message: Message, plan: Plan, answer: Answer) -> Message:
     if answer.reports:
         codes = np.array(answer.reports, plan.oracle.report_dtype)
         if codes.shape[1:] != plan.oracle.report_shape or codes.tolist() != answer.reports:
-            raise CorruptDataError("what is kept of the collection are no reports of its plan")
+            raise CorruptDataError("the stored reports of the collection do not fit its plan")
         content[_REPORTS] = ArrayRecord({"reports": Array(codes)})
     return Message(content, reply_to=message)
 
 
 def _reports(plan: Plan, reply: Message, most: int) -> Reports:
-    """Read the reports out of a reply."""
+    """Return the reports from a reply."""
     record = reply.content.config_records.get(_COLLECTION)
     if record is None or type(nodes := record.get("nodes")) is not int:
         raise MalformedMessageError(f"the reply has no record {_COLLECTION!r} with its nodes")

@@ -1,9 +1,9 @@
-"""What a node keeps, in files of its owner or in the run's own memory: its ledger, its answers.
+"""The ledger and the answers that a node keeps, in files of its owner or in the run's memory.
 
 The answers are a JSON object: ``format``, ``"turnout-answers"``; ``version``, 1; ``answers``, an
 object with one entry for each collection, under its name. An entry has the fingerprint of the
 ``plan``, ``epsilon``, the number of people (``nodes``), and the ``reports`` of those who take part:
-whole numbers, or lists of them. It holds what was sent, never an answer itself.
+whole numbers, or lists of them. It holds the reports that were sent, never an answer itself.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class _Kept:
         self._state, self._key = context.state, key
 
     def turn(self) -> contextlib.AbstractContextManager[None]:
-        """Keep other processes from it."""
+        """Lock the text against other processes."""
         return contextlib.nullcontext() if self.path is None else turn(self.path)
 
     def read(self, decoded: Callable[[str | bytes], _T]) -> _T | None:
-        """Read it; None if nothing was written. A refusal names the file."""
+        """Return the decoded text, or None if nothing was written; an error names the file."""
         if self.path is None:
             record = self._state.config_records.get(self._key)
             return None if record is None else decoded(str(record["json"]))
@@ -60,40 +60,40 @@ class _Kept:
             raise type(error)(f"{self.path}: {error}") from error
 
     def write(self, text: str) -> None:
-        """Write it; a file appears whole or not at all."""
+        """Write the text; a file appears whole or not at all, and only its owner reads it."""
         if self.path is None:
             self._state[self._key] = ConfigRecord({"json": text})
             return
-        with atomic_write(self.path) as temporary:
+        with atomic_write(self.path, private=True) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager
 def node_ledger(context: Context, budget: PrivacyLedger | None) -> Iterator[PrivacyLedger | None]:
-    """Lend the node's ledger and write down what was spent, before anything is computed.
+    """Lend the node's ledger and save what was spent, before anything is computed.
 
-    What the block spends is on disk, forced there, when the block ends; if it ends in an exception
-    everything is as before. Processes that use the same file take turns.
+    When the block ends, its spending has been forced to disk. If the block ends in an exception,
+    nothing changes. Processes that use the same file take turns.
 
     Parameters
     ----------
     context
         The node's context. If its configuration has ``turnout-ledger``, that is the path of the
-        ledger's file. Otherwise the ledger lives in ``context.state``: as long as the run.
+        ledger's file. Otherwise the ledger lives in ``context.state``, as long as the run.
     budget
-        What a new ledger starts from, where there is none yet; None if there is no such budget.
+        The budget that a new ledger starts from, if the node has no ledger yet; None for no budget.
 
     Yields
     ------
     PrivacyLedger or None
-        None if there is neither a ledger nor a budget.
+        The ledger; None if there is neither a ledger nor a budget.
 
     Raises
     ------
     CorruptDataError, UnsupportedVersionError
         If the ledger is damaged or of another version.
     InvalidValueError
-        If a file is named that does not exist and there is no budget to start it from.
+        If the named file does not exist and there is no budget to start it from.
     OSError
         If the file cannot be read or written.
 
@@ -126,18 +126,18 @@ def node_ledger(context: Context, budget: PrivacyLedger | None) -> Iterator[Priv
 
 @dataclass(frozen=True)
 class Answer:
-    """What a node sent in a collection.
+    """The reports that a node sent in a collection.
 
     Attributes
     ----------
     plan
         The fingerprint of the collection's plan.
     epsilon
-        What it costs each person who answers.
+        The epsilon that it costs each person who answers.
     nodes
-        How many people's answers were randomized, reported or not.
+        The number of people whose answers were randomized, reported or not.
     reports
-        The reports of those who take part, in terms of JSON; none if nobody does.
+        The reports of those who take part, as JSON values; empty if nobody does.
     """
 
     plan: str
@@ -147,12 +147,12 @@ class Answer:
 
     @classmethod
     def from_dict(cls, description: Any) -> Answer:
-        """Read what the file says of it.
+        """Read an entry from the file.
 
         Raises
         ------
         CorruptDataError
-            If it is no answer.
+            If the entry is not that of an answer.
         """
         match description:
             case {
@@ -164,27 +164,27 @@ class Answer:
             } if not rest:
                 return cls(plan, epsilon, nodes, reports)
         # Nothing of it is shown: it holds reports.
-        raise CorruptDataError("no answer of a collection")
+        raise CorruptDataError("not an answer of a collection")
 
 
 @contextlib.contextmanager
 def node_answers(context: Context) -> Iterator[dict[str, Answer]]:
-    """Lend what the node has answered, by the name of the collection, and write down what is new.
+    """Lend the node's answers by the name of the collection, and save the new ones.
 
-    It is written when the block ends, so before anything is sent; if the block ends in an exception
-    everything is as before. Processes that use the same file take turns.
+    They are saved when the block ends, so before anything is sent. If the block ends in an
+    exception, nothing changes. Processes that use the same file take turns.
 
     Parameters
     ----------
     context
         The node's context. If its configuration has ``turnout-answers``, that is the path of a
-        file, made with the first answer. Otherwise answers live in ``context.state``: as long as
-        the run.
+        file, which the first answer creates. Otherwise answers live in ``context.state``, as long
+        as the run.
 
     Yields
     ------
     dict
-        The answers; the block adds its own.
+        The answers, to which the block adds its own.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def node_answers(context: Context) -> Iterator[dict[str, Answer]]:
 
 
 def with_room_for(answers: Mapping[str, Answer], name: str, plan: Plan, budget: float) -> None:
-    """Refuse a collection that the budget does not allow, or that was answered in another plan.
+    """Refuse a collection that exceeds the budget, or that was answered under another plan.
 
     Raises
     ------
@@ -228,10 +228,10 @@ def with_room_for(answers: Mapping[str, Answer], name: str, plan: Plan, budget: 
 
 
 def _decoded(text: str | bytes) -> dict[str, Answer]:
-    description = document("no answers of turnout", text)
+    description = document("not answers of turnout", text)
     match description:
         case {"format": "turnout-answers", "version": 1, "answers": dict(answers), **rest} if (
             not rest
         ):
             return {name: Answer.from_dict(answer) for name, answer in answers.items()}
-    raise CorruptDataError("no answers of turnout")
+    raise CorruptDataError("not answers of turnout")

@@ -1,12 +1,13 @@
-"""What messages hold: a plan and a model on the way out, an update on the way back.
+"""The content of messages: a plan and a model on the way out, an update on the way back.
 
 To a client
     ``arrays``
         An ``ArrayRecord``, the model.
     ``turnout.round``
         A ``ConfigRecord``: ``plan``, the JSON of
-        :meth:`turnout.federated.RandomParticipationSGD.to_dict`; ``round``, from 0; ``structure``,
-        the JSON of the model's structure, if it is more than arrays with names.
+        :meth:`turnout.federated.RandomParticipationSGD.to_dict`; ``round``, from 0; ``clip``, the
+        clip of the round, if the plan lets it move; ``structure``, the JSON of the model's
+        structure, if it is more than arrays with names.
     ``config``
         A ``ConfigRecord`` of the project's own, if there is one.
 
@@ -51,6 +52,7 @@ from turnout.errors import (
     TurnoutError,
 )
 from turnout.federated import RandomParticipationSGD, Update
+from turnout.federated.sums import round_clip
 from turnout.federated.trees import Structure, Tree, flatten
 
 ARRAYS = "arrays"
@@ -63,12 +65,12 @@ _VALUES = "values"
 
 
 def refused(message: Message, reason: str) -> Message:
-    """Reply that nothing is sent."""
+    """Reply with an error instead of an update."""
     return Message(Error(_REFUSED, reason), reply_to=message)
 
 
 def refusal(message: Message, error: Exception) -> Message:
-    """Reply why nothing is sent as far as it is public; what may quote data stays in the log."""
+    """Reply with the public reason why nothing is sent; what may quote data stays in the log."""
     log(ERROR, "turnout: nothing is sent", exc_info=error)
     reason = "nothing is sent: see the node's log"
     if isinstance(error, BudgetExceededError):
@@ -79,7 +81,7 @@ def refusal(message: Message, error: Exception) -> Message:
 
 
 def partition(context: Context) -> int:
-    """Give the number of a node, which matters in seeded studies only."""
+    """Return the number of a node, which matters in seeded studies only."""
     index = context.node_config.get("partition-id")
     if type(index) is not int:
         raise ProtocolError(
@@ -90,7 +92,7 @@ def partition(context: Context) -> int:
 
 
 def taken(replies: Iterable[Message], take: Callable[[int, Message], object]) -> int:
-    """Take the reply of each node, leave out what does not fit, and count the others."""
+    """Take the reply of each node, leave out replies that do not fit, and count the others."""
     fitting = 0
     for reply in replies:
         node = reply.metadata.src_node_id
@@ -106,7 +108,7 @@ def taken(replies: Iterable[Message], take: Callable[[int, Message], object]) ->
 
 
 def pack(tree: Tree) -> ArrayRecord:
-    """Put a model into a record.
+    """Return a record that holds a model.
 
     Parameters
     ----------
@@ -116,12 +118,13 @@ def pack(tree: Tree) -> ArrayRecord:
     Returns
     -------
     flwr.app.ArrayRecord
-        A dictionary of arrays by its own names; anything else by the paths of its leaves.
+        For a dictionary of arrays, the arrays under its own names; otherwise under the paths of the
+        leaves.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If it is no such tree.
+        If ``tree`` is not such a tree.
 
     Examples
     --------
@@ -138,26 +141,26 @@ def pack(tree: Tree) -> ArrayRecord:
 
 
 def unpack(arrays: ArrayRecord, structure: Structure | None = None) -> Tree:
-    """Take a model out of a record.
+    """Return the model that a record holds.
 
     Parameters
     ----------
     arrays
         The record.
     structure
-        How its arrays are nested; None if they only have names.
+        The nesting of its arrays; None if they only have names.
 
     Returns
     -------
     Tree
-        Nested as ``structure`` says, or a dictionary.
+        The model, nested according to ``structure``, or a dictionary.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If the record and the structure do not fit.
+        If the record does not fit the structure.
     CorruptDataError
-        If the record holds something that is no array of numbers.
+        If the record holds something that is not an array of numbers.
 
     Examples
     --------
@@ -173,24 +176,24 @@ def unpack(arrays: ArrayRecord, structure: Structure | None = None) -> Tree:
 
 
 def numbers_of(array: Array) -> npt.NDArray[Any]:
-    """Read an array of a record, which whoever sent it has written.
+    """Read an array of a record, which the sender wrote and nobody has checked.
 
-    ``Array.numpy()`` hands the bytes to ``numpy.load``, of which a few can end a process.
+    ``Array.numpy()`` passes the bytes to ``numpy.load``, and a few bytes can end a process there.
 
     Parameters
     ----------
     array
-        What the record holds.
+        The array from the record.
 
     Returns
     -------
     numpy.ndarray
-        Read-only; over the bytes of the record where that is possible.
+        A read-only array, over the bytes of the record where possible.
 
     Raises
     ------
     CorruptDataError
-        If it is no array of numbers.
+        If it is not an array of numbers.
 
     Examples
     --------
@@ -206,35 +209,38 @@ def numbers_of(array: Array) -> npt.NDArray[Any]:
 
 
 def _named(structure: Structure) -> bool:
-    """Say whether a tree is a dictionary of arrays, which needs no structure beside its record."""
+    """Return whether a tree is a dictionary of arrays, whose record needs no structure."""
     description = structure.to_dict()
     return "dict" in description and all("dtype" in entry for entry in description["dict"].values())
 
 
 def round_record(
-    plan: RandomParticipationSGD, number: int, structure: Structure | None
+    plan: RandomParticipationSGD, number: int, structure: Structure | None, clip: float
 ) -> ConfigRecord:
-    """Make the record that opens a round for a client."""
+    """Return the record that opens a round for a client."""
     record = ConfigRecord({"plan": json.dumps(plan.to_dict(), sort_keys=True), "round": number})
+    if plan.adaptive_clipping is not None:
+        record["clip"] = clip
     if structure is not None and not _named(structure):
         record["structure"] = json.dumps(structure.to_dict())
     return record
 
 
 def round_of(content: RecordDict) -> ConfigRecord:
-    """Find the record that opens a round.
+    """Return the record that opens a round.
 
     Raises
     ------
     MalformedMessageError
-        If there is none, or it has no number.
+        If there is no such record, or it has no number.
     """
     record = content.config_records.get(ROUND)
     number = None if record is None else record.get("round")
     if record is None or type(number) is not int or number < 0:
         raise MalformedMessageError(
-            f"the message has no record {ROUND!r} with a round: was it sent by "
-            "RandomParticipationStrategy?"
+            f"the message has no record {ROUND!r} with a round: the server must use "
+            "RandomParticipationStrategy. For a strategy of Flower's own, pass learning_rate and "
+            "plan on the node"
         )
     return record
 
@@ -245,18 +251,31 @@ def plan_of(record: ConfigRecord) -> RandomParticipationSGD:
     Raises
     ------
     CorruptDataError, UnsupportedVersionError
-        If it is no plan that this release reads.
+        If it is not a plan that this release reads.
     """
     return RandomParticipationSGD.from_dict(_json(record, "plan"))
 
 
+def clip_of(record: ConfigRecord, plan: RandomParticipationSGD) -> float | None:
+    """Read the clip of a round, if the plan lets it move.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If the plan cannot lead to this clip.
+    """
+    given: Any = record.get("clip")
+    round_clip(plan, given)
+    return None if given is None else float(given)
+
+
 def model_of(content: RecordDict) -> tuple[Tree, Structure]:
-    """Read the model that a round is about.
+    """Read the model of a round.
 
     Raises
     ------
     MalformedMessageError
-        If there is none.
+        If the message has no model.
     """
     arrays = content.array_records.get(ARRAYS)
     if arrays is None:
@@ -281,12 +300,12 @@ def _json(record: ConfigRecord, key: str) -> Any:
 
 
 def sampled_elements(message: Message) -> Integers:
-    """Give the elements that the application is asked for the gradients of.
+    """Return the elements whose gradients the application has to compute.
 
     Parameters
     ----------
     message
-        The message that the train handler got, in a project with the mod of
+        The message of the train handler, in a project with the mod of
         :func:`turnout.federated.flower.participation_mod`.
 
     Returns
@@ -317,14 +336,14 @@ def sampled_elements(message: Message) -> Integers:
 
 
 def gradients_of(reply: Message, model: Tree) -> Tree:
-    """Take per-example gradients out of the reply of a project's train handler.
+    """Return the per-example gradients in the reply of a project's train handler.
 
     Raises
     ------
     MalformedMessageError
-        If it is an error, or does not hold one ``ArrayRecord`` with the names of the model.
+        If the reply is an error, or does not hold one ``ArrayRecord`` with the names of the model.
     CorruptDataError
-        If something in it is no array of numbers.
+        If something in the reply is not an array of numbers.
     """
     if reply.has_error():
         raise MalformedMessageError(f"the train handler replied with {reply.error!r}")
@@ -344,7 +363,7 @@ def gradients_of(reply: Message, model: Tree) -> Tree:
 
 
 def reply_of(message: Message, update: Update | None) -> Message:
-    """Answer a message with an update, or with nothing."""
+    """Reply to a message with an update, or with an empty content."""
     if update is None:
         return Message(RecordDict(), reply_to=message)
     values = update.values
@@ -362,12 +381,12 @@ def reply_of(message: Message, update: Update | None) -> Message:
 
 
 def update_of(message: Message) -> Update | None:
-    """Read the update out of a reply; None if it holds none.
+    """Return the update in a reply; None if the reply is empty.
 
     Raises
     ------
     MalformedMessageError
-        If there is something in it that is no update.
+        If the reply holds something else than an update.
     """
     content = message.content
     if not content:

@@ -1,10 +1,10 @@
-"""The server side: a strategy, and a ready ServerApp around it."""
+"""The server in Flower: a strategy, and a ready ServerApp around it."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from logging import ERROR, INFO, WARNING
 from typing import Any
@@ -24,9 +24,12 @@ from flwr.serverapp.strategy import Result, Strategy
 
 from turnout import _arguments
 from turnout.accounting import PrivacyLedger
-from turnout.errors import InvalidValueError, MissingPartyError, ProtocolError
+from turnout.errors import InvalidValueError, MissingPartyError, ProtocolError, TurnoutError
 from turnout.federated import Optimizer, RandomParticipationSGD, Server
 from turnout.federated.flower import records
+from turnout.federated.flower.secure import Aggregation
+from turnout.federated.history import measurements
+from turnout.federated.sums import zeros
 from turnout.federated.trees import Structure, Tree, flatten
 
 _POLL = 0.2
@@ -36,35 +39,39 @@ _QUIET, _REPEAT = 1.0, 15.0
 
 
 class RandomParticipationStrategy(Strategy):
-    """Train with random participation: a strategy for the ``ServerApp`` of any Flower project.
+    """A strategy for the ``ServerApp`` of any Flower project: train with random participation.
 
-    Every round asks all connected nodes, whose number is public; each decides for itself whether it
-    takes part. Replies that fail or do not come within the time limit are left out, and the round
-    goes on. Nodes need the mod of :func:`participation_mod`, or :func:`client_app`.
+    Every round asks all connected nodes, whose number is public. Each node decides for itself
+    whether it takes part. Replies that fail or miss the time limit are left out, and the round goes
+    on. Nodes need the mod of :func:`participation_mod`, or :func:`client_app`.
 
     Parameters
     ----------
     plan
         The public parameters, sent to the nodes with every round.
     optimizer
-        What makes a step of a gradient, such as ``turnout.federated.SGD(0.1)``.
+        The optimizer, which turns a gradient into a step, such as ``turnout.federated.SGD(0.1)``.
     ledger
-        The ledger of the whole training; one with the plan's target if None, or none if there is no
-        target. It pays before a round is sent to anybody.
+        The ledger of the whole training. If None, it is a new one with the plan's target as its
+        budget, or no ledger if the plan has no target. It pays before a round is sent to any node.
     checkpoint
-        A file that the state is written to. If it is there already, :meth:`start` goes on from it.
+        The file that the state is written to. If it already exists, :meth:`start` continues from
+        it.
     checkpoint_every
-        After how many rounds it is written.
+        The number of rounds from one checkpoint to the next.
     structure
-        How the arrays of the model are nested; None if they only have names.
+        The nesting of the arrays of the model; None if they only have names.
     least_nodes
-        How many nodes must be connected before the first round. Later ones go on with whoever is
-        still there, at least one.
+        The number of nodes that must be connected before the first round. Later rounds go on with
+        the nodes that are still connected, at least one.
     patience
-        How many seconds to wait for them.
+        The number of seconds to wait for them.
     trial
-        ``trial(parameters)`` gives the gradients of a few made-up elements at the model, as the
-        nodes give those of real ones: see :class:`turnout.federated.Server`.
+        ``trial(parameters)`` returns the gradients of a few made-up elements at the model, in the
+        form that nodes use for real ones: see :class:`turnout.federated.Server`.
+    aggregators
+        The public keys of the aggregators, the same that the clients know, if the plan has a
+        ``secure_sum``. ``least_nodes`` does not count aggregators.
 
     Raises
     ------
@@ -73,8 +80,8 @@ class RandomParticipationStrategy(Strategy):
 
     Notes
     -----
-    The results hold no number of updates and no metrics of nodes: who takes part is what the
-    accounting counts on being hidden.
+    The results contain neither the number of updates nor metrics of nodes: the accounting relies on
+    hiding which nodes take part.
 
     Examples
     --------
@@ -84,7 +91,7 @@ class RandomParticipationStrategy(Strategy):
     ... )
     >>> strategy = RandomParticipationStrategy(plan, SGD(0.1))
 
-    and in the main function of a ServerApp ``strategy.start(grid, arrays, num_rounds=100)``.
+    In the main function of a ServerApp, call ``strategy.start(grid, arrays, num_rounds=100)``.
     """
 
     def __init__(
@@ -99,6 +106,7 @@ class RandomParticipationStrategy(Strategy):
         least_nodes: int = 1,
         patience: float = 600.0,
         trial: Callable[[Tree], Any] | None = None,
+        aggregators: Sequence[str] = (),
     ) -> None:
         self._plan = _arguments.instance(
             "plan", plan, RandomParticipationSGD, "a RandomParticipationSGD"
@@ -113,18 +121,28 @@ class RandomParticipationStrategy(Strategy):
         self._least_nodes = _arguments.integer("least_nodes", least_nodes, least=1)
         self._patience = _arguments.seconds("patience", patience)
         self._server: Server | None = None
+        self._aggregation: Aggregation | None = None
+        self._timeout = 3600.0
+        if plan.secure_sum is not None:
+            self._aggregation = Aggregation(plan, aggregators)
+        elif aggregators:
+            raise InvalidValueError("aggregators must be left out with a plan without secure_sum")
 
     @property
     def server(self) -> Server:
-        """The server's half: model, round, ledger.
+        """The server of the training, with its model, round and ledger.
 
         Raises
         ------
         ProtocolError
-            If the training was not started.
+            If the training has not started.
         """
         if self._server is None:
-            raise ProtocolError("the training was not started")
+            raise ProtocolError(
+                "the training was not started: call start of RandomParticipationStrategy itself. A "
+                "strategy around it, such as DifferentialPrivacyServerSideFixedClipping, does not, "
+                "and is not needed: the plan has clipping and noise"
+            )
         return self._server
 
     def start(  # noqa: PLR0917 (Flower's signature)
@@ -137,7 +155,7 @@ class RandomParticipationStrategy(Strategy):
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
-        """Train.
+        """Run the whole training and return its result.
 
         Parameters
         ----------
@@ -147,56 +165,83 @@ class RandomParticipationStrategy(Strategy):
             The model to start from, float32 or float64. Buffers that are not trained, such as
             counters of batches, do not belong in it.
         num_rounds
-            How many rounds the whole training has; those of a checkpoint count.
+            The number of rounds of the whole training, including those of a checkpoint.
         timeout
-            How many seconds to wait for the replies of a round. A node that died is waited for as
-            long, until Flower takes it for lost.
+            The number of seconds to wait for the replies of a round. The strategy waits as long for
+            a node that died, until Flower reports it as lost.
         train_config, evaluate_config
-            What is sent to the nodes beside the round.
+            Configurations that are sent to the nodes beside the round.
         evaluate_fn
-            Called with a round's number, from 1, and the model; 0 stands for the model to start
-            from.
+            A function to call with the number of a round, from 1, and the model. 0 stands for the
+            model to start from. The numbers that it returns are also in the history of the server,
+            for each round from 1; lists of numbers are not. Measure on public data.
 
         Returns
         -------
         flwr.serverapp.strategy.Result
-            The final model and what ``evaluate_fn`` gave.
+            The final model and the results of ``evaluate_fn``.
 
         Raises
         ------
         BudgetExceededError
-            If the ledger cannot pay for a round. No node was asked.
+            If the ledger cannot pay for a round. No node is asked.
         MissingPartyError
             If too few nodes are connected.
         InvalidTypeError, InvalidValueError, PlanMismatchError, CorruptDataError
-            If the model is not of floating-point numbers, a checkpoint does not fit, or the trial
-            fails: then no node was asked and nothing was paid.
+            If the model does not consist of floating-point numbers, a checkpoint does not fit, or
+            the trial fails. Then no node is asked and nothing is paid.
         """
+        self._timeout = timeout
         self._server = self._begin(parameters=records.unpack(initial_arrays, self._structure))
         if self._server.checkpoint is not None and self._server.resume():
             log(INFO, "turnout: going on from round %s", self._server.round)
         done = self._server.round
         arrays = records.pack(self._server.parameters)
-        shifted = None if evaluate_fn is None else lambda at, now: evaluate_fn(done + at, now)
         left = max(0, num_rounds - done)
-        result = super().start(grid, arrays, left, timeout, train_config, evaluate_config, shifted)
+        evaluated = None if evaluate_fn is None else partial(self._evaluated, evaluate_fn, done)
+        result = super().start(
+            grid, arrays, left, timeout, train_config, evaluate_config, evaluated
+        )
         if not result.arrays:
             result.arrays = arrays
         return result
 
+    def _evaluated(
+        self,
+        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None],
+        done: int,
+        at: int,
+        arrays: ArrayRecord,
+    ) -> MetricRecord | None:
+        """Measure the model for Flower and for the history; ``at`` counts from a checkpoint."""
+        found = evaluate_fn(done + at, arrays)
+        numbers = {
+            name: value for name, value in (found or {}).items() if not isinstance(value, list)
+        }
+        # Before the first round is paid, at 0, wrong names are found.
+        measured = measurements(numbers)
+        if at > 0:
+            self.server.history._measure(measured)
+        return found
+
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Pay for a round, open it, and make the messages to all connected nodes."""
+        """Pay for a round, open it, and return the messages to all connected nodes."""
         least = self._least_nodes if server_round == 1 else 1
-        nodes = connected_nodes(grid, least, self._patience)
+        if self._aggregation is None:
+            nodes = connected_nodes(grid, least, self._patience)
+        else:
+            nodes = self._aggregation.clients(grid, least, self._patience)
         number = self.server.open(available=len(nodes))
         log(INFO, "turnout: round %s of the plan is paid, %s nodes are asked", number, len(nodes))
         config["server-round"], group = number + 1, str(number + 1)
         content = RecordDict(
             {
                 records.ARRAYS: arrays,
-                records.ROUND: records.round_record(self._plan, number, self._structure),
+                records.ROUND: records.round_record(
+                    self._plan, number, self._structure, self.server.clip
+                ),
                 "config": config,
             }
         )
@@ -208,11 +253,13 @@ class RandomParticipationStrategy(Strategy):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Add up the updates that came back and make a step, unless every node failed.
+        """Add up the updates of the nodes and make a step, unless every node failed.
 
-        What a node cannot honestly have sent is left out, as is a step to a model that is not
-        finite: a node that sends something else does not end the training.
+        A reply that no honest node can have sent is left out, and so is a step to a model that is
+        not finite. So a node that sends such a reply does not end the training.
         """
+        if self._aggregation is not None:
+            return self._aggregate_sum(self._aggregation, replies), None
         server = self.server
         if not records.taken(replies, lambda node, one: server.add(records.update_of(one), node)):
             # A step would be of noise alone.
@@ -225,6 +272,23 @@ class RandomParticipationStrategy(Strategy):
             log(ERROR, "turnout: the model stays as it is: %s", error)
             return records.pack(self.server.parameters), None
 
+    def _aggregate_sum(self, aggregation: Aggregation, replies: Iterable[Message]) -> ArrayRecord:
+        """Make a step with the sum that the aggregators find, or give the round up."""
+        server = self.server
+        length = zeros(self._plan, server._structure.total).size
+        try:
+            try:
+                found = aggregation.sum(server.round, length, replies, self._timeout)
+            except TurnoutError:
+                server._abandon()
+                raise
+            server.put(*found)
+            server.close()
+        except TurnoutError as error:
+            text = "turnout: the model stays as it is, the round is paid: %s"
+            log(WARNING, text, error)
+        return records.pack(server.parameters)
+
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
@@ -234,22 +298,22 @@ class RandomParticipationStrategy(Strategy):
     def aggregate_evaluate(
         self, server_round: int, replies: Iterable[Message]
     ) -> MetricRecord | None:
-        """Nothing was asked for."""
+        """Return None, since no node was asked to evaluate."""
         return None
 
     def summary(self) -> None:
-        """Log the plan."""
+        """Log the plan and the ledger."""
         log(INFO, "\t├──> Plan: %r", self._plan)
         log(INFO, "\t└──> Ledger: %r", self.server.ledger)
 
 
 def connected_nodes(grid: Grid, least: int, patience: float) -> list[int]:
-    """Wait until so many nodes are connected and give all that are.
+    """Wait until so many nodes are connected, and return all connected nodes.
 
     Raises
     ------
     MissingPartyError
-        If there are fewer when the patience, in seconds, is over.
+        If fewer are connected when ``patience``, in seconds, is over.
     """
     begin = last = time.monotonic()
     shown: int | None = None
@@ -279,7 +343,7 @@ def server_app(
     timeout: float = 3600.0,
     **options: Any,
 ) -> ServerApp:
-    """Make a ServerApp that trains with random participation.
+    """Return a ServerApp that trains with random participation.
 
     Parameters
     ----------
@@ -289,22 +353,25 @@ def server_app(
         The model to start from: nested lists, tuples and dictionaries of float32 or float64 arrays.
         The nodes get it nested in the same way.
     rounds
-        How many rounds the whole training has.
+        The number of rounds of the whole training.
     evaluate
-        Called after every round with its number, from 1, and the model, on the server; it may give
-        numbers, which Flower logs. 0 stands for the model to start from.
+        A function that the server calls after every round with its number, from 1, and the model.
+        It may return numbers by name, such as ``{"loss": 0.3, "accuracy": 0.9}``, which Flower logs
+        and the history of the server holds. 0 stands for the model to start from. Measure on public
+        data: no epsilon covers what you measure on the data of nodes.
     on_end
-        Called with the final model, the server's half and Flower's context.
+        A function to call with the final model, the :class:`~turnout.federated.Server`, which has
+        the history, and Flower's context.
     timeout
-        How many seconds to wait for the replies of a round.
+        The number of seconds to wait for the replies of a round.
     **options
-        ``ledger``, ``checkpoint``, ``checkpoint_every``, ``least_nodes``, ``patience`` and
-        ``trial`` of :class:`RandomParticipationStrategy`.
+        ``ledger``, ``checkpoint``, ``checkpoint_every``, ``least_nodes``, ``patience``, ``trial``
+        and ``aggregators`` of :class:`RandomParticipationStrategy`.
 
     Returns
     -------
     flwr.serverapp.ServerApp
-        Ready to be named in ``pyproject.toml``.
+        An app to name in ``pyproject.toml``.
 
     Raises
     ------
@@ -336,7 +403,8 @@ def server_app(
         def evaluated(number: int, arrays: ArrayRecord) -> MetricRecord | None:
             assert evaluate is not None
             numbers = evaluate(number, records.unpack(arrays, structure))
-            return None if numbers is None else MetricRecord(dict(numbers))
+            measured: dict[str, Any] = {**measurements(numbers)}
+            return MetricRecord(measured) if measured else None
 
         strategy.start(
             grid,

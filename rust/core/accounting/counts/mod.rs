@@ -10,28 +10,29 @@ use super::double::Double;
 use super::normal::UNIT;
 use crate::{Error, Result};
 
-/// A count of users of whom each is kept with the same probability, above a floor.
+/// A count of users who are each kept with the same probability, above a floor.
 ///
-/// At least m users hold each item, whatever the data: real ones, or dummies whose coins nobody
+/// At least m users hold each item, whatever the data: real users, or dummies whose coins nobody
 /// knows. Each is kept with probability p, and the number of those kept is published without noise.
-/// With one user more there are `N = m + 1`; let I be how many of N are *not* kept, so `I ~ Bin(N,
-/// s)` with `s = 1 - p`, and J an independent copy. Where i are not kept, the law without the user
-/// is `i / (N s)` times the law with, so with `a = e^epsilon`
+/// With one user more there are `N = m + 1`. Let I be how many of the N are *not* kept, so `I ~
+/// Bin(N, s)` with `s = 1 - p`, and let J be an independent copy. If i are not kept, the law
+/// without the user is `i / (N s)` times the law with the user. So with `a = e^epsilon`
 ///
 /// * remove, `Bin(m + 1, p)` against `Bin(m, p)`, is `E[(N s - a I)_+] / (N s)`;
 /// * add, the reverse, is `E[(I - a N s)_+] / (N s)`;
-/// * replace moves a user from one item to another: both counts change, in opposite directions, the
+/// * replace moves a user from one item to another. Both counts change, in opposite directions; the
 ///   ratio of the laws is `j / i`, and the divergence is `E[(J - a I)_+] / (N s)`.
 ///
-/// Counts are worst at their floor. All three are sums of tails of tails: only positive terms, so
-/// nothing cancels, and one table of the law of I serves every epsilon. It is made from the ratios
-/// of neighbours at twice the working precision and normalised by its sum. (Yang, Tjuawinata, Lam,
-/// Zhu, Zhao, "Fair and Differentially Private Distributed Frequency Estimation", Theorems 3.1 and
-/// 3.2, give the mass of a single outcome for this mechanism, which is no bound.)
+/// Counts are worst at their floor. All three are sums of tails of tails. They have only positive
+/// terms, so nothing cancels, and one table of the law of I serves every epsilon. The table is
+/// computed from the ratios of neighbours at twice the working precision, and normalised by its
+/// sum. (For this mechanism, Theorems 3.1 and 3.2 of Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and
+/// Differentially Private Distributed Frequency Estimation", give the mass of a single outcome,
+/// which is no bound.)
 ///
-/// The bound is never below the exact value, nor above it by more than `40 * 2^-53` of it and
-/// 1e-300. The table has about `78 sqrt(N p s)` rows of 40 bytes, and one epsilon takes time
-/// proportional to them at most.
+/// The bound is never below the exact value. It is above it by at most `40 * 2^-53` of it plus
+/// 1e-300. The table has about `78 sqrt(N p s)` rows of 40 bytes, and evaluating one epsilon takes
+/// time proportional to them at most.
 ///
 /// ```
 /// use turnout_core::accounting::CountSampling;
@@ -115,7 +116,7 @@ impl CountSampling {
     /// The largest floor.
     pub const LARGEST_FLOOR: u64 = 10_000_000;
 
-    /// Builds the table for the probability with which a user is kept, and the floor m.
+    /// Builds the table for the probability that a user is kept, and the floor m.
     ///
     /// # Errors
     ///
@@ -138,7 +139,7 @@ impl CountSampling {
         })
     }
 
-    /// The divergence for replacing one user's item, at a finite epsilon of at least 0; both
+    /// The divergence for replacing one user's item, at a finite epsilon of at least 0. Both
     /// directions are the same.
     #[must_use]
     pub fn replace(&self, epsilon: f64) -> HockeyStick {
@@ -168,8 +169,8 @@ impl CountSampling {
         }
     }
 
-    /// The divergence of the law with a user from the law without, at a finite epsilon of at least
-    /// 0.
+    /// The divergence of the law with a user from the law without the user, at a finite epsilon of
+    /// at least 0.
     #[must_use]
     pub fn remove(&self, epsilon: f64) -> HockeyStick {
         if let Some(limit) = self.degenerate() {
@@ -194,8 +195,8 @@ impl CountSampling {
         }
     }
 
-    /// The divergence of the law without a user from the law with, at a finite epsilon of at least
-    /// 0; it is 0 from `-ln(1 - p)` on.
+    /// The divergence of the law without a user from the law with the user, at a finite epsilon of
+    /// at least 0. It is 0 for an epsilon of `-ln(1 - p)` or more.
     #[must_use]
     pub fn add(&self, epsilon: f64) -> HockeyStick {
         if let Some(limit) = self.degenerate() {

@@ -1,4 +1,4 @@
-//! Published counts of users who are sampled and report some of the items only.
+//! Published counts of users who are sampled and report only some of the items.
 
 use super::super::HockeyStick;
 use super::super::double::Double;
@@ -8,40 +8,40 @@ use super::{CountSampling, THRESHOLD_ERROR, masses};
 use crate::parallel;
 use crate::{Error, Result};
 
-/// Two-stage sampling: every user is kept with a probability, and then reports a random set of
-/// items, seen by all; the counts of reported items of kept users are published.
+/// Two-stage sampling. Every user is kept with a probability, and then reports a random set of
+/// items that everybody sees. The counts of the items that kept users report are published.
 ///
-/// A user with item x has a hidden coin of probability p. With the coin 0 the set A is uniform
-/// among those of M of the N items; with the coin 1 it has a weight `gamma / D` if x is in it, and
-/// `1 / D` otherwise, `D = gamma C(N - 1, M - 1) + C(N - 1, M)`. The user adds one to the count of
-/// x if the coin is 1 and x is in A. `gamma = 1` is uniform reporting, and else the sets are
-/// adaptive. (Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and Differentially Private Distributed
-/// Frequency Estimation", section 3.1.3. Their Theorem 3.4 gives it the privacy
-/// of one stage against a server that sees no set: the counts, and how many sets hold each item,
-/// are a random function of the counts of one stage. A set that is seen is a second coin that
-/// protects nobody.)
+/// A user with item x has a hidden coin of probability p. If the coin is 0, the set A is uniform
+/// among the sets of M of the N items. If the coin is 1, A has a weight `gamma / D` if x is in it,
+/// and `1 / D` otherwise, with `D = gamma C(N - 1, M - 1) + C(N - 1, M)`. The user adds one to the
+/// count of x if the coin is 1 and x is in A. `gamma = 1` is uniform reporting, and otherwise the
+/// sets are adaptive. (Yang, Tjuawinata, Lam, Zhu, Zhao, "Fair and Differentially Private
+/// Distributed Frequency Estimation", section 3.1.3. Against a server that sees no set, their
+/// Theorem 3.4 gives it the privacy of one stage: the counts, and how many sets hold each item, are
+/// a random function of the counts of one stage. A visible set is a second coin that protects
+/// nobody.)
 ///
-/// The adversary here sees **all sets and the published counts**, and knows all values but one. In
-/// units of `1 / C(N, M)`, with `alpha = M / N` and `D' = gamma alpha + 1 - alpha`, a set with x
-/// comes with `u1 = p gamma / D'` and a one, or `u0 = 1 - p` and none; a set without x with
-/// `z = p / D' + 1 - p`. With B the law of a count without the user, the divergence for replacing x
-/// by x' is, by the kind of the set,
+/// The adversary here sees **all sets and the published counts**, and knows all values but one. Let
+/// `alpha = M / N` and `D' = gamma alpha + 1 - alpha`, and take `1 / C(N, M)` as the unit. A set
+/// with x comes with `u1 = p gamma / D'` and adds one, or with `u0 = 1 - p` and adds none. A set
+/// without x comes with `z = p / D' + 1 - p`. Let B be the law of a count without the user. The
+/// divergence for replacing x by x' depends on the set:
 ///
-/// * both in it: that of `u1 B(+1) x B + u0 B x B` and the same with the counts exchanged;
-/// * one of both: that of `u1 B(+1) + u0 B` and `z B`, in either order;
-/// * none: nothing.
+/// * if it holds both: that of `u1 B(+1) x B + u0 B x B` and the same with the counts exchanged;
+/// * if it holds one of them: that of `u1 B(+1) + u0 B` and `z B`, in either order;
+/// * if it holds neither: zero.
 ///
-/// B is the law of what others keep hidden, one of two:
+/// B is the law of what the coins of others keep hidden. It is one of two:
 ///
 /// * `dummies` added to every count, with coins of the same p that nobody knows: `Bin(k, p)`;
-/// * a `floor` of other users that hold each item: K of them, a binomial number, have it in their
+/// * a `floor` of other users that hold each item. K of them, a binomial number, have it in their
 ///   set, and each of these has the coin 1 with probability `u1 / (u1 + u0)`. The divergence falls
-///   with either item's K, since the law of a larger count is a function of that of a smaller one
-///   and of independent coins; for two items it is bounded by that at the smaller K of both, and
-///   K is rounded down to a grid where it has many values.
+///   as either item's K grows, because the law of a larger count is a function of the law of a
+///   smaller one and of independent coins. For two items, the divergence at the smaller K of both
+///   is a bound. If K has many values, it is rounded down to a grid.
 ///
-/// Each alone is a bound, and the smaller one is taken. It is an upper bound, rounding included. It
-/// is that of the worst data with dummies; with the floor it is attained for one item.
+/// Each alone gives a bound, and the smaller one is taken. It is an upper bound, rounding included.
+/// With dummies, the worst data attain it; with the floor, one item attains it.
 ///
 /// ```
 /// use turnout_core::accounting::{CountSampling, TwoStageCountSampling};
@@ -106,10 +106,11 @@ impl TwoStageCountSampling {
     ///
     /// # Errors
     ///
-    /// [`Error::Accounting`] if the rate is not in [0, 1], there are fewer than two items or more
-    /// than [`TwoStageCountSampling::LARGEST_DOMAIN`], the number of reported ones is not from 1 to
-    /// that, gamma is not from 1 to [`TwoStageCountSampling::LARGEST_GAMMA`], or the floor or the
-    /// dummies are above [`TwoStageCountSampling::LARGEST_FLOOR`].
+    /// [`Error::Accounting`] if the rate is not in [0, 1]; if there are fewer than two items or
+    /// more than [`TwoStageCountSampling::LARGEST_DOMAIN`]; if the number of reported items is not
+    /// from 1 to the number of items; if gamma is not from 1 to
+    /// [`TwoStageCountSampling::LARGEST_GAMMA`]; or if the floor or the dummies are above
+    /// [`TwoStageCountSampling::LARGEST_FLOOR`].
     pub fn new(
         rate: f64,
         domain_size: u64,
@@ -161,7 +162,7 @@ impl TwoStageCountSampling {
         libm::log1p(gain) * (1.0 + 8.0 * UNIT)
     }
 
-    /// The divergence for replacing one user's item, at a finite epsilon of at least 0; both
+    /// The divergence for replacing one user's item, at a finite epsilon of at least 0. Both
     /// directions are the same.
     #[must_use]
     pub fn replace(&self, epsilon: f64) -> HockeyStick {
@@ -179,8 +180,8 @@ impl TwoStageCountSampling {
         })
     }
 
-    /// The divergence of the law with a user from the law with a user who has no item, at a finite
-    /// epsilon of at least 0.
+    /// The divergence for removing a user: of the law with the user from the law with a user who
+    /// has no item, at a finite epsilon of at least 0.
     #[must_use]
     pub fn remove(&self, epsilon: f64) -> HockeyStick {
         self.smaller(|mixture, weight, _| {
@@ -191,8 +192,8 @@ impl TwoStageCountSampling {
         })
     }
 
-    /// The divergence of the law with a user who has no item from the law with a user, at a finite
-    /// epsilon of at least 0.
+    /// The divergence for adding a user: of the law with a user who has no item from the law with
+    /// the user, at a finite epsilon of at least 0.
     #[must_use]
     pub fn add(&self, epsilon: f64) -> HockeyStick {
         let mut sum = self.smaller(|mixture, weight, _| {

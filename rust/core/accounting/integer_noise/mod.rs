@@ -16,27 +16,27 @@ use crate::{Error, Result};
 
 /// Integer noise of a symmetric law, added to each coordinate of a vector of counts.
 ///
-/// Two divergences are computed. `single` is that of one coordinate shifted by one, a person added
-/// or removed: `sum over x of [P(x) - a P(x - 1)]_+` with `a = e^epsilon`. `replace` is that of two
-/// coordinates shifted by one in opposite directions, a person who changes item: `sum over x, y of
-/// [P(x) P(y) - a P(x - 1) P(y - 1)]_+`. The laws are symmetric, so the direction of a shift does
-/// not matter.
+/// It computes two divergences. `single` is that of one coordinate shifted by one, when a person is
+/// added or removed: `sum over x of [P(x) - a P(x - 1)]_+` with `a = e^epsilon`. `replace` is that
+/// of two coordinates shifted by one in opposite directions, when a person changes item: `sum over
+/// x, y of [P(x) P(y) - a P(x - 1) P(y - 1)]_+`. The laws are symmetric, so the direction of a
+/// shift does not matter.
 ///
 /// The laws are log-concave: the ratio `rho(x) = P(x) / P(x - 1)` falls, and events are tails.
-/// Every divergence is written as a sum of positive terms with distances to the threshold at twice
-/// the working precision, so nothing cancels:
+/// Every divergence is a sum of positive terms, with distances to the threshold at twice the
+/// working precision, so nothing cancels:
 ///
-/// * discrete Laplace: the privacy loss takes three values, closed forms;
+/// * discrete Laplace: the privacy loss takes three values, so there are closed forms;
 /// * discrete Gaussian (Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy",
-///   2020): the loss is linear in x, or in x + y, whose law is a discrete Gaussian for either
+///   2020): the loss is linear in x, or in x + y. The law of x + y is a discrete Gaussian for each
 ///   parity;
 /// * Skellam (Agarwal, Kairouz, Liu, "The Skellam Mechanism for Differentially Private Federated
-///   Learning", 2021): ratios by the backward recurrence `1/rho(x) = x/mu + rho(x + 1)` of Bessel
-///   functions; for `replace` a sum over x of what is left to y, in a single pass.
+///   Learning", 2021): the ratios come from the backward recurrence `1/rho(x) = x/mu + rho(x + 1)`
+///   of Bessel functions. `replace` is a sum over x of what is left to y, in a single pass.
 ///
-/// The bound is never below the exact value. It is above it by at most `350 * 2^-53` of it and
-/// 1e-300; for Skellam noise of a mean above 1.4e9 the table is cut at a probability, and 2e-49 at
-/// the most is added. A table is built once: one epsilon then takes constant time, but for
+/// The bound is never below the exact value. It is above it by at most `350 * 2^-53` of it plus
+/// 1e-300. For Skellam noise with a mean above 1.4e9, the table is cut off at a probability, which
+/// adds at most 2e-49. A table is built once. One epsilon then takes constant time, except
 /// `replace` with Skellam noise, which takes time proportional to the standard deviation.
 ///
 /// ```
@@ -67,7 +67,7 @@ enum Law {
 }
 
 impl IntegerNoise {
-    /// The smallest scale of any law: no number on the way is out of range.
+    /// The smallest scale of any law. With it, no intermediate number is out of range.
     pub const SMALLEST_SCALE: f64 = 1e-100;
 
     /// The largest scale of discrete Laplace and discrete Gaussian noise.
@@ -115,12 +115,13 @@ impl IntegerNoise {
     /// Noise that is the sum of independent discrete Gaussians, each with `P(x)` proportional to
     /// `e^(-x^2 / (2 variance))`.
     ///
-    /// The sum is no discrete Gaussian: its law is computed, however small the variance of a piece.
+    /// The sum is not a discrete Gaussian: its law is computed, however small the variance of a
+    /// piece.
     ///
     /// # Errors
     ///
     /// [`Error::Accounting`] if the variance is not from [`IntegerNoise::SMALLEST_SCALE`] to
-    /// [`IntegerNoise::LARGEST_VARIANCE`], the number of pieces not from 1 to
+    /// [`IntegerNoise::LARGEST_VARIANCE`], the number of pieces is not from 1 to
     /// [`IntegerNoise::LARGEST_PIECES`], or their product is above
     /// [`IntegerNoise::LARGEST_VARIANCE`].
     pub fn summed_discrete_gaussian(variance: f64, pieces: u32) -> Result<Self> {
@@ -148,8 +149,8 @@ impl IntegerNoise {
         Ok(Self { law })
     }
 
-    /// Noise that is the difference of two independent Poisson counts of this mean; its variance is
-    /// twice the mean.
+    /// Noise that is the difference of two independent Poisson counts with this mean. Its variance
+    /// is twice the mean.
     ///
     /// # Errors
     ///

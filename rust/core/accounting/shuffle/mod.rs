@@ -14,28 +14,32 @@ const RELATIVE_ERROR: f64 = 4e-12;
 /// What is left out is below this part of the sum, and is added.
 const NEGLIGIBLE: f64 = UNIT / 4.0;
 
-/// Reports of n nodes in an order that says nothing of who sent them, one node's answer replaced.
+/// Reports of n nodes, in an order that reveals nothing about who sent them; one node's answer is
+/// replaced.
 ///
-/// The node's report falls into a first set of outputs with probability `own` and into a second with
-/// probability `other`; with the other answer the two change places. Any report, whatever its answer,
-/// comes with probability `blanket` from a law that all nodes share, the blanket, which gives each of
-/// the two sets a mass of `common`. Who is handed the reports of the other nodes that are not from
-/// the blanket sees M ~ Bin(n - 1, `blanket`) reports of the blanket beside the node's own. Of what
-/// is neither in the first nor in the second set of the node's own law, a mass of `neither` has the
-/// law of the blanket outside of the two sets, and mixes with it; the rest is revealed.
+/// The node's report falls into a first set of outputs with probability `own`, and into a second
+/// set with probability `other`. With the other answer, the two probabilities are exchanged. Any
+/// report, whatever its answer, comes with probability `blanket` from a law that all nodes share,
+/// the blanket, which gives each of the two sets a mass of `common`. Suppose that the adversary is
+/// handed those reports of the other nodes that are not from the blanket. It then sees M ~ Bin(n -
+/// 1, `blanket`) reports of the blanket beside the node's own. Of the mass of the node's own law
+/// outside of both sets, a part `neither` has the law of the blanket outside of the two sets, and
+/// mixes with it; the rest is revealed.
 ///
-/// Given M = m, the likelihood of the counts a and b of the two sets, over that of m + 1 blanket
-/// reports, is linear in a and b. The sum over a is done in closed form: with `x_c` the distance of
-/// the threshold of a from c/2, each c = a + b gives `Pr[Bin(m, 2 common / blanket) = c - 1]` times
-/// `b/2 - (2 x_c / c) T`, b a binomial probability and T a binomial tail, without cancellation. The
-/// divergence falls as m grows, so that blocks of m are bounded by their smallest one.
+/// Given M = m, divide the likelihood of the counts a and b of the two sets by that of m + 1
+/// blanket reports: the ratio is linear in a and b. The sum over a has a closed form. Let `x_c` be
+/// the distance of the threshold of a from c/2. Then each c = a + b gives `Pr[Bin(m, 2 common /
+/// blanket) = c - 1]` times `b/2 - (2 x_c / c) T`, where b is a binomial probability and T a
+/// binomial tail, without cancellation. The divergence falls as m grows, so the smallest m of a
+/// block is a bound for the block.
 ///
-/// Balle, Bell, Gascón, Nissim, "The Privacy Blanket of the Shuffle Model" (2019); Feldman, `McMillan`,
-/// Talwar, "Stronger Privacy Amplification by Shuffling for Renyi and Approximate Differential
-/// Privacy" (2023), for `neither = 0`. The variation-ratio reduction of Wang et al., "Privacy
-/// Amplification via Shuffling: Unified, Simplified, and Tightened" (2024), mixes the node's own rest
-/// with other nodes' whatever their laws; that is this with `blanket = 1`, which real data exceed: with
-/// three answers, two nodes and epsilon 0.5, delta at 0.4 is 0.0194, and the reduction says 0.0118.
+/// Sources: Balle, Bell, Gascón, Nissim, "The Privacy Blanket of the Shuffle Model" (2019);
+/// Feldman, `McMillan`, Talwar, "Stronger Privacy Amplification by Shuffling for Renyi and
+/// Approximate Differential Privacy" (2023), for `neither = 0`. The variation-ratio reduction of
+/// Wang et al., "Privacy Amplification via Shuffling: Unified, Simplified, and Tightened" (2024),
+/// mixes the rest of the node's own law with other nodes' rest, whatever their laws. That is this
+/// with `blanket = 1`, which real data exceed: with three answers, two nodes and epsilon 0.5, delta
+/// at 0.4 is 0.0194, and the reduction says 0.0118.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shuffle {
     nodes: u64,
@@ -50,13 +54,13 @@ pub struct Shuffle {
 /// The probabilities of [`Shuffle`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ShuffleLaw {
-    /// How likely a report is in the set that speaks for its answer.
+    /// The probability that a report is in the set that speaks for its answer.
     pub own: f64,
-    /// How likely a report is in the set that speaks for the other answer.
+    /// The probability that a report is in the set that speaks for the other answer.
     pub other: f64,
-    /// `own - other`, without its cancellation.
+    /// `own - other`, computed without cancellation.
     pub gap: f64,
-    /// The mass of the node's own law that is the blanket's outside of the two sets.
+    /// The mass of the node's own law that equals the blanket's outside of the two sets.
     pub neither: f64,
     /// The mass that the blanket gives to each of the two sets.
     pub common: f64,
@@ -167,9 +171,9 @@ impl Shuffle {
     ///
     /// # Errors
     ///
-    /// [`Error::Accounting`] if there is no node or there are more than [`Shuffle::LARGEST`], a number
-    /// is not a probability, the masses of a report add up to more than 1, the gap is not above 0, or
-    /// the blanket is less than its two sets.
+    /// [`Error::Accounting`] if there is no node or there are more than [`Shuffle::LARGEST`], a
+    /// number is not a probability, the masses of a report add up to more than 1, the gap is not
+    /// above 0, or the mass of the blanket is less than that of its two sets.
     pub fn new(nodes: u64, law: ShuffleLaw) -> Result<Self> {
         let ShuffleLaw { own, other, gap, neither, common, blanket } = law;
         if nodes == 0 || nodes > Self::LARGEST {
@@ -196,7 +200,7 @@ impl Shuffle {
         Ok(Self { nodes, own, other, gap, neither, common, blanket })
     }
 
-    /// The divergence at a finite epsilon of at least 0; both directions are the same.
+    /// The divergence at a finite epsilon of at least 0. Both directions are the same.
     #[must_use]
     pub fn replace(&self, epsilon: f64) -> HockeyStick {
         if epsilon.exp() * self.other >= self.own * (1.0 + 8.0 * UNIT) {

@@ -1,7 +1,7 @@
 //! Strips of gradients in vector instructions.
 //!
-//! Every sum is made in an order of its own, and products are rounded before they are added: the
-//! results are the same on every machine.
+//! Every sum has a fixed order, and products are rounded before they are added, so the results are
+//! the same on every machine.
 
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
@@ -50,6 +50,15 @@ impl Scale {
     fn apply(self, value: f64) -> f64 {
         let [first, second] = self.powers.unwrap_or([1.0; 2]);
         value * first * second * self.factor
+    }
+
+    /// The factor in single precision, if a product with it is rounded to nearest, or is zero.
+    #[inline(always)]
+    fn single(self) -> Option<f32> {
+        let normal = (f32::MIN_POSITIVE.into()..=f32::MAX.into()).contains(&self.factor);
+        #[expect(clippy::cast_possible_truncation, reason = "to single precision, as meant")]
+        let factor = self.factor as f32;
+        (self.powers.is_none() && (normal || self.factor <= 0.0)).then_some(factor)
     }
 }
 
@@ -111,6 +120,12 @@ impl Instructions {
         sums: &mut [f64],
     ) {
         dispatch!(self.0, simd => add(simd, strip, scales, sums, f64::trunc));
+    }
+
+    /// Adds scaled rows to integers that have room for them. Products are rounded to single
+    /// precision, and then toward zero.
+    pub(super) fn add_narrow(self, strip: Strip<'_, f32>, scales: &[Scale], sums: &mut [i32]) {
+        dispatch!(self.0, simd => add_narrow(simd, strip, scales, sums));
     }
 }
 
@@ -197,4 +212,66 @@ fn add<S: Simd, T: Number>(
             }
         },
     );
+}
+
+#[inline(always)]
+fn add_narrow<S: Simd>(simd: S, strip: Strip<'_, f32>, scales: &[Scale], sums: &mut [i32]) {
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            for (group, scales) in scales.chunks(GROUP).enumerate() {
+                let first = group * GROUP;
+                if let [a, b, c, d] = *scales
+                    && let [Some(a), Some(b), Some(c), Some(d)] = [a, b, c, d].map(Scale::single)
+                {
+                    let rows = [0, 1, 2, 3].map(|row| strip.row(first + row));
+                    add_singles(simd, rows, [a, b, c, d], sums);
+                    continue;
+                }
+                for (row, scale) in scales.iter().enumerate() {
+                    let row = strip.row(first + row);
+                    if let Some(factor) = scale.single() {
+                        add_singles(simd, [row], [factor], sums);
+                    } else {
+                        for (sum, &value) in sums.iter_mut().zip(row) {
+                            *sum += toward_zero(scale.apply(value.wide()));
+                        }
+                    }
+                }
+            }
+        },
+    );
+}
+
+/// Adds up several rows, each times its factor.
+#[inline(always)]
+fn add_singles<S: Simd, const ROWS: usize>(
+    simd: S,
+    rows: [&[f32]; ROWS],
+    factors: [f32; ROWS],
+    sums: &mut [i32],
+) {
+    let lanes = S::f32s::LEN;
+    let wide = factors.map(|factor| S::f32s::splat(simd, factor));
+    let (vectors, rest) = sums.split_at_mut(sums.len() / lanes * lanes);
+    for (index, sums) in vectors.chunks_exact_mut(lanes).enumerate() {
+        let mut total = S::i32s::from_slice(simd, sums);
+        for (row, factor) in rows.iter().zip(wide) {
+            let values = S::f32s::from_slice(simd, &row[index * lanes..][..lanes]);
+            total += (values * factor).to_int::<S::i32s>();
+        }
+        total.store_slice(sums);
+    }
+    for (sum, column) in rest.iter_mut().zip(vectors.len()..) {
+        for (row, factor) in rows.iter().zip(factors) {
+            *sum += toward_zero((row[column] * factor).into());
+        }
+    }
+}
+
+/// A number that 32 bits hold, rounded toward zero.
+#[expect(clippy::cast_possible_truncation, reason = "toward zero, as meant")]
+#[inline(always)]
+fn toward_zero(value: f64) -> i32 {
+    value as i32
 }

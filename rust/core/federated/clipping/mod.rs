@@ -1,7 +1,7 @@
-//! Gradients of examples, clipped one by one and added up.
+//! Gradients of examples: clipped one by one, then added up.
 //!
-//! Few rows at a time are squared, and added up while they are in the cache. Every sum is made in an
-//! order of its own: the results are the same to the last bit on every machine and any number of
+//! It squares a few rows at a time, and adds them up while they are in the cache. Every sum has a
+//! fixed order, so the results are the same to the last bit on every machine and with any number of
 //! threads.
 
 mod kernel;
@@ -31,7 +31,7 @@ pub enum Part<'a> {
     Double(&'a [f64]),
 }
 
-/// Gradients of examples, in one or several parts. The norm of a gradient is over all of them.
+/// Gradients of examples, in one or several parts. The norm of a gradient covers all parts.
 ///
 /// # Examples
 ///
@@ -55,7 +55,7 @@ pub struct Gradients<'a> {
 }
 
 impl<'a> Gradients<'a> {
-    /// From parts, each with its number of parameters.
+    /// Makes gradients from parts, each with its number of parameters.
     ///
     /// # Errors
     ///
@@ -78,43 +78,48 @@ impl<'a> Gradients<'a> {
         Ok(Self { examples, parts })
     }
 
-    /// The number of parameters of all parts.
+    /// The total number of parameters.
     #[must_use]
     pub fn parameters(&self) -> usize {
         self.parts.iter().map(|(parameters, _)| parameters).sum()
     }
 
-    /// Adds up the gradients, those longer than `clip` shortened to it.
+    /// Adds up the gradients; those longer than `clip` are shortened to it.
     ///
-    /// Computed in double precision: each sum is within `n 2^-52` times the sum of the absolute
-    /// values of its terms, for `n` examples; a factor is below `min(1, clip / norm)` by less than
-    /// `4e-14` times that for up to 10^5 parameters and `6e-13` for 10^7.
+    /// The arithmetic is in double precision. For `n` examples, each sum is within `n 2^-52` times
+    /// the sum of the absolute values of its terms. A factor is below `min(1, clip / norm)`, by
+    /// less than `4e-14` times that for up to 10^5 parameters and `6e-13` for 10^7.
     ///
     /// # Errors
     ///
-    /// [`Error::Accounting`] if `clip` is not at least `2^-1000` (it may be infinite),
+    /// [`Error::Accounting`] if `clip` is not at least `2^-1000` (it may be infinite);
     /// [`Error::NotFinite`] for the first example with a gradient that is not finite.
     pub fn clip_and_sum(&self, clip: f64) -> Result<Vec<f64>> {
         if clip.is_nan() || clip < power(-1000) {
             let expected = "a number of at least 2^-1000";
             return Err(Error::Accounting { argument: "clip", value: clip, expected });
         }
-        let rule = Rule::new(clip, 1.0, self.strips());
+        let rule = Rule::new(clip, 1.0, self.strips(), false);
         Ok(pass(self, &rule, Sums::Real)?.reals)
     }
 
-    /// Adds up the gradients in multiples of `step`, those longer than `clip` shortened to it and
-    /// all rounded toward zero.
+    /// Adds up the gradients in multiples of `step`. Those longer than `clip` are shortened to it,
+    /// and all are rounded toward zero.
     ///
-    /// The sums are exact. The integers of no example are longer than `clip / step`: the sum of their
-    /// squares times `step^2` is at most `clip^2`, with both numbers exactly as they are, whatever
-    /// the gradients. Gradients shorter than the clip are shortened by the rounding alone, but for a
-    /// relative `6e-13` next to it (for 10^7 parameters; `4e-14` for 10^5).
+    /// The sums are exact. Whatever the gradients, the integers of an example are never longer than
+    /// `clip / step`. That is, the sum of their squares times `step^2` is at most `clip^2`, with
+    /// the exact values of both numbers. Gradients shorter than the clip are shortened only by the
+    /// rounding, except within a relative `6e-13` of the clip (for 10^7 parameters; `4e-14` for
+    /// 10^5).
+    ///
+    /// If all gradients are in single precision, and `clip / step` is below about 2^27, products
+    /// are in single precision too. They are rounded to it before they are rounded toward zero, and
+    /// "except within a relative `2e-7`" is then true.
     ///
     /// # Errors
     ///
-    /// [`Error::Accounting`] if `clip` or `step` is not a finite number above 0 or `clip / step`
-    /// times the number of examples is not below 2^62, [`Error::NotFinite`] for the first example
+    /// [`Error::Accounting`] if `clip` or `step` is not a finite number above 0, or `clip / step`
+    /// times the number of examples is not below 2^62; [`Error::NotFinite`] for the first example
     /// with a gradient that is not finite.
     pub fn clip_to_grid(&self, clip: f64, step: f64) -> Result<Vec<i64>> {
         for (argument, value) in [("clip", clip), ("step", step)] {
@@ -133,8 +138,10 @@ impl<'a> Gradients<'a> {
             };
             return Err(Error::Accounting { argument, value, expected: "below 2^62" });
         }
-        let rule = Rule::new(clip, step, self.strips());
-        Ok(pass(self, &rule, Sums::whole(ratio))?.integers)
+        let single = self.parts.iter().all(|(_, part)| matches!(part, Part::Single(_)));
+        let sums = Sums::whole(ratio, single);
+        let rule = Rule::new(clip, step, self.strips(), matches!(sums, Sums::Narrow(_)));
+        Ok(pass(self, &rule, sums)?.integers)
     }
 
     /// The number of strips of a row.

@@ -1,5 +1,5 @@
-//! One pass over the rows: a few of them at a time are squared, and added up while they are in the
-//! cache.
+//! One pass over the rows: it squares a few of them at a time, and adds them up while they are in
+//! the cache.
 
 use core::ops::Range;
 
@@ -23,6 +23,9 @@ const SPAN: usize = 1 << 19;
 const ALONE: usize = 1 << 18;
 const TOGETHER: usize = 1 << 20;
 
+/// Pieces that columns are cut into for each thread.
+const PIECES: usize = 2;
+
 /// How rows are added up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Sums {
@@ -30,21 +33,28 @@ pub(super) enum Sums {
     Real,
     /// Rounded toward zero, in doubles that are exact for so many rows.
     Whole(usize),
+    /// Rounded toward zero, in integers of 32 bits with room for so many rows. Products are in
+    /// single precision, for which the [`Rule`] has a wider margin.
+    Narrow(usize),
     /// Rounded toward zero, in integers.
     Integers,
 }
 
 impl Sums {
-    /// For integers of at most this size.
-    pub(super) fn whole(largest: f64) -> Self {
-        // The integers of a row exceed no clip: their sum is below 2^53.
-        let rows = power(52) / largest.max(1.0).ceil();
+    /// For integers of at most this size, of gradients that are all in single precision or not.
+    pub(super) fn whole(largest: f64, single: bool) -> Self {
+        // The integers of a row exceed no clip: their sum is below 2^31, or below 2^53.
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "from 256 to 2^52"
+            reason = "from 0 to 2^52"
         )]
-        if rows >= 256.0 { Self::Whole(rows as usize) } else { Self::Integers }
+        let rows = |limit: f64| (limit / largest.max(1.0).ceil()) as usize;
+        match (rows(power(31) - 1.0), rows(power(52))) {
+            (most, _) if single && most >= 16 => Self::Narrow(most),
+            (_, most) if most >= 256 => Self::Whole(most),
+            _ => Self::Integers,
+        }
     }
 }
 
@@ -63,7 +73,7 @@ impl Totals {
 }
 
 impl Gradients<'_> {
-    /// Whether they are so few that they are added up on the calling thread.
+    /// Tells whether they are so few that the calling thread adds them up.
     #[must_use]
     pub fn are_few(&self) -> bool {
         self.examples.saturating_mul(self.parameters()) <= FEW
@@ -100,13 +110,14 @@ fn accumulate(
     let parameters = gradients.parameters();
     let room = |wanted: bool| if wanted { parameters } else { 0 };
     let mut totals = Totals {
-        reals: vec![0.0; room(sums != Sums::Integers)],
+        reals: vec![0.0; room(matches!(sums, Sums::Real | Sums::Whole(_)))],
         integers: vec![0; room(sums != Sums::Real)],
     };
-    let mut columns = columns(gradients, &mut totals);
+    let mut narrow = vec![0; room(matches!(sums, Sums::Narrow(_)))];
+    let mut columns = columns(gradients, &mut totals, &mut narrow);
     let bytes = if together { TOGETHER } else { ALONE };
     let most = match sums {
-        Sums::Whole(rows) => rows,
+        Sums::Whole(rows) | Sums::Narrow(rows) => rows,
         Sums::Real | Sums::Integers => usize::MAX,
     };
     let batch = (bytes / gradients.row_bytes().max(1))
@@ -117,9 +128,14 @@ fn accumulate(
     let (mut done, mut squared) = (rows.start, rows.start);
     while done < rows.end {
         let next = squared..(squared + batch).min(rows.end);
+        // One after the other: what is read from memory is read in the order in which it lies there.
         each(&mut columns, together, |columns| {
-            columns.add(instructions, done, &scales, sums);
-            columns.square(instructions, next.clone());
+            for strip in &mut *columns {
+                strip.add(instructions, done, &scales, sums);
+            }
+            for strip in columns {
+                strip.square(instructions, next.clone());
+            }
         });
         done = squared;
         squared = next.end;
@@ -130,7 +146,7 @@ fn accumulate(
             scales.push(scale.ok_or(Error::NotFinite { argument: "gradients", example })?);
         }
     }
-    each(&mut columns, together, Columns::carry);
+    each(&mut columns, together, |columns| columns.iter_mut().for_each(Columns::carry));
     Ok(totals)
 }
 
@@ -143,20 +159,26 @@ struct Columns<'a, 'b> {
     /// The sums of the squares of rows.
     squares: Vec<f64>,
     reals: &'b mut [f64],
+    narrow: &'b mut [i32],
     integers: &'b mut [i64],
-    /// Rows in the doubles that are not yet in the integers.
+    /// Rows in the doubles, or the narrow integers, that are not yet in the integers.
     pending: usize,
 }
 
 /// All columns, in the order of the parts.
-fn columns<'a, 'b>(gradients: &Gradients<'a>, totals: &'b mut Totals) -> Vec<Columns<'a, 'b>> {
+fn columns<'a, 'b>(
+    gradients: &Gradients<'a>,
+    totals: &'b mut Totals,
+    mut narrow: &'b mut [i32],
+) -> Vec<Columns<'a, 'b>> {
     let (mut reals, mut integers) = (&mut totals.reals[..], &mut totals.integers[..]);
     let mut all = Vec::with_capacity(gradients.strips());
     for &(parameters, part) in &gradients.parts {
         for first in (0..parameters).step_by(WIDTH) {
             let width = WIDTH.min(parameters - first);
-            let (own_reals, own_integers);
+            let (own_reals, own_narrow, own_integers);
             (own_reals, reals) = reals.split_at_mut(width.min(reals.len()));
+            (own_narrow, narrow) = narrow.split_at_mut(width.min(narrow.len()));
             (own_integers, integers) = integers.split_at_mut(width.min(integers.len()));
             all.push(Columns {
                 part,
@@ -165,6 +187,7 @@ fn columns<'a, 'b>(gradients: &Gradients<'a>, totals: &'b mut Totals) -> Vec<Col
                 width,
                 squares: Vec::new(),
                 reals: own_reals,
+                narrow: own_narrow,
                 integers: own_integers,
                 pending: 0,
             });
@@ -173,16 +196,17 @@ fn columns<'a, 'b>(gradients: &Gradients<'a>, totals: &'b mut Totals) -> Vec<Col
     all
 }
 
-/// Does something with all columns.
+/// Does something with all columns: with neighbours on one thread, if there are several.
 fn each<'a, 'b>(
     columns: &mut [Columns<'a, 'b>],
     together: bool,
-    job: impl Fn(&mut Columns<'a, 'b>) + Sync + Send,
+    job: impl Fn(&mut [Columns<'a, 'b>]) + Sync,
 ) {
     if together {
-        parallel::for_each_chunk(columns, 1, |_, columns| columns.iter_mut().for_each(&job));
+        let length = columns.len().div_ceil(PIECES * parallel::threads()).max(1);
+        parallel::for_each_chunk(columns, length, |_, columns| job(columns));
     } else {
-        columns.iter_mut().for_each(job);
+        job(columns);
     }
 }
 
@@ -214,17 +238,20 @@ impl<'a> Columns<'a, '_> {
         if scales.is_empty() {
             return;
         }
-        if let Sums::Whole(most) = sums {
+        if let Sums::Whole(most) | Sums::Narrow(most) = sums {
             if self.pending + scales.len() > most {
                 self.carry();
             }
             self.pending += scales.len();
         }
-        match self.part {
-            Part::Single(values) => {
+        match (self.part, sums) {
+            (Part::Single(values), Sums::Narrow(_)) => {
+                instructions.add_narrow(self.strip(values, first), scales, self.narrow);
+            }
+            (Part::Single(values), _) => {
                 self.add_strip(instructions, self.strip(values, first), scales, sums);
             }
-            Part::Double(values) => {
+            (Part::Double(values), _) => {
                 self.add_strip(instructions, self.strip(values, first), scales, sums);
             }
         }
@@ -240,17 +267,21 @@ impl<'a> Columns<'a, '_> {
         match sums {
             Sums::Real => instructions.add(strip, scales, self.reals),
             Sums::Whole(_) => instructions.add_whole(strip, scales, self.reals),
-            Sums::Integers => add_integers(strip, scales, self.integers),
+            Sums::Narrow(_) | Sums::Integers => add_integers(strip, scales, self.integers),
         }
     }
 
-    /// Moves whole numbers from the doubles to the integers.
+    /// Moves whole numbers from the doubles, or the narrow integers, to the integers.
     fn carry(&mut self) {
         for (integer, real) in self.integers.iter_mut().zip(self.reals.iter_mut()) {
             #[expect(clippy::cast_possible_truncation, reason = "an integer below 2^53")]
             let whole = *real as i64;
             *integer += whole;
             *real = 0.0;
+        }
+        for (integer, narrow) in self.integers.iter_mut().zip(self.narrow.iter_mut()) {
+            *integer += i64::from(*narrow);
+            *narrow = 0;
         }
         self.pending = 0;
     }

@@ -1,4 +1,4 @@
-//! By how much a row is shortened.
+//! The factor by which a row is shortened.
 
 use super::kernel::{Instructions, ROUNDINGS, Scale, Strip, WIDTH};
 use super::power;
@@ -36,6 +36,13 @@ use super::power;
 /// norm near the clip are shortened in vain: by less than `4e-14` for up to 10^5 parameters and
 /// `6e-13` for 10^7. Rows below it keep their length.
 ///
+/// *Products in single precision*: let `v = 2^-24`. A row in single precision may be multiplied by
+/// `fl(s)`, a normal number of single precision. The product is rounded to single precision.
+/// Neither rounding enlarges by more than `1 + v`; a product that underflows is below one. The
+/// margin is then `1 - (k + 12) u - 3 v`, which is a double too. It is enough, because for `A = (k +
+/// 12) u` we have `(1 - A - 3 v)(1 + v)^2 <= 1 - A`, and the rest is as above. Rows near the clip
+/// are then shortened in vain by less than `2e-7`.
+///
 /// *Squares that overflow or underflow* (`q` not in `[2^-900, 2^900]`, only in double precision):
 /// the row is brought to a largest entry in `[1, 2)` by a power of two `p`, which is exact but for
 /// entries that underflow, too small to be seen on the grid. Then the above holds for `p x`, `p C`
@@ -52,9 +59,10 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// For rows of so many strips.
-    pub(super) fn new(clip: f64, step: f64, strips: usize) -> Self {
-        let margin = 1.0 - (ROUNDINGS + strips + 12) as f64 * power(-53);
+    /// For rows of so many strips, with products in single precision or in double.
+    pub(super) fn new(clip: f64, step: f64, strips: usize, single: bool) -> Self {
+        let products = if single { 3.0 * power(-24) } else { 0.0 };
+        let margin = 1.0 - (ROUNDINGS + strips + 12) as f64 * power(-53) - products;
         Self { clip, step, ratio: clip / step, margin }
     }
 

@@ -24,7 +24,18 @@ fn whole(value: i64) -> BigRational {
 
 /// Whether what is left of a row is short enough, and not much shorter than it must be.
 fn check(row: &[f64], clip: f64, step: f64) {
-    let gradients = Gradients::new(1, vec![(row.len(), Part::Double(row))]).unwrap();
+    check_part(Part::Double(row), row, clip, step, [1e-13, 1e-15]);
+}
+
+/// The same of a row in single precision.
+fn check_single(row: &[f32], clip: f64, step: f64) {
+    let wide: Vec<f64> = row.iter().map(|&x| x.into()).collect();
+    check_part(Part::Single(row), &wide, clip, step, [3e-7, 1.3e-7]);
+}
+
+/// The same with tolerances for the clip and for a product.
+fn check_part(part: Part<'_>, row: &[f64], clip: f64, step: f64, [near, product]: [f64; 2]) {
+    let gradients = Gradients::new(1, vec![(row.len(), part)]).unwrap();
     let integers = gradients.clip_to_grid(clip, step).unwrap();
     let (clip, step) = (exact(clip), exact(step));
     let squared = |value: BigRational| &value * &value;
@@ -33,13 +44,13 @@ fn check(row: &[f64], clip: f64, step: f64) {
         integers.iter().fold(zero(), |sum, &n| sum + squared(whole(n))) * squared(step.clone());
     assert!(length <= squared(clip.clone()), "{row:?}, {clip:?}, {step:?}: {integers:?}");
     let norm = row.iter().fold(zero(), |sum, &x| sum + squared(exact(x)));
-    let most = exact(1.0 - 1e-13);
+    let most = exact(1.0 - near);
     for (&n, &x) in integers.iter().zip(row) {
         let (next, x) = (whole(n.abs() + 1) * &step, exact(x));
         assert!(n == 0 || (n > 0) == x.is_positive());
-        assert!(whole(n.abs()) * &step <= x.abs() * exact(1.0 + 1e-15));
+        assert!(whole(n.abs()) * &step <= x.abs() * exact(1.0 + product));
         if norm <= squared(&clip * &most) {
-            assert!(next >= x.abs() * exact(1.0 - 1e-15), "not clipped: {n}, {x:?}, {step:?}");
+            assert!(next >= x.abs() * exact(1.0 - product), "not clipped: {n}, {x:?}, {step:?}");
         } else {
             let left = squared(x) * squared(&clip * &most);
             assert!(squared(next) * &norm >= left, "clipped: {n}, {step:?}");
@@ -83,6 +94,32 @@ proptest! {
         prop_assume!(clip > 0.0 && step > 0.0 && step.is_finite() && clip / step < LIMIT);
         check(&row, clip, step);
     }
+
+    #[test]
+    fn no_row_in_single_precision_is_longer_than_the_clip(
+        row in prop_oneof![
+            prop::collection::vec(any::<u32>().prop_map(f32::from_bits), 1..20),
+            (-149_i32..127, prop::collection::vec(-2.0..2.0_f64, 1..40)).prop_map(
+                |(exponent, row)| row.into_iter().map(|x| narrow(libm::scalbn(x, exponent))).collect()
+            ),
+        ],
+        clip in finite().prop_map(f64::abs),
+        near in prop::sample::select(vec![true, true, true, false]),
+        factor in prop_oneof![0.9..1.1_f64, Just(1.0), Just(1.0 - 1e-7), 1e-4..1e4_f64],
+        bits in prop_oneof![-3.0..27.9_f64, 26.0..61.9_f64],
+    ) {
+        prop_assume!(row.iter().all(|x| x.is_finite()));
+        let norm = row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+        let clip = if near { norm * factor } else { clip };
+        let step = clip / bits.exp2();
+        prop_assume!(clip > 0.0 && step > 0.0 && step.is_finite() && clip / step < LIMIT);
+        check_single(&row, clip, step);
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "to single precision")]
+fn narrow(value: f64) -> f32 {
+    value as f32
 }
 
 #[test]
@@ -210,7 +247,7 @@ fn results_do_not_depend_on_the_threads() {
 fn whole_numbers_add_up_the_same_in_every_way() {
     let (single, wide) = random(301, 70, 5);
     let gradients = split(&single, &wide, 301);
-    let rule = Rule::new(1.0, power(-24), gradients.strips());
+    let rule = Rule::new(1.0, power(-24), gradients.strips(), false);
     let integers = pass(&gradients, &rule, Sums::Integers).unwrap().integers;
     for rows in [1, 5, 9, 300, 1 << 28] {
         assert_eq!(pass(&gradients, &rule, Sums::Whole(rows)).unwrap().integers, integers);
@@ -219,10 +256,64 @@ fn whole_numbers_add_up_the_same_in_every_way() {
 }
 
 #[test]
+fn narrow_sums_are_those_of_products_in_single_precision() {
+    let ratio = power(20);
+    assert_eq!(Sums::whole(ratio, true), Sums::Narrow(2047));
+    assert_eq!(Sums::whole(power(27), true), Sums::Whole(1 << 25));
+    for (examples, parameters) in SHAPES {
+        let (mut single, _) = random(examples, parameters, 9);
+        single.iter_mut().take(parameters).for_each(|x| *x = 0.0);
+        let parts = vec![(single.len().checked_div(examples).unwrap_or(5), Part::Single(&single))];
+        let gradients = Gradients::new(examples, parts).unwrap();
+        let rule = Rule::new(0.9, 0.9 / ratio, gradients.strips(), true);
+        let mut expected = vec![0; gradients.parameters()];
+        let strips = gradients.parameters().div_ceil(2048);
+        for row in 0..examples {
+            let values = gradients.row(row);
+            let norm = values.iter().map(|x| x * x).sum::<f64>().sqrt();
+            let least = 1.0 - (147 + strips + 12) as f64 * power(-53) - 3.0 * power(-24);
+            let factor = if norm <= 0.9 * least { 1.0 } else { 0.9 / norm * least };
+            let factor = if norm > 0.0 { narrow(factor / (0.9 / ratio)) } else { 0.0 };
+            for (sum, x) in expected.iter_mut().zip(values) {
+                // Exact in double precision, then rounded once.
+                let product = narrow(x * f64::from(factor));
+                #[expect(clippy::cast_possible_truncation, reason = "toward zero")]
+                let integer = product as i64;
+                *sum += integer;
+            }
+        }
+        for rows in [1, 5, 9, 300, 2047] {
+            let found = pass(&gradients, &rule, Sums::Narrow(rows)).unwrap().integers;
+            // The last bit of a factor may be another one if the norm is.
+            let differ = found.iter().zip(&expected).filter(|(left, right)| left != right);
+            assert!(differ.clone().all(|(left, right)| left.abs_diff(*right) <= 1));
+            assert!(differ.count() <= 1 + parameters / 1000, "{examples} x {parameters}");
+            assert_eq!(found, gradients.clip_to_grid(0.9, 0.9 / ratio).unwrap());
+        }
+    }
+}
+
+#[test]
+fn factors_beyond_single_precision_are_kept() {
+    // The factor is too large for single precision, too small, or zero.
+    for (x, clip, step) in [
+        (1e-40_f32, 1e-35, 1e-41),
+        (1e-45, 1e-38, 1e-44),
+        (3e38, 3e38, 1e38),
+        (3e38, 1e39, 3e38),
+        (1e38, 3e38, 2e38),
+        (0.0, 1.0, 1e-7),
+    ] {
+        assert!(matches!(Sums::whole(clip / step, true), Sums::Narrow(_)));
+        check_single(&[x, -x], clip, step);
+    }
+}
+
+#[test]
 fn large_sums_are_exact() {
     // Doubles are exact for few of these rows, or for none.
     for (ratio, sums) in [(power(43), Sums::Whole(512)), (power(45), Sums::Integers)] {
-        assert_eq!(Sums::whole(ratio), sums);
+        assert_eq!(Sums::whole(ratio, false), sums);
         let row = vec![3.0; 5_000];
         let gradients = Gradients::new(5_000, vec![(1, Part::Double(&row))]).unwrap();
         let step = 3.5 / ratio;
@@ -251,7 +342,9 @@ fn all_instructions_give_the_same_bits() {
             instructions.add(wide, &scales, &mut sums[1]);
             instructions.add_whole(single, &scales, &mut sums[2]);
             instructions.add_whole(wide, &scales, &mut sums[3]);
-            (squares.map(|all| bits(&all)), sums.map(|all| bits(&all)))
+            let mut narrow = vec![1; width];
+            instructions.add_narrow(single, &scales, &mut narrow);
+            (squares.map(|all| bits(&all)), sums.map(|all| bits(&all)), narrow)
         });
         let results: Vec<_> = results.collect();
         assert!(results.iter().all(|result| *result == results[0]), "{width}");

@@ -1,14 +1,15 @@
 //! Gaussian noise on a grid, drawn exactly.
 //!
-//! The magnitude comes from pieces of known weights that cover the bell curve (`table`). Of 1000
-//! draws 996 or so end there, with one word: ten bits choose a column and 36 one of its units, by
-//! which a cell is chosen, so that the point is certainly below the curve; 17 bits are the first
-//! digits of the position in the cell, and one is the sign. Otherwise integers of growing length
-//! decide whether a point is below the curve (`curve`), and if it is not, all begins anew.
+//! The magnitude comes from pieces of known weights that cover the bell curve (`table`). About 996
+//! of 1000 draws end there, with one word. Ten bits choose a column, and 36 bits choose one of its
+//! units. The unit gives a cell in which the point is certainly below the curve. 17 bits are the
+//! first digits of the position in the cell, and one bit is the sign. For the other draws, integers
+//! of growing length decide whether a point is below the curve (`curve`). If it is not, the draw
+//! starts anew.
 //!
-//! Nothing is rounded and no floating-point number is compared: weights are whole numbers, what the
-//! whole numbers leave out is a piece of its own, and a uniform number has as many digits as a
-//! decision needs.
+//! Nothing is rounded, and no floating-point numbers are compared. Weights are whole numbers, and a
+//! further piece covers what they leave out. A uniform number has as many digits as a decision
+//! needs.
 
 mod curve;
 #[cfg(test)]
@@ -26,19 +27,19 @@ use crate::parallel;
 use crate::random::{Purpose, Streams, Words};
 use crate::{Error, Result};
 
-/// Numbers drawn from one stream: a chunk has a stream of its own, whichever thread takes it.
+/// How many numbers are drawn from one stream. Each chunk has a stream of its own, whichever thread
+/// draws it.
 pub const GAUSSIAN_CHUNK: usize = 1 << 13;
 
 /// The most fractional bits.
 const BITS: u32 = 52;
 
-/// `length` independent draws of `2^bits Z` rounded to the nearest integer, for a standard normal
-/// Z, on the current rayon pool; they depend on `streams` alone.
+/// Draws `length` independent values of `2^bits Z`, rounded to the nearest integer, for a standard
+/// normal Z. It runs on the current rayon pool, and the result depends on `streams` alone.
 ///
 /// The law is exact: no floating-point number is involved, and every decision reads further words
-/// until it is certain. An integer vector plus such noise is the rounded sum of the vector and of
-/// continuous Gaussian noise: all that is known of the privacy of the Gaussian mechanism holds for
-/// it.
+/// until it is certain. An integer vector plus such noise is the rounded sum of the vector and
+/// continuous Gaussian noise. So every privacy guarantee of the Gaussian mechanism holds for it.
 ///
 /// ```
 /// use turnout_core::federated::rounded_gaussian;
@@ -52,7 +53,7 @@ const BITS: u32 = 52;
 ///
 /// # Errors
 ///
-/// [`Error::Integer`] if `bits` is above 52, [`Error::Accounting`] if the numbers do not fit in
+/// [`Error::Integer`] if `bits` is above 52; [`Error::Accounting`] if the numbers do not fit in
 /// memory.
 pub fn rounded_gaussian<S: Streams>(length: usize, bits: u32, streams: &S) -> Result<Vec<i64>> {
     if bits > BITS {

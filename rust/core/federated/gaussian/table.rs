@@ -1,13 +1,15 @@
-//! Pieces under the bell curve, with whole weights that the compiler works out.
+//! Pieces under the bell curve, with whole weights that the compiler computes.
 //!
-//! Magnitudes are drawn from `HEIGHT e^(-x^2 / 2)` for x >= 0, in units of which a cell of width
-//! 1/256 and height one has one. Pieces that are chosen by their whole weights cover the curve:
+//! Magnitudes are drawn from `HEIGHT e^(-x^2 / 2)` for x >= 0. The unit is the area of a cell of
+//! width 1/256 and height one. The following pieces, chosen by their whole weights, cover the
+//! curve:
 //!
-//! * cell `i`, from `i / 256`, up to height `floor(HEIGHT e^(-(i / 256)^2 / 2))`, for x below 4; most
-//!   of it is certainly below the curve, the rest is its wedge;
-//! * block `k`, from `k` to `k + 1`, likewise, for x from 4 to 8;
-//! * for each of these the fraction that the floor has cut: a unit, of which the fraction is kept;
-//! * two units for all beyond 8.
+//! * for x below 4, cell `i`, from `i / 256`, up to height `floor(HEIGHT e^(-(i / 256)^2 / 2))`.
+//!   Most of it is certainly below the curve, and the rest is its wedge;
+//! * block `k`, from `k` to `k + 1`, built in the same way, for x from 4 to 8;
+//! * for each of these, the fraction that the floor has cut off: one unit, of which only the
+//!   fraction is kept;
+//! * two units for everything beyond 8.
 
 use core::ops::Range;
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from turnout.federated import RandomParticipationSGD
+from turnout.federated import RandomParticipationSGD, SecureSum
 from turnout.federated.trees import vector
 
 SIZE = 12
@@ -29,6 +29,7 @@ def plan_of(config: Any) -> RandomParticipationSGD:
         local_size=SIZE,
         mode=config["mode"],
         seed=config["seed"],
+        secure_sum=SecureSum(config["least"], 0) if config.get("least") else None,
     )
 
 
