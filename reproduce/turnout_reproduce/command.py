@@ -31,7 +31,7 @@ def reproduce(
     seed: Annotated[int, typer.Option(min=0)] = 1,
     as_json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
-    """Compute figures and tables of the papers again, each with a verdict.
+    """Reproduce figures and tables of the papers, each with a verdict.
 
     For each a table is printed: what the paper prints, what we find with its standard error, and
     whether they agree, by how much they differ, or why the paper is wrong. A picture of each, and

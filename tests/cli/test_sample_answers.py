@@ -34,7 +34,7 @@ def answer(turnout: Run, *arguments: object) -> dict[str, Any]:
 
 
 def test_shares_are_estimated_where_every_user_holds_one_value(people: Path, turnout: Run) -> None:
-    options = (people, "-c", "kind", "-e", 3, "--rows-are", "who")
+    options = (people, "-c", "kind", "--method", "mollifier", "-e", 3, "--rows-are", "who")
     assert "estimates" not in answer(turnout, *options)
     found = answer(turnout, *options, "--assume", "one-value")["estimates"]
     for row in found:
@@ -63,7 +63,7 @@ def test_rows_that_are_users_hold_one_value_in_the_picture(
     monkeypatch.setattr(PopulationDraws, "estimate", estimate)
     for more in ((), ("--rows-are", "who")):
         picture = people.with_name("picture.png")
-        options = ("-c", "kind", "-e", 3, "--plot", picture, *more)
+        options = ("-c", "kind", "--method", "mollifier", "-e", 3, "--plot", picture, *more)
         assert turnout("sample", people, *options).exit_code == 0
         assert picture.exists()
     assert assumed == ["one_value", None]
@@ -74,7 +74,7 @@ def test_public_rows_are_what_records_are_drawn_around(
 ) -> None:
     public = tmp_path / "public.csv"
     public.write_text("kind\n" + "w\n" * 97 + "x\ny\n")
-    options = (people, "-c", "kind", "-e", 0.01, "--rows-are", "who")
+    options = (people, "-c", "kind", "--method", "mollifier", "-e", 0.01, "--rows-are", "who")
     found = answer(turnout, *options, "--reference", public)
     kinds = [row["kind"] for row in found["records"]]
     assert kinds.count("w") > 85
@@ -83,7 +83,9 @@ def test_public_rows_are_what_records_are_drawn_around(
     numbers.write_text("x\n" + "".join(f"{value}\n" for value in np.linspace(99, 101, 60)))
     own = tmp_path / "own.csv"
     own.write_text("x\n" + "5\n" * 30)
-    drawn = answer(turnout, own, "-c", "x", "-e", 0.1, "--reference", numbers)["records"]
+    drawn = answer(
+        turnout, own, "-c", "x", "--method", "density", "-e", 0.1, "--reference", numbers
+    )["records"]
     assert all(90 < row["x"] < 110 for row in drawn)
     public.write_text("kind\nother\nw\n")
     refused = turnout("sample", *options, "--reference", public)
@@ -91,14 +93,31 @@ def test_public_rows_are_what_records_are_drawn_around(
     assert "--reference" in refused.stderr
     for wrong in (("--method", "minimax"), ("--bounds", "x=0:9")):
         assert turnout("sample", *options, "--reference", public, *wrong).exit_code == 2
-    assert turnout("sample", own, "-c", "x", "-e", 1, "--assume", "one-value").exit_code == 2
+    assert (
+        turnout(
+            "sample", own, "-c", "x", "--method", "density", "-e", 1, "--assume", "one-value"
+        ).exit_code
+        == 2
+    )
 
 
 def test_what_records_keep_is_told_to_whoever_holds_the_rows(people: Path, turnout: Run) -> None:
     more = people.with_name("more.csv")
     # Users count once, however many rows they have.
     more.write_text(people.read_text() + "0,w\n" * 400)
-    found = answer(turnout, more, "-c", "kind", "-e", 3, "--rows-are", "who", "--quality")
+    found = answer(
+        turnout,
+        more,
+        "-c",
+        "kind",
+        "--method",
+        "mollifier",
+        "-e",
+        3,
+        "--rows-are",
+        "who",
+        "--quality",
+    )
     own = {row["label"]: row["own"] for row in found["quality"]["labels"]}
     assert own == {label: pytest.approx(number / 100) for label, number in HELD.items()}
     kinds = [row["kind"] for row in found["records"]]
@@ -107,7 +126,20 @@ def test_what_records_keep_is_told_to_whoever_holds_the_rows(people: Path, turno
     assert found["quality"]["total_variation"] == pytest.approx(distance)
     numbers = people.with_name("numbers.csv")
     numbers.write_text("who,x\n1,0.5\n1,0.5\n2,0.25\n3,0.75\n")
-    options = (numbers, "-c", "x", "-e", 3, "--bounds", "x=0:1", "--rows-are", "who", "--quality")
+    options = (
+        numbers,
+        "-c",
+        "x",
+        "--method",
+        "density",
+        "-e",
+        3,
+        "--bounds",
+        "x=0:1",
+        "--rows-are",
+        "who",
+        "--quality",
+    )
     (column,) = answer(turnout, *options)["quality"]["columns"]
     assert column["own"] == {"mean": pytest.approx(0.5), "deviation": pytest.approx(6**-0.5 / 2)}
     text = turnout("sample", *options, "-o", people.with_name("r.csv")).stdout

@@ -24,7 +24,6 @@ def read(path: Path, *, labels: list[str] | None = None, missing: str | None = "
         columns=("a",),
         user_column=None,
         method="mollifier",
-        rounds=None,
         ranges={},
         labels={} if labels is None else {"a": labels},
         missing=missing,
@@ -153,7 +152,7 @@ def test_unused_categories_are_not_values(tmp_path: Path) -> None:
 def test_users_are_named_as_in_the_file(tmp_path: Path, array: Any, names: list[Any]) -> None:
     path = tmp_path / "in.parquet"
     pq.write_table(pa.table({"who": array, "a": [0.5, 1.5, 2.5]}), path)
-    wanted = Wanted(("a",), "who", None, None, {}, {}, "drop", ())
+    wanted = Wanted(("a",), "who", "density", {}, {}, "drop", ())
     records = read_records(path, wanted)
     assert records.users.tolist() == [name for name in names if name is not None]
     assert records.left_out.total == names.count(None)
@@ -203,7 +202,7 @@ def test_infinite_numbers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="infinite"):
         read(path)
     with pytest.raises(InvalidValueError, match="1 values are not within the bounds"):
-        read_records(path, Wanted(("a",), None, None, None, {}, {}, None, ()))
+        read_records(path, Wanted(("a",), None, "density", {}, {}, None, ()))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -18,9 +18,6 @@ import pytest
 from scipy import stats
 from tests.texts import without_paths
 
-from turnout.errors import InvalidValueError
-from turnout.samplers import MollifiedBoosting
-
 pytest.importorskip("sklearn")
 
 Run = Callable[..., Any]
@@ -40,7 +37,9 @@ def only_line(text: str) -> str:
     return lines[0]
 
 
-BOX = ("--bounds", "x=0:1,y=0:1")
+DENSITY = ("--method", "density")
+MINIMAX = ("--method", "minimax")
+BOX = ("--bounds", "x=0:1,y=0:1", *DENSITY)
 
 
 def test_one_record_for_each_user(visits: Path, tmp_path: Path, turnout: Run) -> None:
@@ -49,7 +48,8 @@ def test_one_record_for_each_user(visits: Path, tmp_path: Path, turnout: Run) ->
         "sample", visits, "-c", "x,y", "-e", 1, "--rows-are", "who", *BOX, "-o", target
     )
     assert result.exit_code == 0, result.stderr
-    for text in ("3 by 'who', with 45 rows", "mollified density", "e^1.0 = 2.719", "Who has rows"):
+    said = ("3 by 'who', with 45 rows", "mollified density", "e^1.0 = 2.719", "The ids show who")
+    for text in said:
         assert text in " ".join(result.stdout.split())
     assert result.stderr == ""
     assert max(map(len, without_paths(result.stdout))) <= 80
@@ -69,45 +69,6 @@ def test_records_are_those_of_their_user(visits: Path, turnout: Run) -> None:
     for user, row in enumerate(reversed(answer["records"])):
         assert row["x"] == pytest.approx(0.1 + 0.4 * user, abs=0.15)
         assert row["y"] == pytest.approx(0.9 - 0.4 * user, abs=0.15)
-
-
-def test_boosting(visits: Path, tmp_path: Path, turnout: Run) -> None:
-    text = visits.read_text(encoding="utf-8").splitlines()
-    kept = [text[0], *(line for line in text if line.startswith("zoe"))]
-    visits.write_text("\n".join(kept) + "\n", encoding="utf-8")
-    result = turnout(
-        "sample", visits, "-c", "x", "-e", 1, "--rows-are", "who", "--bounds", "x=0:1", "--json",
-        "--method", "boosting",
-    )  # fmt: skip
-    answer = json.loads(result.stdout)
-    assert answer["method"] == "boosting"
-    assert [0 <= row["x"] <= 1 for row in answer["records"]] == [True]
-
-
-@pytest.mark.parametrize(("given", "shown"), [((), 10), (("--rounds", 3), 3), (("--rounds", 1), 1)])
-def test_rounds_of_boosting(
-    visits: Path, turnout: Run, monkeypatch: pytest.MonkeyPatch, given: tuple[Any, ...], shown: int
-) -> None:
-    used: list[int] = []
-
-    def fit(self: MollifiedBoosting, records: Any) -> None:
-        used.append(self.n_rounds)
-        raise InvalidValueError("enough")
-
-    if shown > 3:
-        # Ten rounds take long.
-        monkeypatch.setattr(MollifiedBoosting, "_fit", fit)
-    result = turnout(
-        "sample", visits, "-c", "x", "-e", 1, "--rows-are", "who", "--bounds", "x=0:1",
-        "--method", "boosting", *given,
-    )  # fmt: skip
-    if shown > 3:
-        assert used == [shown]
-        return
-    assert result.exit_code == 0, result.stderr
-    plural = "" if shown == 1 else "s"
-    said = " ".join(result.stderr.split())
-    assert f"mollified boosting in {shown} round{plural} around the uniform" in said
 
 
 def test_labels_are_those_of_their_user(visits: Path, tmp_path: Path, turnout: Run) -> None:
@@ -137,7 +98,7 @@ def test_combinations_of_labels_are_never_mixed_up(tmp_path: Path, turnout: Run)
     path = tmp_path / "in.csv"
     # Joined by commas both would read alike.
     path.write_text('id,p,q\n1,"a, b",c\n2,a,"b, c"\n3,"a\\",b\n', encoding="utf-8")
-    result = turnout("sample", path, "-c", "p,q", "-e", 42, "--rows-are", "id", "--json")
+    result = turnout("sample", path, "-c", "p,q", "-e", 42, "--rows-are", "id", "--json", *MINIMAX)
     assert json.loads(result.stdout)["records"] == [
         {"id": 1, "p": "a, b", "q": "c"},
         {"id": 2, "p": "a", "q": "b, c"},
@@ -183,7 +144,7 @@ def test_numbers_of_adult_by_country(adult_csv: Path, tmp_path: Path, turnout: R
     result = turnout(
         "sample", source, "-c", "age,hours-per-week", "-e", 2, "--rows-are", "native-country",
         "--bounds", "age=17:90,hours-per-week=1:99", "--round", "-o", target, "--missing", "drop",
-        "--missing-value", "?", "--plot", tmp_path / "picture.png", "--seed", 5,
+        "--missing-value", "?", "--plot", tmp_path / "picture.png", "--seed", 5, *DENSITY,
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     countries = {row["native-country"] for row in rows} - {"?"}
@@ -199,7 +160,17 @@ def test_numbers_of_adult_by_country(adult_csv: Path, tmp_path: Path, turnout: R
 
 def test_labels_of_adult_by_occupation(adult_csv: Path, turnout: Run) -> None:
     result = turnout(
-        "sample", adult_csv, "-c", "sex,race", "-e", 1, "--rows-are", "occupation", "--json"
+        "sample",
+        adult_csv,
+        "-c",
+        "sex,race",
+        "-e",
+        1,
+        "--rows-are",
+        "occupation",
+        "--json",
+        "--method",
+        "mollifier",
     )
     answer = json.loads(result.stdout)
     assert answer["users"] == len({row["occupation"] for row in rows_of(adult_csv)})
@@ -211,7 +182,7 @@ def test_labels_of_adult_by_occupation(adult_csv: Path, turnout: Run) -> None:
 
 
 def test_without_an_output_records_are_csv_on_standard_output(visits: Path, turnout: Run) -> None:
-    result = turnout("sample", visits, "-c", "x", "-e", 1, "--rows-are", "who")
+    result = turnout("sample", visits, "-c", "x", "-e", 1, "--rows-are", "who", *DENSITY)
     assert result.exit_code == 0
     assert "note: without --bounds records are drawn around the standard normal" in result.stderr
     assert "they will be numbers of about -3 to 3, whatever the columns hold" in result.stderr
@@ -227,15 +198,17 @@ def test_every_row_may_be_a_user_of_its_own(visits: Path, tmp_path: Path, turnou
     text = visits.read_text(encoding="utf-8").splitlines()
     text[2] = "bob,,,,"
     visits.write_text("\n".join(text) + "\n", encoding="utf-8")
-    result = turnout("sample", visits, "-c", "kind", "-e", 42, "-o", target, "--missing", "drop")
+    result = turnout(
+        "sample", visits, "-c", "kind", "-e", 42, "-o", target, "--missing", "drop", *MINIMAX
+    )
     assert "44: every row is a user of its own" in result.stdout
     found = rows_of(target)
     assert [int(row["row"]) for row in found] == [1, *range(3, 46)]
     assert [row["kind"] for row in found[:3]] == ["a", "c, d", "a"]
-    options = ("-c", "kind", "-e", 42, "-o", target, "--missing", "none")
+    options = ("-c", "kind", "-e", 42, "-o", target, "--missing", "none", *MINIMAX)
     result = turnout("sample", visits, *options)
     assert result.exit_code == 1
-    assert f"error: {target} is there already: to draw for the same people again" in result.stderr
+    assert f"error: {target} already exists; randomizing the same people again" in result.stderr
     assert len(rows_of(target)) == 44
     assert turnout("sample", visits, *options, "--overwrite").exit_code == 0
     assert rows_of(target)[1] == {"row": "2", "kind": "none"}
@@ -252,7 +225,20 @@ def test_without_ids_records_are_sorted(visits: Path, tmp_path: Path, turnout: R
         {"kind": "a", "size": "0"}, {"kind": "b", "size": "1"}, {"kind": "c, d", "size": "2"},
     ]  # fmt: skip
     target = tmp_path / "numbers.csv"
-    turnout("sample", visits, "-c", "y", "-e", 9, "--rows-are", "who", "-o", target, "--no-ids")
+    turnout(
+        "sample",
+        visits,
+        "-c",
+        "y",
+        "-e",
+        9,
+        "--rows-are",
+        "who",
+        "-o",
+        target,
+        "--no-ids",
+        *DENSITY,
+    )
     values = [float(row["y"]) for row in rows_of(target)]
     assert values == sorted(values)
 
@@ -268,15 +254,15 @@ def test_runs_differ_and_a_seed_repeats_them(visits: Path, turnout: Run) -> None
     assert drawn() != drawn()
     assert drawn("--seed", 7) == drawn("--seed", 7) == drawn("--seed", 7, "--jobs", 2)
     assert drawn("--seed", 7) != drawn("--seed", 8)
-    result = turnout("sample", visits, "-c", "kind", "-e", 1, "--seed", 1)
-    assert "fit for tests only" in result.stderr
+    result = turnout("sample", visits, "-c", "kind", "-e", 1, "--seed", 1, *MINIMAX)
+    assert "use for tests only" in result.stderr
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 @pytest.mark.parametrize("columns", ["x", "x,y", "kind", "kind,size"])
 def test_pictures(visits: Path, tmp_path: Path, turnout: Run, columns: str, suffix: str) -> None:
     picture = tmp_path / f"picture{suffix}"
-    options = ("--method", "minimax") if "kind" in columns else ()
+    options = MINIMAX if "kind" in columns else DENSITY
     result = turnout(
         "sample", visits, "-c", columns, "-e", 1, "--plot", picture, "-o", tmp_path / "a.csv",
         *options,
@@ -288,18 +274,17 @@ def test_pictures(visits: Path, tmp_path: Path, turnout: Run, columns: str, suff
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("-c", "x,kind"), "'x' holds numbers and needs --bounds x=LOW:HIGH or --labels x=A,B,C;"),
-        (("-c", "x,kind"), "'kind' holds text and needs --labels kind=A,B,C (of days"),
-        (("-c", "x,kind", "--labels", "kind=a,b"), "say what each column holds: 'x' holds numbers"),
-        (("-c", "kind", "--bounds", "kind=0:1"), "--bounds are for numbers"),
-        (("-c", "kind", "--method", "density"), "--method density is for numbers"),
-        (("-c", "x", "--bounds", "x=0.3:1"), "values are not within the bounds (0.3, 1.0) (rows "),
-        (("-c", "none"), "no column 'none'"),
-        (("-c", "x", "--rows-are", "none"), "no column 'none'"),
-        (("-c", "kind", "--labels", "a,b"), "not among the 2 labels"),
-        (("-c", "kind", "--labels", "a"), "--labels must be at least 2"),
+        (("-c", "kind", *DENSITY), "--method density is for numbers"),
         (
-            ("-c", "kind,size", "--labels", "size=0,1,2", "--labels", "kind=b"),
+            ("-c", "x", "--bounds", "x=0.3:1", *DENSITY),
+            "values are not within the bounds (0.3, 1.0) (rows ",
+        ),
+        (("-c", "none", *DENSITY), "no column 'none'"),
+        (("-c", "x", "--rows-are", "none", *DENSITY), "no column 'none'"),
+        (("-c", "kind", "--labels", "a,b", *MINIMAX), "not among the 2 labels"),
+        (("-c", "kind", "--labels", "a", *MINIMAX), "--labels must be at least 2"),
+        (
+            ("-c", "kind,size", "--labels", "size=0,1,2", "--labels", "kind=b", *MINIMAX),
             "--labels must be at least 2",
         ),
     ],
@@ -345,9 +330,6 @@ def test_refusals(
         ("-c", "x", "-o", "out.xlsx"),
         ("-c", "x", "--jobs", 0),
         ("-c", "x", "--seed", -1),
-        ("-c", "x", "--rounds", 3),
-        ("-c", "x", "--rounds", 3, "--method", "density"),
-        ("-c", "x", "--rounds", 0, "--method", "boosting"),
     ],
 )
 def test_wrong_usage(
@@ -363,15 +345,18 @@ def test_bounds_of_negative_numbers_and_rounding_within_them(tmp_path: Path, tur
     path, target = tmp_path / "in.csv", tmp_path / "out.parquet"
     path.write_text("t\n" + "-1.5\n0.4\n" * 200, encoding="utf-8")
     result = turnout(
-        "sample", path, "-c", "t", "-e", 1, "--bounds", "t=-1.6:0.6", "--round", "-o", target
-    )
+        "sample", path, "-c", "t", "-e", 1, "--bounds", "t=-1.6:0.6", "--round", "-o", target,
+        *DENSITY,
+    )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     values = pq.read_table(target).column("t").to_pylist()
     assert set(values) == {-1, 0}
     assert all(isinstance(value, int) for value in values)
     result = turnout("sample", path, "-c", "t", "-e", 1, "--bounds", "t=-1.6:0.6", "--labels", "1")
     assert result.exit_code == 2
-    result = turnout("sample", path, "-c", "t", "-e", 1, "--bounds", "t=-1.6:0.6", "--json")
+    result = turnout(
+        "sample", path, "-c", "t", "-e", 1, "--bounds", "t=-1.6:0.6", "--json", *DENSITY
+    )
     assert min(row["t"] for row in json.loads(result.stdout)["records"]) < -1
 
 
@@ -379,18 +364,27 @@ def test_missing_values_are_refused_with_count_and_rows(tmp_path: Path, turnout:
     path = tmp_path / "in.csv"
     path.write_text("who,x,k\na,1,p\na,,q\n,2,\nb,3,p\n", encoding="utf-8")
     for column, owner, message in [
-        ("x", (), "column 'x': 1 of 4 answers are missing (row 2): empty 1 time. --missing says"),
-        ("k", (), "column 'k': 1 of 4 answers are missing (row 3): empty 1 time. --missing says"),
+        (
+            "x",
+            (),
+            "column 'x': 1 of 4 answers are missing (row 2): empty 1 time. Pass --missing as",
+        ),
+        (
+            "k",
+            (),
+            "column 'k': 1 of 4 answers are missing (row 3): empty 1 time. Pass --missing as",
+        ),
         (
             "k",
             ("--rows-are", "who", "--missing", "p"),
             "column 'who': 1 of 4 users are missing (row 3); --missing drop leaves these rows out",
         ),
     ]:
-        result = turnout("sample", path, "-c", column, "-e", 1, *owner)
+        method = DENSITY if column == "x" else MINIMAX
+        result = turnout("sample", path, "-c", column, "-e", 1, *owner, *method)
         assert result.exit_code == 1
         assert message in only_line(result.stderr)
-    bounds = ("-c", "x", "-e", 1, "--bounds", "x=0:9")
+    bounds = ("-c", "x", "-e", 1, "--bounds", "x=0:9", *DENSITY)
     hint = "a number within the bounds, or 'drop' to leave these rows out"
     assert hint in only_line(turnout("sample", path, *bounds).stderr)
     for wrong in ("none", "10"):
@@ -399,16 +393,16 @@ def test_missing_values_are_refused_with_count_and_rows(tmp_path: Path, turnout:
         assert "a number within the bounds" in only_line(refused.stderr)
     answer = json.loads(turnout("sample", path, *bounds, "--missing", 4, "--json").stdout)
     assert len(answer["records"]) == 4
-    options = ("--rows-are", "who", "--missing", "drop")
+    options = ("--rows-are", "who", "--missing", "drop", *DENSITY)
     answer = json.loads(turnout("sample", path, "-c", "x", "-e", 1, *options, "--json").stdout)
     assert [record["who"] for record in answer["records"]] == ["a", "b"]
     assert "Users without a complete row have no record" in answer["guarantee"]
     result = turnout("sample", path, "-c", "x", "-e", 1, "--missing-value", "1", *options)
     assert result.exit_code == 0
     path.write_text("x\n", encoding="utf-8")
-    assert "no row" in only_line(turnout("sample", path, "-c", "x", "-e", 1).stderr)
+    assert "no row" in only_line(turnout("sample", path, "-c", "x", "-e", 1, *DENSITY).stderr)
     path.write_text("who,x\n,1\n,2\n", encoding="utf-8")
-    result = turnout("sample", path, "-c", "x", "-e", 1, "--rows-are", "who")
+    result = turnout("sample", path, "-c", "x", "-e", 1, "--rows-are", "who", *DENSITY)
     assert "column 'who': 2 of 2 users are missing (rows 1, 2)" in only_line(result.stderr)
 
 
@@ -418,17 +412,17 @@ def test_the_sampler_of_labels_is_that_for_as_many_records_as_are_known(
     lines = [f"{user},{'abc'[(user + visit) % 3]}" for user in range(6) for visit in range(3)]
     source = tmp_path / "a.csv"
     source.write_text("\n".join(["who,place", *lines]) + "\n")
-    options = ("sample", source, "-c", "place", "-e", 1, "--seed", 1, "-o", tmp_path / "o.csv")
+    options = (
+        "sample", source, "-c", "place", "-e", 1, "--seed", 1, "-o", tmp_path / "o.csv",
+        "--labels", "a,b,c",
+    )  # fmt: skip
     users = ("--overwrite", "--rows-are", "who")
-    for more, name, rows in (
-        (("--overwrite",), "minimax sampler", "one row"),
-        (users, "projection onto the mollifier", "many rows"),
-        ((*users, "--records", 1), "minimax sampler", "one row"),
-        ((*users, "--records", 40), "projection onto the mollifier", "about 40 rows"),
+    for more, name in (
+        (("--overwrite",), "minimax sampler"),
+        (users, "projection onto the mollifier"),
+        ((*users, "--records", 1), "minimax sampler"),
+        ((*users, "--records", 40), "projection onto the mollifier"),
     ):
-        shown = " ".join(turnout(*options, *more).stdout.split())
-        assert name in shown
-        assert f"chosen for users with {rows} (--records, --method)" in shown
-    assert "chosen for" not in turnout(*options, *users, "--method", "minimax").stdout
+        assert name in " ".join(turnout(*options, *more).stdout.split())
     assert turnout(*options, "--overwrite", "--records", 3).exit_code == 2
     assert turnout(*options, *users, "--records", 3, "--method", "minimax").exit_code == 2

@@ -30,7 +30,7 @@ def written(path: Path, columns: dict[str, Any]) -> Path:
 
 def drawn(turnout: Run, *arguments: object) -> tuple[dict[str, Any], dict[str, Any]]:
     """The columns of the records, and the rest of the object."""
-    result = turnout("sample", *arguments, "--round", "--json")
+    result = turnout("sample", *arguments, "--round", "--method", "density", "--json")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     records = found.pop("records")
@@ -107,6 +107,6 @@ def test_one_integer_is_enough_and_larger_ones_than_floats_can_halve_are_refused
     records, _ = drawn(turnout, source, "-c", "t", "-e", 1, "--bounds", "t=0.6:1.4")
     assert records["t"].tolist() == [1, 1]
     options = ("-c", "t", "-e", 1, "--bounds", f"t=0:{2**52}", "--round")
-    refused = turnout("sample", source, *options)
+    refused = turnout("sample", source, "--method", "density", *options)
     assert refused.exit_code == 2
     assert "2^51" in refused.stderr

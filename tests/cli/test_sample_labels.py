@@ -17,7 +17,9 @@ from tests.cli.test_sample_command import Run, only_line
 def test_codes_with_leading_zeros_are_labels(tmp_path: Path, turnout: Run) -> None:
     path = tmp_path / "in.csv"
     path.write_text("zip\n02139\n10115\n02139\n", encoding="utf-8")
-    answer = json.loads(turnout("sample", path, "-c", "zip", "-e", 42, "--json").stdout)
+    answer = json.loads(
+        turnout("sample", path, "-c", "zip", "--method", "minimax", "-e", 42, "--json").stdout
+    )
     assert answer["labels"] == [["02139", "10115"]]
     assert [record["zip"] for record in answer["records"]] == ["02139", "10115", "02139"]
 
@@ -36,7 +38,9 @@ def test_files_of_labels_that_are_none_are_refused(
 ) -> None:
     labels = tmp_path / "labels.txt"
     labels.write_bytes(content)
-    result = turnout("sample", visits, "-c", "kind", "-e", 1, "--labels-file", labels)
+    result = turnout(
+        "sample", visits, "-c", "kind", "--method", "minimax", "-e", 1, "--labels-file", labels
+    )
     assert result.exit_code == 1
     line = only_line(result.stderr)
     assert message in line
@@ -46,6 +50,7 @@ def test_a_file_of_labels(visits: Path, tmp_path: Path, turnout: Run) -> None:
     labels = tmp_path / "labels.txt"
     labels.write_bytes(b"\xef\xbb\xbfc, d\r\n\r\nb\r\na\r\nnever\r\n")
     options = ("-e", 42, "--rows-are", "who", "--labels-file", labels, "--json")
+    options += ("--method", "mollifier")
     result = turnout("sample", visits, "-c", "kind", *options)
     answer = json.loads(result.stdout)
     assert answer["labels"] == [["c, d", "b", "a", "never"]]
@@ -61,14 +66,16 @@ def test_labels_that_read_alike_are_the_same(tmp_path: Path, turnout: Run) -> No
         ("t", "true,False,TRUE", "labels[2] = True equals labels[0] = True"),
     ]:
         result = turnout(
-            "sample", path, "-c", column, "-e", 1, "--labels", labels, "--missing", "drop"
-        )
+            "sample", path, "-c", column, "-e", 1, "--labels", labels, "--missing", "drop",
+            "--method", "minimax",
+        )  # fmt: skip
         assert result.exit_code == 1
         assert f"--labels must be different: {message}" in only_line(result.stderr)
     # All are text where the label for what is missing is: these differ.
     result = turnout(
-        "sample", path, "-c", "x", "-e", 1, "--labels", "0.5,1.5,1.50,none", "--missing", "none"
-    )
+        "sample", path, "-c", "x", "-e", 1, "--labels", "0.5,1.5,1.50,none", "--missing", "none",
+        "--method", "minimax",
+    )  # fmt: skip
     assert result.exit_code == 0, result.stderr
 
 
@@ -92,10 +99,10 @@ def test_labels_that_are_taken_from_the_data(tmp_path: Path, turnout: Run) -> No
     assert answer["labels"] == [["a", "b", "?"], [3, 20, large]]
     assert [row["k"] for row in answer["records"]] == ["b", "?", "a"]
     assert "The labels of columns 'k', 'n' are taken from the data" in answer["guarantee"]
-    assert run("k", "--missing", "a")["labels"] == [["a", "b"]]
-    answer = run("k,n", "--missing", "a", "--labels", f"n=1,3,20,{large}")
+    assert run("k", "--missing", "a", "--method", "minimax")["labels"] == [["a", "b"]]
+    answer = run("k,n", "--missing", "a", "--labels", f"n=1,3,20,{large}", "--method", "minimax")
     assert "The labels of column 'k' are taken from the data" in answer["guarantee"]
-    result = turnout("sample", path, "-c", "o", "-e", 1)
+    result = turnout("sample", path, "-c", "o", "-e", 1, "--method", "minimax")
     assert "column 'o' holds the one answer 'x', and labels" in only_line(result.stderr)
 
 
@@ -103,14 +110,16 @@ def test_the_summary_names_the_file(
     visits: Path, turnout: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(visits.parent)
-    result = turnout("sample", visits, "-c", "kind", "-e", 1, "-o", "out.csv")
+    result = turnout(
+        "sample", visits, "-c", "kind", "-e", 1, "--method", "minimax", "-o", "out.csv"
+    )
     size = Path("out.csv").stat().st_size
     assert f"out.csv, {size} bytes" in result.stdout
 
 
 def test_the_input_is_never_overwritten(visits: Path, turnout: Run) -> None:
     before = visits.read_bytes()
-    result = turnout("sample", visits, "-c", "x", "-e", 1, "-o", visits)
+    result = turnout("sample", visits, "-c", "x", "-e", 1, "--method", "density", "-o", visits)
     assert result.exit_code == 1
     assert "is an input" in only_line(result.stderr)
     assert visits.read_bytes() == before

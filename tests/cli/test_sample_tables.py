@@ -113,7 +113,7 @@ def test_files_of_every_format_give_the_same_records(
         assert abs(row["day"] - datetime.date(2024, month, 15)).days < 366 / 8
         assert str(row["member"]).lower() == str(sex == "f").lower()
     again = turnout("sample", source, *options)
-    assert "is there already" in refused(again)
+    assert "already exists" in refused(again)
     assert read(target).equals(found)
 
 
@@ -129,17 +129,13 @@ def test_days_are_text_in_json(tmp_path: Path, turnout: Run) -> None:
 def test_what_is_not_stated_is_named_column_by_column(tmp_path: Path, turnout: Run) -> None:
     source, target = written(tmp_path, ".csv"), tmp_path / "out.csv"
     common = ("sample", source, "-c", "age,sex,hours,day", "-e", 1, "-o", target)
-    said = refused(turnout(*common))
-    for text in (
-        "'age' holds numbers and needs --bounds age=LOW:HIGH or --labels age=A,B,C;",
-        "'sex' holds text and needs --labels sex=A,B,C",
-        "'hours' holds numbers and needs --bounds hours=LOW:HIGH",
-        "(of days --bounds day=FIRST:LAST)",
-    ):
-        assert text in said
-    said = refused(turnout(*common, "--labels", "sex=f,m"))
-    assert "'sex' holds" not in said
-    assert "'hours' holds numbers and needs --bounds hours=LOW:HIGH" in said
+    said = refused(turnout(*common), 2)
+    for name in ("age", "sex", "hours", "day"):
+        needed = f"--bounds {name}=LOW:HIGH (numbers or days) or --labels {name}=A,B,C"
+        assert f"'{name}' needs {needed}" in said
+    said = refused(turnout(*common, "--labels", "sex=f,m"), 2)
+    assert "'sex' needs" not in said
+    assert "'hours' needs --bounds hours=LOW:HIGH" in said
     for options in (("--bounds", "age=17:91"), ("--method", "table", "--bounds", "age=17:91")):
         said = refused(turnout(*common, *options), 2)
         for name in ("sex", "hours", "day"):
@@ -181,7 +177,7 @@ def test_missing_values_are_refused_left_out_or_kept(tmp_path: Path, turnout: Ru
     for text in (
         "column 'hours': 19 of 60 values are missing (rows 1, 4, 7, 10, 13, ...)",
         "column 'sex': 20 of 60 values are missing (rows 2, 5, 8, 11, 14, ...)",
-        "--missing drop leaves rows out, keep makes a missing value one of its own",
+        "--missing drop leaves rows out, keep makes missing values a value",
     ):
         assert text in said
     kept = turnout("sample", source, *STATED, "-e", 40, "--missing", "keep", "--json", "--seed", 1)
@@ -255,6 +251,31 @@ def test_rows_that_are_users_are_randomized_responses(tmp_path: Path, turnout: R
     assert stats.chisquare(counts[1:]).pvalue > ALPHA
 
 
+def test_more_labels_than_a_table_takes_need_another_method(tmp_path: Path, turnout: Run) -> None:
+    source, labels = tmp_path / "in.csv", tmp_path / "labels.txt"
+    source.write_text("place\n1\n4999\n")
+    labels.write_text("".join(f"{place}\n" for place in range(5000)))
+    options = ("sample", source, "-c", "place", "--labels-file", labels, "-e", 1)
+    said = refused(turnout(*options), 2)
+    assert "'place' has 5,000, and --method table takes at most 4,096" in said
+    assert turnout(*options, "--method", "minimax").exit_code == 0
+
+
+def test_values_in_another_form_are_refused_with_a_remedy(tmp_path: Path, turnout: Run) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text('pay,day,sex\n"12,000",2024-01-05,f\n7,05/01/2024,m\n', encoding="utf-8-sig")
+    options = ("--bounds", "pay=0:20000,day=2024-01-01:2024-12-31", "--labels", "sex=f,m")
+    said = refused(turnout("sample", path, "-c", "pay,day,sex", *options, "-e", 1))
+    assert "column 'pay': 1 of 2 values are not a whole number" in said
+    assert "(row 1); remove the marks between thousands: 12000, not 12,000" in said
+    assert "(row 2); write days as 2024-12-31" in said
+    assert "05/01" not in said
+    path.write_text("pay,day,sex\nmuch,2024-01-05,f\n7,2025-01-05,m\n", encoding="utf-8")
+    said = refused(turnout("sample", path, "-c", "pay,day,sex", *options, "-e", 1))
+    assert "remove the marks" not in said
+    assert "write days" not in said
+
+
 def test_records_are_drawn_around_public_rows_of_any_format(tmp_path: Path, turnout: Run) -> None:
     public = tmp_path / "public.csv"
     public.write_text("sex,age,more\n" + "f,60,x\n" * 500 + "m,30,x\n" * 500 + ",40,\n")
@@ -275,12 +296,10 @@ def test_records_are_drawn_around_public_rows_of_any_format(tmp_path: Path, turn
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--round",), "--round: write bounds without a point"),
-        (("--plot", "a.png"), "--plot: is for numbers alone"),
-        (("--quality",), "--quality: is for numbers alone"),
-        (("--assume", "one-value"), "--assume: is for columns of labels alone"),
+        (("--round",), "--round: is for --method density: bounds without a point"),
+        (("--plot", "a.png"), "--plot: is not for --method table: turnout sample-report draws"),
+        (("--quality",), "--quality: is not for --method table: turnout sample-report compares"),
         (("--method", "density"), "density is not for days"),
-        (("--rounds", 3), "--rounds: is for --method boosting"),
         (("--labels", "age=1"), "'age' has bounds and labels"),
     ],
 )
@@ -315,3 +334,83 @@ def test_progress_is_said_where_errors_go_to_a_file(
     result = turnout("sample", written(tmp_path, ".csv"), *STATED, "-e", 1, "--json")
     assert "drawing: 0 of 3\n" in result.stderr
     assert "drawing: 3 of 3\n" in result.stderr
+
+
+def test_shares_are_estimated_where_everybody_holds_one_value(tmp_path: Path, turnout: Run) -> None:
+    path = tmp_path / "people.csv"
+    rows = {"who": range(120), "age": [20, 50, 80] * 40, "sex": ["f", "m", "f"] * 40}
+    arrow_csv.write_csv(pa.table({name: list(column) for name, column in rows.items()}), path)
+    stated = (
+        "-c", "age,sex", "--bounds", "age=17:91", "--labels", "sex=f,m", "--rows-are", "who",
+        "-e", "4", "--assume", "one-value", "--seed", "1",
+    )  # fmt: skip
+    found = json.loads(turnout("sample", path, *stated, "--json").stdout)["estimates"]
+    share = {row["value"]: row for row in found if row["column"] == "sex"}["f"]
+    assert share["low"] <= 2 / 3 <= share["high"]
+    result = turnout("sample", path, *stated, "-o", tmp_path / "records.csv")
+    assert "of all people" in result.stdout
+    assert "This assumes that every person holds one value" in result.stdout
+    assert "more than one" not in result.stderr
+    rows = {"who": [1, 1, 2, 2], "age": [20, 20, 30, 31], "sex": ["f", "f", "m", "m"]}
+    arrow_csv.write_csv(pa.table(rows), path)
+    assert "1 users hold more than one" in turnout("sample", path, *stated).stderr
+
+
+def test_a_folder_is_a_job_that_goes_on(tmp_path: Path, turnout: Run) -> None:
+    source, folder = written(tmp_path, ".csv"), tmp_path / "records"
+    result = turnout("sample", source, *STATED, "-e", 2, "-o", folder)
+    assert result.exit_code == 0, result.stderr
+    table = pq.read_table(folder / "part-00000.parquet")
+    assert table.column_names == ["user", "age", "sex", "hours", "day", "member"]
+    assert table.column("user").to_pylist() == ["ann", "bob", "zoe"]
+    assert "holds a job, which is complete" in refused(
+        turnout("sample", source, *STATED, "-e", 2, "-o", folder)
+    )
+    again = turnout("sample", source, *STATED, "-e", 2, "-o", folder, "--resume")
+    assert "already complete" in again.stderr
+    assert pq.read_table(folder / "part-00000.parquet").equals(table)
+    assert "was begun with records of age" in refused(
+        turnout("sample", source, *STATED, "-e", 1, "-o", folder, "--resume")
+    )
+    for more, message in (
+        (("-o", tmp_path / "other", "--no-ids"), "--no-ids"),
+        (("-o", tmp_path / "other", "--overwrite"), "--overwrite: needs a file"),
+        (("-o", tmp_path / "other.csv", "--resume"), "--resume: needs a folder"),
+    ):
+        assert message in refused(turnout("sample", source, *STATED, "-e", 2, *more), 2)
+    numbers = ("-c", "age", "--rows-are", "who", "-e", 2, "--method", "density")
+    said = refused(turnout("sample", source, *numbers, "-o", tmp_path / "other"), 2)
+    assert "is for --method table" in said
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_times_bins_and_ordered_labels_are_stated(
+    tmp_path: Path, turnout: Run, suffix: str
+) -> None:
+    times = [datetime.datetime(2024, 3, 1, hour, 15, 30) for hour in (8, 12, 20)] * 20
+    source = written(tmp_path, suffix, seen=times, size=["S", "M", "L"] * 20)
+    options = (
+        "-c", "seen,size,age", "--bounds", "seen=2024-03-01T00:00:2024-03-01T23:59:59,age=17:91",
+        "--labels", "size=S,M,L", "--ordered", "size", "--bins", "seen=24, age=75",
+        "--rows-are", "who", "-e", 30, "--seed", "1",
+    )  # fmt: skip
+    target = tmp_path / "records.parquet"
+    result = turnout("sample", source, *options, "-o", target)
+    assert result.exit_code == 0, result.stderr
+    rows = {row["who"]: row for row in pq.read_table(target).to_pylist()}
+    # A cell is an hour, or a year; neighbours are near.
+    assert rows["zoe"]["seen"].hour == 8
+    assert rows["ann"]["seen"].hour == 20
+    near = [abs(rows[who]["age"] - age) for who, age in (("zoe", 20), ("bob", 50), ("ann", 80))]
+    assert max(near) < 4
+    for more, message in (
+        (("--ordered", "age"), "--ordered: 'age' needs --labels age=A,B,C"),
+        (("--ordered", "height"), "--ordered: 'height' is none of --columns"),
+        (("--bins", "size=3"), "--bins: 'size' needs --bounds size=LOW:HIGH"),
+        (("--bins", "age=1"), "--bins: 'age': '1' must be a number of cells from 2"),
+        (("--bounds", "seen=2024-03-01T25:00:2024-03-02T00:00,age=17:91"), "on no clock"),
+        (("--bounds", "seen=2024-03-02T00:00:2024-03-01T00:00,age=17:91"), "before the last"),
+    ):
+        assert message in refused(turnout("sample", source, *options, *more), 2)
+    alone = ("-c", "age", "-m", "density", "--bounds", "age=17:91", "-e", 1, "--bins", "age=5")
+    assert "--bins: is for --method table" in refused(turnout("sample", source, *alone), 2)

@@ -106,13 +106,13 @@ def test_a_stream_is_read_once_and_no_further_than_needed() -> None:
     source = open_source(counted(), block_rows=4)
     assert (source.rows, source.repeatable, source.fingerprint) == (None, False, None)
     answers = scan(source, "a")
-    with pytest.raises(InvalidValueError, match="state the domain"):
+    with pytest.raises(InvalidValueError, match="pass the domain"):
         answers.domain()
     blocks = answers._all_blocks()
     assert next(blocks).rows == 4
     assert taken == [0, 1]
     assert [block.rows for block in blocks] == [4] * 6 + [2]
-    with pytest.raises(InvalidValueError, match="can be read only once, and has been"):
+    with pytest.raises(InvalidValueError, match="can be read only once, and was already read"):
         next(answers._all_blocks())
 
 

@@ -54,12 +54,12 @@ def test_texts_of_a_file_are_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([1.0, None, 2.0], r"1 of 3 answers are missing \(row 2\): empty 1 time. missing"),
+        ([1.0, None, 2.0], r"1 of 3 answers are missing \(row 2\): empty 1 time. Pass missing"),
         ([1.0, float("nan")], r"1 of 2 answers are missing \(row 2\)"),
         ([1.0, 101.0, -1.0], r"2 values are not within the bounds \(0.0, 100.0\) \(rows 2, 3\)"),
         ([float("inf")], r"1 values are not within the bounds"),
-        (["1", "x", "1_0"], r"2 values are no numbers \(rows 2, 3\)"),
-        (["1", "\uff11\uff12"], r"1 values are no numbers \(row 2\)"),
+        (["1", "x", "1_0"], r"2 values are not numbers \(rows 2, 3\)"),
+        (["1", "\uff11\uff12"], r"1 values are not numbers \(row 2\)"),
     ],
 )
 def test_what_is_no_number_within_the_bounds_is_refused(values: Any, message: str) -> None:
@@ -75,7 +75,7 @@ def test_what_holds_no_numbers_is_refused() -> None:
     with pytest.raises(InvalidTypeError, match="column 'age': missing must be a real number"):
         read([1.0], missing="none")
     several = tn.mean.Duchi(1.0, dimensions=2)
-    with pytest.raises(InvalidValueError, match="hand those over as an array"):
+    with pytest.raises(InvalidValueError, match="pass them as an array"):
         several.collect(scan(pa.table({"age": [1.0]}), "age"))
 
 

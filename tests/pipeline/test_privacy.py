@@ -147,7 +147,7 @@ def test_a_job_does_not_go_on_with_other_people_of_the_same_answers(
         return scan(query(iter([table] * 9)), "a", id_column="id")
 
     interrupted(monkeypatch, lambda: tn.pipeline.randomize(answers(first), oracle, folder))
-    with pytest.raises(errors.InvalidValueError, match="does not hold what it held"):
+    with pytest.raises(errors.InvalidValueError, match="has changed since the job began"):
         tn.pipeline.randomize(answers(second), oracle, folder, resume=True)
     assert tn.pipeline.randomize(answers(first), oracle, folder, resume=True).totals is not None
 
@@ -194,7 +194,7 @@ def test_what_is_made_again_has_the_same_bits(
     # With other data it does not go on.
     held = path.read_bytes(), path.stat().st_mtime_ns
     pq.write_table(pa.table({"a": np.zeros(rows, np.int64), "g": np.zeros(rows, np.int64)}), path)
-    with pytest.raises(errors.InvalidValueError, match="goes on as it began"):
+    with pytest.raises(errors.InvalidValueError, match="a job must continue as it began"):
         make()
     path.write_bytes(held[0])
     os.utime(path, ns=(held[1], held[1]))

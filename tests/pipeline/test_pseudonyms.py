@@ -82,7 +82,7 @@ def test_key_files(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         key.write(path)
     path.chmod(0o640)
-    with pytest.raises(InvalidValueError, match="others than its owner can read"):
+    with pytest.raises(InvalidValueError, match="other users can read this key: run chmod 600"):
         PseudonymKey.read(path)
 
 
@@ -285,7 +285,7 @@ def test_what_is_no_probability(values: Any) -> None:
 
 def test_no_probability_in_a_csv_file(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,p\nno,often\n")
-    with pytest.raises(InvalidValueError, match=r"'p': 1 values are no numbers \(row 1\)"):
+    with pytest.raises(InvalidValueError, match=r"'p': 1 values are not numbers \(row 1\)"):
         only(scan(tmp_path / "a.csv", "a", probability_column="p"))
 
 
@@ -331,7 +331,7 @@ def test_labels_that_are_written_alike(tmp_path: Path) -> None:
         0,
         1,
     ]
-    with pytest.raises(InvalidValueError, match="written alike"):
+    with pytest.raises(InvalidValueError, match="look the same in a CSV file"):
         answers._encoder(tn.Domain([1, "1"]))(block)
 
 
@@ -342,8 +342,12 @@ def test_labels_that_are_written_alike(tmp_path: Path) -> None:
         ({"id_column": 3}, InvalidTypeError, "id_column must be the name"),
         ({"id_column": "a"}, InvalidValueError, "column of answers"),
         ({"probability_column": "a"}, InvalidValueError, "column of answers"),
-        ({"group_by": "a"}, InvalidValueError, "groups are reported as they are"),
-        ({"group_by": ["id"], "id_column": "id"}, InvalidValueError, "reported as they are"),
+        ({"group_by": "a"}, InvalidValueError, "groups are written unprotected"),
+        (
+            {"group_by": ["id"], "id_column": "id"},
+            InvalidValueError,
+            "groups are written unprotected",
+        ),
         ({"group_by": ["g", "g"]}, InvalidValueError, "different columns"),
         ({"group_by": [3]}, InvalidTypeError, "group_by must be"),
         ({"group_by": 3}, InvalidTypeError, "group_by must be"),

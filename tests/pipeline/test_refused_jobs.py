@@ -73,7 +73,7 @@ def test_a_refusal_after_a_part_keeps_the_job_and_its_secret(tmp_path, workers):
     job = Job.read(folder)
     assert job is not None
     assert job.noise is not None
-    with pytest.raises(errors.InvalidValueError, match=r"before anybody saw them; other"):
+    with pytest.raises(errors.InvalidValueError, match=r"before anybody sees them; for other"):
         tn.pipeline.randomize(answers, ORACLE, folder)
 
 
@@ -171,7 +171,7 @@ def test_a_job_that_had_a_part_is_never_withdrawn(tmp_path, monkeypatch):
             tn.pipeline.randomize(answers, ORACLE, folder)
     before = Job.read(folder)
     assert [path.name for path in folder.iterdir()] == ["_turnout"]
-    with pytest.raises(errors.InvalidValueError, match="before anybody saw them; other"):
+    with pytest.raises(errors.InvalidValueError, match="before anybody sees them; for other"):
         tn.pipeline.randomize(answers, ORACLE, folder)
     failing(monkeypatch, errors.InvalidValueError("refused"))
     with pytest.raises(errors.InvalidValueError, match="refused"):
@@ -226,7 +226,7 @@ def test_of_two_that_go_on_the_one_that_fails_leaves_the_job_to_the_other(tmp_pa
     with pytest.raises(KeyboardInterrupt), job._at_work():
         raise KeyboardInterrupt
     assert Job.read(folder) is None
-    with pytest.raises(errors.InvalidValueError, match="has withdrawn it"), job._at_work():
+    with pytest.raises(errors.InvalidValueError, match="another run withdrew it"), job._at_work():
         pass
 
 
@@ -248,7 +248,7 @@ def test_a_part_that_is_gone_for_good_is_said_so(tmp_path):
     folder = tmp_path / "reports"
     reports = tn.pipeline.randomize(tn.pipeline.scan(table, "answer"), ORACLE, folder)
     reports.paths[0].unlink()
-    with pytest.raises(errors.InvalidValueError, match="bring it back, it cannot be made again"):
+    with pytest.raises(errors.InvalidValueError, match="restore it, because it cannot be made"):
         tn.pipeline.tally(folder)
 
 

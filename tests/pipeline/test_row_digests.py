@@ -64,7 +64,7 @@ def test_a_file_by_two_names_is_refused(tmp_path: Path) -> None:
     first, second = tmp_path / "a.parquet", tmp_path / "b.parquet"
     pq.write_table(pa.table({"a": [0, 1]}), first)
     second.hardlink_to(first)
-    with pytest.raises(errors.InvalidValueError, match="names a file twice"):
+    with pytest.raises(errors.InvalidValueError, match="data has a duplicate file,"):
         scan(tmp_path, "a")
 
 

@@ -81,7 +81,9 @@ def test_every_kind_of_several_questions_takes_the_same_rules() -> None:
 
 def test_rules_that_say_nothing_or_too_much_are_refused() -> None:
     scan = tn.pipeline.scan
-    with pytest.raises(InvalidValueError, match="missing names 'sex', which is none of the col"):
+    with pytest.raises(
+        InvalidValueError, match="missing names 'sex', which is not among the columns"
+    ):
         scan(ROWS, ["vote", "age"], missing={"sex": "drop"})
     with pytest.raises(InvalidTypeError, match=r"missing must be None, 'drop' or a label"):
         scan(ROWS, ["vote", "age"], missing={"vote": ["drop"]})
@@ -93,7 +95,7 @@ def test_rules_that_say_nothing_or_too_much_are_refused() -> None:
     with pytest.raises(InvalidValueError, match="column 'vote': missing must be a label of the d"):
         both.domains()
     for method in (both.domain, both.distinct):
-        with pytest.raises(InvalidValueError, match=f"{method.__name__} is of one column"):
+        with pytest.raises(InvalidValueError, match=f"{method.__name__} applies to one column"):
             method()
     assert scan(ROWS, "vote", missing={None: "none"})._rules == {"vote": "none"}
     shown = scan(ROWS, ["vote", "year"], missing={None: "drop", "year": (1, 2)}).describe()

@@ -143,6 +143,23 @@ def test_whole_decimals_are_integers(kind: pa.DataType, encoded: bool, tmp_path:
         assert set(tn.Domain.from_integers(4).encode(column.drop_null()).tolist()) == {1, 2, 3}
 
 
+@pytest.mark.parametrize("most", [9, 18, 38, 76])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_decimals_that_are_no_numbers_are_refused(most: int, sign: int, tmp_path: Path) -> None:
+    make = {9: pa.decimal32, 18: pa.decimal64, 38: pa.decimal128, 76: pa.decimal256}[most]
+    for scale, fine in ((sign * most, True), (sign * (most + 1), False), (sign * 10**9, False)):
+        kind = make(3, scale)
+        one = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes([1] + [0] * 31))])
+        path = tmp_path / "a.arrow"
+        table = pa.table({"a": one})
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+        for data in (path, table):
+            error = InvalidValueError if fine else InvalidTypeError
+            with pytest.raises(error, match=f"column 'a'.*{'' if fine else f'from -{most} to'}"):
+                tn.mean.Duchi(1.0, (2.0, 3.0)).collect(scan(data, "a"), seed=1)
+
+
 def test_other_decimals_are_floats_or_texts(tmp_path: Path) -> None:
     column = decimals(["1.50", "2.00", "0.10"], pa.decimal128(38, 2))
     assert scan(pa.table({"a": column}), "a").domain().labels == (0.1, 1.5, 2)

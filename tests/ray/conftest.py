@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.loading import load as load_module
 
 import turnout
 
@@ -57,13 +57,6 @@ def load() -> Callable[[str], ModuleType]:
     """Load a module beside this one."""
 
     def loaded(name: str) -> ModuleType:
-        place = Path(__file__).with_name(f"{name}.py")
-        spec = importlib.util.spec_from_file_location(f"ray_tests_{name}", place)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-        return module
+        return load_module(Path(__file__).with_name(f"{name}.py"), f"ray_tests_{name}")
 
     return loaded

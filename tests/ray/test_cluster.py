@@ -47,7 +47,7 @@ def test_running_cluster_is_used_and_left_as_it_is(ray: Any) -> None:
 
 def test_other_address_is_refused(ray: Any) -> None:
     with (
-        pytest.raises(InvalidValueError, match=r"address must be that of the cluster"),
+        pytest.raises(InvalidValueError, match=r"address must be the address of the cluster"),
         connected("192.0.2.1:6379"),
     ):
         pass

@@ -240,7 +240,7 @@ def test_data_set_goes_on_only_if_it_is_the_same(
         (folder / name).unlink()
     first = "never" if rows["answer"][0].as_py() != "never" else "often"
     other = rows.set_column(0, "answer", pa.array([first, *rows["answer"].to_pylist()[1:]]))
-    with pytest.raises(InvalidValueError, match="does not hold what it held"):
+    with pytest.raises(InvalidValueError, match="has changed since the job began"):
         randomize(ray.data.from_arrow(other), folder, resume=True, **options)
     assert len(written(folder)) == len(expected) - 2
     # However it is cut.

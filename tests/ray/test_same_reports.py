@@ -245,7 +245,7 @@ def test_tally_of_files_of_other_plans(ray: Any, tmp_path: Path) -> None:
         tn.ray.tally(tmp_path)
     with pytest.raises(PlanMismatchError):
         tn.ray.tally(tmp_path / "0.parquet", tn.DirectEncoding(2.0, DOMAIN))
-    with pytest.raises(InvalidValueError, match="stand in the files"):
+    with pytest.raises(InvalidValueError, match="are in the files"):
         tn.ray.tally(tmp_path / "0.parquet", nodes=10)
 
 

@@ -27,7 +27,7 @@ pytest.importorskip("matplotlib")
 HALF = tn.Bernoulli(0.5)
 COUNTRY = 'country"><script> $x{$'
 DAY = "the <day> $\\frac$"
-VOID = {"meta", "img"}
+VOID = {"meta", "img", "link"}
 HOSTILE = [
     "<script>alert(1)</script>",
     "a & b",
@@ -103,7 +103,9 @@ def made(tmp_path: Path) -> Callable[..., Page]:
 def test_the_page_is_self_contained_and_accessible(made: Callable[..., Page]) -> None:
     page = made(grouped(), title="Do you?")
     assert page.source.startswith('<!DOCTYPE html>\n<html lang="en">')
-    for name in ("script", "link", "iframe", "object", "embed", "a", "form", "base"):
+    # A browser asks for no other icon.
+    assert page.named("link") == [{"rel": "icon", "href": "data:,"}]
+    for name in ("script", "iframe", "object", "embed", "a", "form", "base"):
         assert page.named(name) == []
     images = page.named("img")
     assert len(images) == 4
@@ -193,7 +195,7 @@ def test_long_tables_are_cut_with_a_word(made: Callable[..., Page]) -> None:
     words = " ".join(page.words)
     assert "The 20 answers with the largest shares, of 300, the most frequent first" in words
     assert "20 of 300 rows. All of them: turnout report --top all" in words
-    assert "Of 300 answers some 15 are then outside of theirs" in words
+    assert "Of 300 answers, about 15 are then outside their intervals" in words
     page = made(big, top=2, order="label", simultaneous="sidak")
     records = big.estimate().to_records(top=2)
     names = [content for kind, content in page.cells if kind == "th" and content in labels]
@@ -221,12 +223,12 @@ def test_who_was_left_out(made: Callable[..., Page]) -> None:
     numbers = (
         "7 without an answer, 1 without a group, 11 further rows of a person, 2 refused messages"
     )
-    assert f"left out, and in no other number {numbers}" in text
-    assert f"Left out, and in no number below: {numbers}." in text
+    assert f"left out, and not in any other number {numbers}" in text
+    assert f"Left out, and not in any number below: {numbers}." in text
     assert "people who count (nodes) 60" in text
     assert "people asked" not in text
     nobody = " ".join(made(oracle().simulate([10, 20, 30], seed=1)).words)
-    assert "left out, and in no other number none" in nobody
+    assert "left out, and not in any other number none" in nobody
     assert "Left out" not in nobody
 
 
@@ -244,8 +246,8 @@ def test_who_is_asked_on_many_days_is_not_many_people(made: Callable[..., Page])
     text = " ".join(page.words)
     assert "504 people at most at one of the 4 times" in text
     assert "2,010 questions to people, at all times together" in text
-    assert "ε = 5 privacy of who reports at all times; ε = 1.25 of one report" in text
-    assert "Who reports at all of them is protected by ε = 5 in all" in text
+    assert "ε = 5 privacy of a person who reports at all times; ε = 1.25 for one report" in text
+    assert "A person who reports every time is protected by ε = 5 in total" in text
     assert "2,010 people" not in text
     assert "people who count" not in text
     assert "people who did not report" not in text
@@ -298,7 +300,7 @@ def test_the_guarantee_is_never_understated(epsilon: float) -> None:
     assert ratio <= shown <= ratio * Fraction(1002, 1000)
     odds = Fraction(bet.split("at most ")[1].split(" to 1")[0].replace(",", ""))
     assert odds == shown
-    wins = Fraction(bet.split("won at most ")[1].split(" times")[0])
+    wins = Fraction(bet.split("win it at most ")[1].split(" times")[0])
     assert 100 * ratio / (1 + ratio) <= wins <= 100 * ratio / (1 + ratio) + Fraction(2, 10)
     assert "no protection beyond" in rate
     assert "sum of the ε" in again

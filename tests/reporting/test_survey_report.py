@@ -49,7 +49,7 @@ def test_the_page_of_a_survey_is_that_of_its_tally(tmp_path: Path) -> None:
     of_survey = written(result, tmp_path, title="How often?")
     of_tally = written(result.tally, tmp_path, title="How often?")
     notes = of_survey.partition("What else to know")[2].partition("Who took part")[0]
-    assert "Made with a seed: fit for tests only" in notes
+    assert "Made with a seed: use for tests only" in notes
     assert of_survey.replace(f"What else to know{notes}", "") == of_tally
 
 
@@ -87,7 +87,7 @@ def test_days_are_questions_to_people_in_the_sentence(tmp_path: Path) -> None:
     days = {f"2026-03-0{day}": oracle.simulate([700, 300], seed=day) for day in (1, 2, 3)}
     said = published(written(tn.GroupedTally(["day"], days), tmp_path))
     assert "3,000 questions to people at 3 times, all of which were answered" in said
-    assert "ε = 1 for each report, ε = 3 for who reports at all times" in said
+    assert "ε = 1 for each report, ε = 3 for a person who reports at all times" in said
 
 
 def test_a_mean_and_a_distribution_have_a_sentence(tmp_path: Path) -> None:
@@ -123,7 +123,9 @@ def test_mean_and_quantiles_of_a_survey_are_on_its_page(tmp_path: Path) -> None:
     assert "By region" in text
     assert "; S: mean " in published(text)
     for option in ({"clip": True}, {"simultaneous": "sidak"}, {"given": "age"}, {"time": "age"}):
-        with pytest.raises(InvalidValueError, match=f"{next(iter(option))} is of .* numbers"):
+        with pytest.raises(
+            InvalidValueError, match=f"{next(iter(option))} (is of|applies to) .* numbers"
+        ):
             report(result, tmp_path / "other.html", **option)  # type: ignore[arg-type]
     assert not (tmp_path / "other.html").exists()
 
@@ -166,7 +168,7 @@ def test_what_aggregators_counted_has_a_page_with_its_guarantee(tmp_path: Path) 
     assert "The columns of the groups (region) are not protected" in text
     assert re.search(r"Estimated shares: N: “never” .*; S: “never” ", published(text))
     for option in ({"method": "norm_sub"}, {"marginal": "vote"}, {"time": "region"}):
-        with pytest.raises(InvalidValueError, match=f"{next(iter(option))} is of"):
+        with pytest.raises(InvalidValueError, match=f"{next(iter(option))} (is of|applies to)"):
             report(result, tmp_path / "other.html", **option)  # type: ignore[arg-type]
 
 
@@ -193,13 +195,50 @@ def test_a_round_has_a_page_of_its_own(adjacency: str, tmp_path: Path) -> None:
     assert published(written(of_server, tmp_path)) == published(text)
 
 
+@pytest.mark.parametrize("adjacency", ["replace", "add_or_remove"])
+def test_a_round_of_numbers_has_a_page_of_its_own(adjacency: str, tmp_path: Path) -> None:
+    mechanism = tn.distributed.VerifiedSum(
+        (-10, 60), 400, epsilon=0.5, participation=0.5, aggregators=3, adjacency=adjacency
+    )
+    result = mechanism.run([7] * 300 + [60] * 100, seed=1)
+    text = written(result, tmp_path, level=0.9)
+    estimate = result.estimate
+    mean, total = estimate.interval(0.9), estimate.sum_interval(0.9)
+    assert "The mean of a round A mean with differential privacy, made from secret shares." in text
+    assert "400 people, all of whom are counted" in text
+    assert "numbers from -10 to 60" in text
+    assert "3 aggregators added up secret shares" in text
+    change = "gave another number" if adjacency == "replace" else "had not taken part"
+    assert f"times as likely as if a person {change} (ε = 0.5)" in text
+    assert (
+        f"is estimated as {estimate.mean:.1f}: between {mean.low:.1f} and {mean.high:.1f}, with "
+        "90 % confidence."
+    ) in text
+    assert "The noise of the sum is in the mean" in text
+    assert (
+        f"The sum of all numbers is estimated as {estimate.sum:,.0f}: between {total.low:,.0f} "
+        f"and {total.high:,.0f}."
+    ) in text
+    assert f"error of the mean, expected {mechanism._error()[0]:.3g} at most" in text
+    assert "sent by each user (of 400) 3 messages" in text
+    assert f"Estimated mean: {estimate.mean:.1f} (90 % interval " in published(text)
+    # A collector of a task has the estimate alone.
+    fewer = mechanism.estimate(result.sums, received=390)
+    text = written(fewer, tmp_path)
+    assert "390 people, all of whom are counted" in text
+    assert "users whose shares did not arrive 10" in text
+    for option, said in (("clip", "not of numbers"), ("consistent", "sums that parties")):
+        with pytest.raises(InvalidValueError, match=said):
+            report(result, tmp_path / "other.html", **{option: True})  # type: ignore[arg-type]
+
+
 def test_users_whose_shares_did_not_come_are_told(tmp_path: Path) -> None:
     mechanism = tn.distributed.NoisyAggregation(
         ["no", "yes"], 2000, noise="discrete_laplace", epsilon=1.0, delta=0.0, max_missing_users=50
     )
     text = written(mechanism.estimate([1180, 800], received=1980), tmp_path)
     assert "1,980 people, all of whom are counted" in text
-    assert "users whose shares did not come 20" in text
+    assert "users whose shares did not arrive 20" in text
     assert "sent by each user" in text
 
 

@@ -14,12 +14,12 @@ from turnout.errors import InvalidTypeError, InvalidValueError, NotFittedError, 
 from turnout.samplers import (
     MinimaxSampler,
     Mixture,
-    MollifiedBoosting,
     MollifiedDensity,
     PrivacyBudget,
     StandardNormal,
     Uniform,
 )
+from turnout_reproduce.boosting import MollifiedBoosting
 
 pytest.importorskip("sklearn")
 

@@ -18,7 +18,6 @@ from turnout._seeds import derived
 from turnout.errors import InvalidValueError
 from turnout.samplers import (
     Mixture,
-    MollifiedBoosting,
     MollifiedDensity,
     Normal,
     PrivacyBudget,
@@ -27,7 +26,8 @@ from turnout.samplers import (
     Uniform,
     mollifier,
 )
-from turnout.samplers.weak_learner import fitted_score
+from turnout_reproduce.boosting import MollifiedBoosting
+from turnout_reproduce.boosting.weak_learner import fitted_score
 
 Floats = npt.NDArray[np.float64]
 

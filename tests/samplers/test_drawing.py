@@ -18,7 +18,9 @@ from scipy import integrate, stats
 
 from turnout import _core
 from turnout.samplers import Reference, StandardNormal, Uniform, drawing
-from turnout.samplers.drawing import automatic_proposals, automatic_trials, rejection, resampling
+from turnout.samplers.drawing import automatic_proposals, resampling
+from turnout_reproduce.boosting import rejection as of_boosting
+from turnout_reproduce.boosting.rejection import automatic_trials, rejection
 
 Floats = npt.NDArray[np.float64]
 
@@ -141,7 +143,7 @@ def test_rows_and_chunks_of_rejection_have_one_law(
     statistical: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Many small chunks: each has proposals, trials and a fall-back of its own.
-    monkeypatch.setattr(drawing, "_CHUNK", 512)
+    monkeypatch.setattr(of_boosting, "_CHUNK", 512)
     masses, gaps = [0.4, 0.6], [0.0, 1.0]
     law = rejection_law(np.array(masses), gaps, 1.0, 4)
     drawn = rejection(Atoms(masses), at_atoms(gaps), most=1.0, trials=4, count=100_000, seed=1)
@@ -192,8 +194,8 @@ def test_proposals_trials_and_fall_back_have_streams_of_their_own(
         return _core.first_accepted(gaps, most, seed)
 
     monkeypatch.setattr(reference, "draw", noted)
-    monkeypatch.setattr(drawing, "_core", SimpleNamespace(first_accepted=first_accepted))
-    monkeypatch.setattr(drawing, "_CHUNK", 64)
+    monkeypatch.setattr(of_boosting, "_core", SimpleNamespace(first_accepted=first_accepted))
+    monkeypatch.setattr(of_boosting, "_CHUNK", 64)
     rejection(reference, lambda x: x[:, 0], most=1.0, trials=8, count=40, seed=5)
     assert len(seeds) == len(set(seeds)) == 15
     seeds.clear()
@@ -230,7 +232,7 @@ def test_the_fall_back_is_rare_where_trials_are_automatic(epsilon: float) -> Non
     with decimal.localcontext(CONTEXT):
         refused = 1 - exponential(-Fraction(most))
         chance = refused**trials
-        if trials < drawing.MOST:
+        if trials < of_boosting.MOST:
             assert chance <= Decimal("1e-6")
             # Not many more than needed.
             needed = Decimal("1e-6").ln() / refused.ln() if refused > 0 else Decimal(1)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from turnout.errors import InvalidValueError, MissingExtraError, NotFittedError
-from turnout.samplers import MinimaxSampler, MollifiedBoosting, MollifiedDensity
+from turnout.samplers import MinimaxSampler, MollifiedDensity
+from turnout_reproduce.boosting import MollifiedBoosting
 
 checks = pytest.importorskip("sklearn.utils.estimator_checks")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import pickle
-from decimal import Context, Decimal
 from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.samplers.finite_laws import DIVERGENCES, bisected, distributions, exponential_below
 
 from turnout import Domain
 from turnout.errors import (
@@ -26,35 +26,6 @@ from turnout.samplers.finite import FiniteMollifier, RandomizedResponseSampler
 from turnout.samplers.minimax import MinimaxSampler
 
 EPSILONS = [0.1, 0.5, 1.0, 2.0, 5.0]
-DIVERGENCES = {
-    "kl": lambda p, q: float(np.sum(p[p > 0] * np.log(p[p > 0] / q[p > 0]))),
-    "tv": lambda p, q: 0.5 * float(np.abs(p - q).sum()),
-    "hellinger": lambda p, q: 1.0 - float(np.sqrt(p * q).sum()),
-}
-
-
-def exponential_below(x: float) -> Fraction:
-    """A rational just below e^x."""
-    return Fraction(Context(prec=80).exp(Decimal(x))) * (1 - Fraction(1, 10**70))
-
-
-def bisected(p: Any, low: Any, high: Any) -> Any:
-    """The clipped masses by bisection of the logarithm of C."""
-    below, above = -650.0, 650.0
-    for _ in range(400):
-        middle = 0.5 * (below + above)
-        if np.clip(p * math.exp(-middle), low, high).sum() > 1.0:
-            below = middle
-        else:
-            above = middle
-    return np.clip(p * math.exp(-below), low, high)
-
-
-def distributions(rng: np.random.Generator, size: int, count: int) -> Any:
-    """Distributions from nearly certain to nearly uniform."""
-    shapes = 10.0 ** rng.uniform(-2, 1, count)
-    drawn = np.array([rng.gamma(np.full(size, shape)) + 1e-200 for shape in shapes])
-    return drawn / drawn.sum(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

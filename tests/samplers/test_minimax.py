@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import optimize, stats
+from tests.samplers.finite_laws import DIVERGENCES, bisected, distributions, exponential_below
 
 from turnout import Domain
 from turnout.errors import (
@@ -30,36 +31,6 @@ EPSILONS = [0.1, 0.5, 1.0, 2.0, 5.0]
 SIZES = [5, 10, 20, 100]
 #: low, high, and a number of cells of which a whole number makes up alpha.
 CLASSES = [(0.0, 4.0, 20), (0.2, 2.0, 18), (0.5, 3.0, 20), (0.0, 1.5, 18)]
-
-DIVERGENCES = {
-    "kl": lambda p, q: float(np.sum(p[p > 0] * np.log(p[p > 0] / q[p > 0]))),
-    "tv": lambda p, q: 0.5 * float(np.abs(p - q).sum()),
-    "hellinger": lambda p, q: 1.0 - float(np.sqrt(p * q).sum()),
-}
-
-
-def exponential_below(x: float) -> Fraction:
-    """A rational just below e^x."""
-    return Fraction(Context(prec=80).exp(Decimal(x))) * (1 - Fraction(1, 10**70))
-
-
-def bisected(p: Any, low: Any, high: Any) -> Any:
-    """The clipped masses by bisection of the logarithm of r."""
-    below, above = -650.0, 650.0
-    for _ in range(400):
-        middle = 0.5 * (below + above)
-        if np.clip(p * math.exp(-middle), low, high).sum() > 1.0:
-            below = middle
-        else:
-            above = middle
-    return np.clip(p * math.exp(-below), low, high)
-
-
-def distributions(rng: np.random.Generator, size: int, count: int) -> Any:
-    """Distributions from nearly certain to nearly uniform."""
-    shapes = 10.0 ** rng.uniform(-2, 1, count)
-    drawn = np.array([rng.gamma(np.full(size, shape)) + 1e-200 for shape in shapes])
-    return drawn / drawn.sum(axis=1, keepdims=True)
 
 
 def test_the_worst_cases_of_ten_values() -> None:
@@ -375,5 +346,5 @@ def test_a_fitted_sampler_of_points_says_the_limits_of_its_draws() -> None:
     sampler.fit(np.zeros((5, 1)))
     sampler.set_params(epsilon=0.1, high=3.0)
     assert (sampler._log_limits, sampler.realized_epsilon) == (limits, realized)
-    with pytest.raises(InvalidValueError, match="log_limits are those of a sampler of points"):
+    with pytest.raises(InvalidValueError, match="log_limits needs a sampler of points"):
         _ = MinimaxSampler(2.0, 4)._log_limits

@@ -15,7 +15,6 @@ from sklearn.neighbors import KernelDensity
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError, NotFittedError
 from turnout.samplers import (
-    BernsteinSampler,
     FiniteMollifier,
     MinimaxSampler,
     Mixture,
@@ -34,6 +33,7 @@ from turnout.samplers.population.answers import (
     shares_of_draws,
 )
 from turnout.samplers.population.points import PopulationEstimate
+from turnout_reproduce.baselines import BernsteinSampler
 
 mpl.use("Agg")
 

@@ -22,12 +22,12 @@ import pytest
 from turnout import _core
 from turnout.samplers import (
     MinimaxSampler,
-    MollifiedBoosting,
     MollifiedDensity,
     PrivacyBudget,
     PrivateSampler,
     Reference,
 )
+from turnout_reproduce.boosting import MollifiedBoosting
 
 Floats = npt.NDArray[np.float64]
 Law = dict[Any, Fraction]

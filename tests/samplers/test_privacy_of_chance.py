@@ -23,17 +23,16 @@ from tests.samplers.test_privacy_end_to_end import (
 from turnout import _core
 from turnout.errors import BudgetExceededError
 from turnout.samplers import (
-    BernsteinSampler,
     FiniteMollifier,
     MinimaxSampler,
-    MollifiedBoosting,
     MollifiedDensity,
     PrivacyBudget,
-    PrivateKernelDensity,
     PrivateSampler,
     RandomizedResponseSampler,
     sample_population,
 )
+from turnout_reproduce.baselines import BernsteinSampler, PrivateKernelDensity
+from turnout_reproduce.boosting import MollifiedBoosting
 
 # Released densities
 

@@ -22,12 +22,11 @@ from tests.samplers.test_privacy_of_chance import boxed
 
 from turnout import _core
 from turnout.samplers import (
-    BernsteinSampler,
     FiniteMollifier,
     MinimaxSampler,
-    PrivateKernelDensity,
     RandomizedResponseSampler,
 )
+from turnout_reproduce.baselines import BernsteinSampler, PrivateKernelDensity
 
 # A world of few points
 

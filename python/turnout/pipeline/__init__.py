@@ -1,4 +1,4 @@
-"""Collections as jobs: answers from files, frames and streams, block by block.
+"""Collections as jobs: answers from files, frames and streams, processed in blocks.
 
 >>> import turnout as tn
 >>> from turnout.pipeline import scan

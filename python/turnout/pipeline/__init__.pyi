@@ -1,6 +1,7 @@
 from turnout._label_texts import MISSING_TEXTS as MISSING_TEXTS
 from turnout.pipeline.answers import Answers as Answers
 from turnout.pipeline.pseudonyms import PseudonymKey as PseudonymKey
+from turnout.pipeline.records import sample as sample
 from turnout.pipeline.report_set import ReportSet as ReportSet
 from turnout.pipeline.report_set import open_reports as open_reports
 from turnout.pipeline.report_set import tally as tally

@@ -1,4 +1,4 @@
-"""Answers of people: columns of a source, and what stands beside them."""
+"""Answers of people: the columns of a source, and the other columns that belong to them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Duplicates = Literal["refuse", "first"] | None
 
 
 class _Found:
-    """What has been found out about answers."""
+    """Results of looking at answers, which are computed once."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -37,33 +37,33 @@ class _Found:
 
 @dataclass(frozen=True, eq=False)
 class Answers(AskedColumns):
-    """The answers of people in a source; :func:`scan` makes them.
+    """The answers of people in a source, as :func:`scan` returns them.
 
     Attributes
     ----------
     source
-        Where the rows come from.
+        The source of the rows.
     column, joint
-        The column of answers, and further ones whose answers go into the same report.
+        The column of answers, and further columns whose answers belong to the same report.
     missing
-        What a missing answer is: None (refused), ``"drop"``, or a label; or a dictionary of these
-        by column, whose None is for all others. Of a column of groups the dictionary has the label
-        of who has none.
+        The rule for missing answers: None (refused), ``"drop"``, or a label; or a dictionary of
+        these by column, whose key None is for all other columns. For a column of groups the
+        dictionary contains the label of rows without a group.
     missing_values
-        Texts that stand for a missing answer, beside the usual ones that are no label.
+        Texts that stand for a missing answer, in addition to the usual ones that are not labels.
     texts_of
-        Columns whose values are matched with labels by their texts, beside those of a source that
-        knows nothing else.
+        Columns whose values are matched with labels by their texts, in addition to those of a
+        source that contains only texts.
     trim
-        Whether white space around the texts of answers and groups is taken off.
+        Whether white space around the texts of answers and groups is removed.
     id_column, duplicates
-        The column of persons, and what happens to a second row of one.
+        The column of persons, and the rule for further rows of a person.
     group_by
-        The columns that make up groups.
+        The columns that define groups.
     probability_column
-        The column of probabilities of taking part.
+        The column with the probabilities of taking part.
     pseudonym_key, pseudonym_context
-        From what pseudonyms are made, and the collection that they are for.
+        The key of pseudonyms, and the collection that they are for.
     max_groups
         The largest number of groups in a block.
     """
@@ -80,23 +80,23 @@ class Answers(AskedColumns):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are read, and no others are."""
+        """The only columns that are read."""
         others = (self.id_column, self.probability_column, *self.group_by)
         return tuple(dict.fromkeys([*self.asked, *(name for name in others if name is not None)]))
 
     @property
     def _looks_for_persons(self) -> bool:
-        """Whether somebody looks for persons with several rows."""
+        """Whether the collection looks for persons with several rows."""
         return self.id_column is not None and self.duplicates is not None
 
     @property
     def _drops(self) -> bool:
-        """Whether somebody can be left out because an answer or a group is missing."""
+        """Whether rows can be left out because an answer or a group is missing."""
         rules = (*self._rules.values(), *map(self._group_rule, self.group_by))
         return "drop" in rules
 
     def _in_context(self, context: str) -> Answers:
-        """Name the collection that pseudonyms are for, unless it has been named.
+        """Name the collection for pseudonyms, unless it already has a name.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Answers(AskedColumns):
         return self._changed(pseudonym_context=context)
 
     def _held_to(self, secret: bytes) -> tuple[str | None, Answers]:
-        """Digest all that can be read again, under the secret of a job.
+        """Digest everything that can be read again, under the secret of a job.
 
         Where the rows themselves are digested, a block of what is given that is read again and
         differs is refused.
@@ -138,7 +138,7 @@ class Answers(AskedColumns):
         return changed
 
     def describe(self) -> dict[str, Any]:
-        """Describe what is read in terms of JSON: names and choices, no data and no secret."""
+        """Describe the choices as a JSON-compatible dictionary, without data or secrets."""
         stated = self.missing if isinstance(self.missing, Mapping) else {}
         of_groups = {name: stated[name] for name in self.group_by if name in stated}
         rules = {name: _plain(rule) for name, rule in {**self._rules, **of_groups}.items()}
@@ -169,7 +169,7 @@ class Answers(AskedColumns):
     # Persons ----------------------------------------------------------------------------------
 
     def _persons(self, *, progress: bool = False) -> Persons | None:
-        """Read the identifiers, once, and find which rows do not count.
+        """Read the identifiers once, and find the rows that do not count.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class Answers(AskedColumns):
     def _all_blocks(
         self, domain: Asked | None = None, skip: Container[int] = ()
     ) -> Iterator[Block]:
-        """List the blocks of the source, with the rows that do not count in each.
+        """List the blocks of the source, each with its rows that do not count.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class Answers(AskedColumns):
             raise self._other_rows()
 
     def _check_rows(self, block: Block, columns: Sequence[str], known: Mapping[int, bytes]) -> None:
-        """Refuse a block that does not hold what it held when it was digested."""
+        """Refuse a block whose content has changed since it was digested."""
         if digested(block.read().select(columns)) != known.get(block.index):
             raise self._other_rows()
 
@@ -248,7 +248,7 @@ class Answers(AskedColumns):
         )
 
     def _categories(self, parts: Mapping[str, Any]) -> frozenset[str]:
-        """Name the columns in which few different values are expected."""
+        """Return the columns that should contain few distinct values."""
         others = {self.id_column, self.probability_column}
         others.update(name for name, part in parts.items() if isinstance(part, Bounds))
         return frozenset((*self.asked, *self.group_by)) - others
@@ -274,9 +274,10 @@ class Answers(AskedColumns):
     # Codes ------------------------------------------------------------------------------------
 
     def _group_rule(self, column: str) -> Hashable:
-        """Say what the group of a row without one is: ``"drop"`` wherever any row is left out.
+        """Return the group of a row without one; ``"drop"`` if any rule drops rows.
 
-        A label for missing answers is none for groups: it is stated by the name of their column.
+        A label for missing answers does not apply to groups, which have a rule by the name of their
+        column.
         """
         stated = self.missing if isinstance(self.missing, Mapping) else {}
         if column in stated:
@@ -326,7 +327,7 @@ def _plain(rule: Any) -> Any:
 
 
 def plan_of(answers: Answers, oracle: Kind, participation: Any) -> Plan:
-    """Settle under which plan answers are collected.
+    """Determine the plan under which answers are collected.
 
     Raises
     ------
@@ -341,12 +342,13 @@ def plan_of(answers: Answers, oracle: Kind, participation: Any) -> Plan:
     # A kind of one's own may draw for all at once, a memoized one answers from a client's state.
     if not (oracle.fresh and oracle.by_blocks):
         why = (
-            "whose noise is not drawn block by block"
+            "which draws for all people at once: use oracle.collect or oracle.randomize"
             if oracle.fresh
-            else "whose permanent answers each client keeps: its client(...).message does"
+            else "whose permanent answers stay on each person's device: make each message with "
+            "oracle.client(...).message(plan, answer)"
         )
         raise InvalidTypeError(
-            f"oracle must be one that randomizes the rows of a table by themselves, got a "
+            f"oracle must be able to randomize a table block by block, got a "
             f"{type(oracle).__name__}, {why}"
         )
     if answers.probability_column is not None:
@@ -373,7 +375,7 @@ def settle(
     *,
     of_files: bool = False,
 ) -> tuple[Plan, Answers, Encoder]:
-    """Settle under which plan answers are collected, and how they become what is randomized.
+    """Determine the plan, and how answers are encoded for randomization.
 
     Parameters
     ----------

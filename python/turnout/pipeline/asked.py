@@ -1,4 +1,4 @@
-"""Columns of answers: what is missing in them, and what answers there are."""
+"""Columns of answers: their missing answers, and their distinct answers."""
 
 from __future__ import annotations
 
@@ -40,36 +40,36 @@ class AskedColumns:
 
     @property
     def name(self) -> str:
-        """What messages call the answers."""
+        """The name of the answers in messages."""
         if self.joint:
             return f"{self.source.name}: columns {_arguments.listed(self.asked)}"
         return self._name_of(self.column)
 
     @property
     def rows(self) -> int | None:
-        """The number of rows, where it is known without reading them, or None."""
+        """The number of rows, if it is known without reading them, or None."""
         return self.source.rows
 
     def _name_of(self, column: str) -> str:
-        """Say what messages call a column."""
+        """Return the name of a column in messages."""
         return f"{self.source.name}: column {column!r}"
 
     def _rule(self, column: str) -> Hashable:
-        """Say what a missing answer in a column is."""
+        """Return the rule for missing answers in a column."""
         if isinstance(self.missing, Mapping):
             return self.missing.get(column, self.missing.get(None))  # type: ignore[no-any-return]
         return self.missing  # type: ignore[no-any-return]
 
     @property
     def _rules(self) -> dict[str, Hashable]:
-        """What a missing answer is in each column of answers."""
+        """The rule for missing answers in each column of answers."""
         return {column: self._rule(column) for column in self.asked}
 
     def _changed(self: Self, **changes: Any) -> Self:
         return replace(self, **changes)
 
     def _with_rule(self: Self, column: str, rule: Hashable) -> Self:
-        """Say of one column what a missing answer is."""
+        """Return the answers with a rule for missing answers in one column."""
         if isinstance(self.missing, Mapping):
             return self._changed(missing={**self.missing, column: rule})
         return self._changed(missing={None: self.missing, column: rule} if self.joint else rule)
@@ -79,12 +79,12 @@ class AskedColumns:
         return self._changed(texts_of=self.texts_of | {column})
 
     def _type_of(self, column: str) -> Any:
-        """Give the Arrow type of a column's values."""
+        """Return the Arrow type of a column's values."""
         kind = self.source.schema.field(column).type
         return kind.value_type if require("pyarrow", "cli").types.is_dictionary(kind) else kind
 
     def _holds_integers(self, column: str) -> bool:
-        """Say whether a column has a type of integers; of text it is not known."""
+        """Return whether a column has a type of integers; of text it is not known."""
         types, kind = require("pyarrow", "cli").types, self._type_of(column)
         whole = types.is_integer(kind) or (types.is_decimal(kind) and kind.scale <= 0)
         return not self.source.texts and bool(whole)
@@ -92,7 +92,7 @@ class AskedColumns:
     # Codes --------------------------------------------------------------------------------------
 
     def _parts(self, domain: Asked) -> Mapping[str, Domain | Bounds]:
-        """Say what is asked for in each column.
+        """State what is asked for in each column.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class AskedColumns:
         return {self.column: domain}
 
     def _values(self, domain: Asked) -> dict[str, Labels | Numbers]:
-        """Find out how the values of each column become what is randomized.
+        """Determine how the values of each column are encoded for randomization.
 
         Raises
         ------
@@ -145,35 +145,36 @@ class AskedColumns:
     # What answers there are ---------------------------------------------------------------------
 
     def distinct(self) -> list[Any]:
-        """Read the answers once and list the different ones.
+        """Read the answers once and list the distinct ones.
 
         Returns
         -------
         list
-            In order of first appearance, missing ones left out. Texts of a CSV file are integers
-            if all of them are written as such.
+            The answers in order of first appearance, without missing ones. Texts of a CSV file
+            become integers if all of them are integers.
 
         Raises
         ------
         InvalidValueError
-            If the source can be read only once, if there are more than a million, or if there are
-            several columns.
+            If the source can be read only once, if there are more than a million distinct answers,
+            or if there are several columns.
         """
         return list(self._looked_at(self._one("distinct")).values)
 
     def domain(self) -> Domain:
-        """Read the answers once and make a domain of them, only if what people answer is public.
+        """Read the answers once and return their domain, only if they are publicly known.
 
         Returns
         -------
         Domain
-            The answers in ascending order, and after them the label of missing answers.
+            The answers in ascending order, followed by the label of missing answers.
 
         Raises
         ------
         InvalidValueError
-            If there are fewer than two or more than a million, if some are missing and nothing says
-            what that means, if the source can be read only once, or if there are several columns.
+            If there are fewer than two or more than a million distinct answers, if some are missing
+            and ``missing`` does not state what that means, if the source can be read only once, or
+            if there are several columns.
 
         Examples
         --------
@@ -185,18 +186,18 @@ class AskedColumns:
         return self._settled(self._one("domain"))[1]
 
     def domains(self) -> dict[str, Domain]:
-        """Make a domain of each column as :meth:`domain` does, for a plan of several questions.
+        """Return a domain for each column as :meth:`domain` does, for several questions.
 
         Returns
         -------
         dict
-            The domains by column. A label for what is missing in all of them must be an answer in
-            each where something is missing.
+            The domains by column. A label for missing answers in all columns must be an answer in
+            each column with missing answers.
 
         Raises
         ------
         InvalidValueError
-            As :meth:`domain`.
+            As in :meth:`domain`.
 
         Examples
         --------
@@ -233,7 +234,7 @@ class AskedColumns:
         Raises
         ------
         InvalidValueError
-            As :meth:`domain`.
+            As in :meth:`domain`.
         """
         settled, label, name = self, self._rule(column), self._name_of(column)
         found = self._looked_at(column, progress=progress)
@@ -253,8 +254,8 @@ class AskedColumns:
                 if self._of_all(column):
                     raise InvalidValueError(
                         f"{name}: missing must be a label of the domain or 'drop', got "
-                        f"{_arguments.shown(label)}: where one label is not of every column, say "
-                        "it for each by itself"
+                        f"{_arguments.shown(label)}: if a label does not belong to every column, "
+                        "pass a dictionary by column"
                     )
                 values.append(label)
             # What nobody answers and nothing stands for is no label.
@@ -268,20 +269,20 @@ class AskedColumns:
         return settled, Domain(values), found
 
     def _of_all(self, column: str) -> bool:
-        """Say whether one rule is for this column and others."""
+        """Return whether one rule applies to this column and others."""
         named = isinstance(self.missing, Mapping) and column in self.missing
         return bool(self.joint) and not named
 
     def _one(self, method: str) -> str:
         if self.joint:
             raise InvalidValueError(
-                f"{self.name}: {method} is of one column, got {_arguments.listed(self.asked)}: "
-                "domains() is of several"
+                f"{self.name}: {method} applies to one column, got "
+                f"{_arguments.listed(self.asked)}: use domains() for several"
             )
         return self.column
 
     def _looked_at(self, column: str, *, progress: bool = False) -> FoundAnswers:
-        """List the different answers in a column, unless some are missing and that is refused."""
+        """List the distinct answers in a column; refuse missing ones if there is no rule."""
         found = find_answers(
             self.source,
             column,

@@ -1,4 +1,4 @@
-"""Arrow columns as distinct values and an index: groups of rows, and digests of them."""
+"""Arrow columns as distinct values with an index, groups of rows, and digests of rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rows_text(rows: Array) -> str:
 
 
 def rows_have(number: int) -> str:
-    """Begin to say what some rows have, or have not.
+    """Return the beginning of a sentence about what some rows have or lack.
 
     Examples
     --------
@@ -51,12 +51,12 @@ def rows_have(number: int) -> str:
 def factors(
     column: Any, name: str, *, of_groups: bool = False
 ) -> Iterator[tuple[list[Any], Array]]:
-    """Reduce an Arrow column, chunk by chunk, to distinct values and the position of each row's.
+    """Split an Arrow column into distinct values and, for each row, the index of its value.
 
-    The last of the distinct values is None; nulls point at it. Some may be there twice, or not
-    occur. Chunks with the same dictionary give the same list. Values of types that are no plain
-    ones come as text (dates), and decimals as integers if they are whole; of groups decimals are
-    text too, dates and moments stay what they are, and what no group can be comes as
+    The last of the distinct values is None; nulls point at it. Some may be duplicated, or not
+    occur. Chunks with the same dictionary give the same list. Values of other than plain types,
+    such as dates, become text, and whole decimals become integers. For groups, decimals become
+    text, dates and timestamps stay unchanged, and values that cannot be groups become
     :class:`Unfit`.
     """
     pa = require("pyarrow", "cli")
@@ -86,7 +86,7 @@ def factors(
 
 
 def encoded(pa: Any, chunk: Any, name: str) -> Any:
-    """Make a dictionary array, or None of an array of nulls."""
+    """Return an array as a dictionary array; None for an array of nulls."""
     kind = chunk.type
     if isinstance(kind, pa.BaseExtensionType):
         chunk = chunk.storage
@@ -105,7 +105,7 @@ def encoded(pa: Any, chunk: Any, name: str) -> Any:
 
 
 def _number(value: Decimal | None) -> int | float | str | None:
-    """Give the number that a decimal is: the text of one that no float is written as."""
+    """Return the number that a decimal is: the text of one that no float is written as."""
     if value is None:
         return None
     if value == value.to_integral_value():
@@ -115,7 +115,7 @@ def _number(value: Decimal | None) -> int | float | str | None:
 
 
 def listed(values: Any, name: str) -> list[Any]:
-    """List Python values."""
+    """Return the values as a list of Python values."""
     with unquoted(CorruptDataError, f"{name} holds text that is not UTF-8"):
         return values.to_pylist()  # type: ignore[no-any-return]
 
@@ -132,7 +132,7 @@ def _is_plain(types: Any, kind: Any) -> bool:
 
 
 def plain(pa: Any, values: Any, name: str) -> Any:
-    """Text of values that are not text, numbers or booleans."""
+    """Return the texts of values that are not text, numbers or booleans."""
     if _is_plain(pa.types, values.type):
         return values
     with unquoted(
@@ -147,7 +147,7 @@ _SMALL: Final = 2**22
 
 @dataclass(frozen=True, eq=False)
 class GroupIndex:
-    """Which group each row of a block is in.
+    """An index of the group of each row of a block.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class GroupIndex:
     index: npt.NDArray[np.int32]
 
     def __repr__(self) -> str:
-        """Show how many groups and rows there are, not who is in which."""
+        """Show the numbers of groups and rows, without the members."""
         return f"<GroupIndex: {len(self.keys):,} groups of {len(self.index):,} rows>"
 
     @cached_property
@@ -172,7 +172,7 @@ class GroupIndex:
 
 
 def group_type(stored: Any) -> Any:
-    """Tell the Arrow type in which the groups of a column of some type are stored."""
+    """Return the Arrow type in which a column's groups are stored."""
     pa = require("pyarrow", "cli")
     types, stored = pa.types, stored_type(stored)
     if types.is_timestamp(stored):
@@ -188,12 +188,12 @@ def group_type(stored: Any) -> Any:
 
 
 def group_label(column: str, stored: Any, label: Any) -> Any:
-    """Take the group of who has none as a value of the column's type, of which it may be the text.
+    """Convert the label of rows without a group, perhaps a text, to the column's type.
 
     Raises
     ------
     InvalidValueError
-        If it is none.
+        If it is not one.
     """
     pa, kind = require("pyarrow", "cli"), group_type(stored)
     try:
@@ -215,7 +215,7 @@ def groups_of(
     rows: Callable[[Array], str],
     trim: bool = False,
 ) -> GroupIndex:
-    """Index the groups of the rows of a table.
+    """Return the group index of the rows of a table.
 
     Parameters
     ----------
@@ -286,8 +286,8 @@ def _values(
         if isinstance(key, Unfit):
             wrong = np.flatnonzero(every == place)
             raise InvalidValueError(
-                f"{name}: {rows_have(wrong.size)} {key.what} ({rows(wrong)}), which is no group; "
-                f"{key.instead}"
+                f"{name}: {rows_have(wrong.size)} {key.what} ({rows(wrong)}), which is "
+                f"not a group; {key.instead}"
             )
     return keys or [label], every
 
@@ -304,7 +304,7 @@ def _group_key(value: Any, missing_values: Container[str], label: Any) -> tuple[
 
 
 def compact(code: Array, size: int) -> tuple[Array, Array]:
-    """Renumber codes below ``size`` in order of first appearance; also give the old codes."""
+    """Renumber codes below ``size`` in order of first appearance, and return the old codes."""
     if not code.size:
         return code, np.empty(0, np.int64)
     if size <= max(_SMALL, 4 * code.size):
@@ -323,7 +323,7 @@ def compact(code: Array, size: int) -> tuple[Array, Array]:
 
 
 def digested(table: Any) -> bytes:
-    """Compute a digest of the rows of a table, however they are chunked."""
+    """Compute a digest of the rows of a table, independent of its chunks."""
     state = hashlib.sha256()
     for column in table.columns:
         chunks = [_plain(chunk) for chunk in column.chunks]

@@ -1,4 +1,4 @@
-"""From a block to codes, groups and pseudonyms of the rows that count."""
+"""Encoding of blocks: the codes, groups and pseudonyms of the rows that count."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Asked = Domain | Bounds | Questions | Mapping[str, Domain | Bounds]
 
 @dataclass(frozen=True)
 class Totals:
-    """What became of rows.
+    """The numbers of persons, of reports, and of rows left out.
 
     Attributes
     ----------
@@ -49,11 +49,11 @@ class Totals:
 
     @property
     def rows(self) -> int:
-        """How many rows were read."""
+        """The number of rows that were read."""
         return self.nodes + self.left_out.total
 
     def __add__(self, other: Totals) -> Totals:
-        """Add what another part did."""
+        """Add the totals of another part."""
         return Totals(
             self.nodes + other.nodes,
             self.reports + other.reports,
@@ -62,11 +62,11 @@ class Totals:
 
     @classmethod
     def of_header(cls, header: Header) -> Totals:
-        """Say what was done, from what the file of it says."""
+        """Read the totals from the header of a file."""
         return cls(header.nodes, header.reports, header.left_out)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe them in terms of JSON."""
+        """Return the totals as a JSON-compatible dictionary."""
         return asdict(self)
 
 
@@ -108,18 +108,18 @@ class EncodedBlock:
 
     @property
     def nodes(self) -> int:
-        """How many rows count."""
+        """The number of rows that count."""
         return self.rows - self.left_out.total
 
     @property
     def totals(self) -> Totals:
-        """What became of its rows."""
+        """The totals of the block's rows."""
         return Totals(self.nodes, left_out=self.left_out)
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """How rows are grouped.
+    """The rule that groups rows.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class Grouping:
     max_groups: int
 
     def of(self, rows: Rows, columns: Sequence[str] | None = None) -> GroupIndex:
-        """Index the groups of rows, by all columns or some of them.
+        """Return the group index of rows, by all columns or some of them.
 
         Raises
         ------
@@ -166,7 +166,7 @@ class Grouping:
         )
 
     def check(self, source: Source) -> None:
-        """Read the columns of groups that can hold what is no group, and refuse it.
+        """Refuse values in group columns that are not groups.
 
         Before a job begins: a job that has parts cannot go on with other rows. A source that can
         be read only once is looked at as its blocks are read.
@@ -184,7 +184,7 @@ class Grouping:
             self.of(Rows(block.read(), block.start), looked_at)
 
     def counted(self, rows: Rows, unanswered: Truths) -> tuple[GroupIndex, Integers, Truths]:
-        """Give the groups of the rows that count.
+        """Return the groups of the rows that count.
 
         A group stays if all of its rows are unanswered: nobody is to vanish with it.
 
@@ -225,15 +225,15 @@ class Grouping:
             gaps = f": {Gaps.of(rows.table.column(columns[0]), without, columns[0])}"
         return InvalidValueError(
             f"{self.source}: {rows_have(positions.size)} no group in "
-            f"{', '.join(map(repr, columns))} ({rows.text(positions)}){gaps}; missing "
-            "(--missing), by the name of such a column, says what their group is, or 'drop' leaves "
-            "these rows out"
+            f"{', '.join(map(repr, columns))} "
+            f"({rows.text(positions)}){gaps}; pass missing (--missing) for this "
+            "column to name their group, or 'drop' to leave these rows out"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """How blocks of answers become what is randomized.
+    """An encoder of blocks of answers for randomization.
 
     It holds no rows. Without the key of pseudonyms it can be pickled: whoever works on blocks
     elsewhere has it.
@@ -267,7 +267,7 @@ class Encoder:
     looked_for: bool
 
     def with_key(self, key: PseudonymKey | None) -> Encoder:
-        """Give the key for pseudonyms, or take it away."""
+        """Return the encoder with the key for pseudonyms, or without a key."""
         return replace(self, key=key)
 
     def __call__(self, block: Block) -> EncodedBlock:
@@ -358,6 +358,6 @@ class Encoder:
 
 
 def without_group(groups: GroupIndex, looked_at: Sequence[bool]) -> Truths | None:
-    """Say which rows have no value in some of the columns of groups; None if all have."""
+    """Return the rows without a value in some group column; None if there are none."""
     gaps = np.array([None in itertools.compress(key, looked_at) for key in groups.keys], bool)
     return gaps[groups.index] if gaps.any() else None

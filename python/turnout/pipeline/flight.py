@@ -1,4 +1,4 @@
-"""Work on one item after the other: in threads of this machine, or by whoever else can."""
+"""Execution of work items, in threads of this machine or by another executor."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MOST_WORKERS: Final = 16
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Blocks that are worked on together, one after the other.
+    """Blocks that are processed together, one after another.
 
     Attributes
     ----------
     number
         Which part of all.
     blocks
-        The blocks in their order; none if what is to be made of them is there.
+        The blocks in their order; none if their results exist.
     in_hand
         Whether they hold their rows already, so that only the next ones should wait.
     """
@@ -38,7 +38,7 @@ class Part:
 
 
 class Executor:
-    """Who does the work: threads of this process, unless a subclass has others.
+    """The executor of work: threads of this process; subclasses use other workers.
 
     Work is a function of two arguments, what must not lie about and an item, and can be pickled.
     It gives one result, or two of which the second is merged with those of all items before.
@@ -68,7 +68,7 @@ class Executor:
         self._workers = _arguments.integer("workers", workers, least=1, most=self.most)
 
     def merging(self) -> AbstractContextManager[Any]:
-        """Give an empty sum: ``add`` takes what is merged, ``result`` gives it, None if nothing."""
+        """Return an empty sum: ``add`` accepts a value, ``result`` returns the total or None."""
         return nullcontext(_Sum())
 
     def results(
@@ -78,7 +78,7 @@ class Executor:
         secrets: Any = None,
         into: Any = None,
     ) -> Generator[tuple[T, Any], None, None]:
-        """Work on items, a few at a time, and give each with its result.
+        """Process items, a few at a time, and yield each with its result.
 
         ``into`` is a sum of :meth:`merging`, which takes the second results.
         """
@@ -92,19 +92,19 @@ class Executor:
             else:
                 first, second = result
                 yield item, first
-                # After whoever takes the first has looked at it.
+                # Only after the caller has looked at the first result.
                 into.add(second)
 
     def spare(self, items: int) -> int:
-        """Say how many threads each item may use: those that no item is left for."""
+        """Return the number of threads for each item: its share of the idle ones."""
         return max(self._workers // max(items, 1), 1)
 
     def wait_for(self, path: Path) -> None:
-        """Wait until a file that was written is seen here."""
+        """Wait until a written file is visible here."""
 
 
 class _Sum:
-    """What has been merged so far."""
+    """The sum of the values merged so far."""
 
     def __init__(self) -> None:
         self._total: Any = None

@@ -1,4 +1,4 @@
-"""The answers that are in a column, and what is odd about them where they are to be labels."""
+"""The distinct answers in a column, and warnings about their use as labels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OTHERS: Final = 10
 
 @dataclass(frozen=True)
 class FoundAnswers:
-    """The different answers in a column. This is private data.
+    """The distinct answers in a column. This is private data.
 
     Attributes
     ----------
@@ -51,12 +51,12 @@ class FoundAnswers:
     rows: Sequence[int]
 
     def refuse_gaps(self) -> InvalidValueError:
-        """Make the error that says which answers are missing."""
+        """Return the error that states which answers are missing."""
         where = f" ({rows_text(np.array(self.rows))})" if self.rows else ""
         return self.gaps.refused(self.name, self.answered + self.gaps.total, where, "a label")
 
     def refuse_odd(self, numbers: str) -> None:
-        """Refuse to make labels of what looks like numbers, or like identifiers.
+        """Refuse to use values as labels that look like numbers or identifiers.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class FoundAnswers:
             )
 
     def notes(self, given: Iterable[str]) -> Iterator[str]:
-        """Say which texts were read as no answer, and which labels are hardly different.
+        """Return notes about texts read as missing, and about labels that are almost equal.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class FoundAnswers:
 
 
 def alike_labels(labels: Iterable[Any]) -> list[list[str]]:
-    """List the labels that differ only by white space or case.
+    """List the labels that differ only in white space or case.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def alike_labels(labels: Iterable[Any]) -> list[list[str]]:
 
 
 def _like_number(value: Any) -> bool:
-    """Whether a value is a number, be it written with a decimal comma or digits in groups."""
+    """Return whether a text is a number, also with a decimal comma or grouped digits."""
     if isinstance(value, str):
         text = value.strip().replace(" ", "")
         return any(
@@ -154,7 +154,7 @@ def find_answers(
     trim: bool,
     progress: bool,
 ) -> FoundAnswers:
-    """Read a column once and list its different answers.
+    """Read a column once and list its distinct answers.
 
     Raises
     ------
@@ -163,8 +163,8 @@ def find_answers(
     """
     if not source.repeatable:
         raise InvalidValueError(
-            f"{source.name} can be read only once, so its answers cannot be looked at "
-            "first: state the domain"
+            f"{source.name} can be read only once, so turnout cannot look for the "
+            "answers first: pass the domain"
         )
     known = missing_texts(more=missing_values)
     seen: dict[tuple[bool, Any], list[Any]] = {}

@@ -1,8 +1,8 @@
-"""One person, one report: which rows count.
+"""One report for each person: finding the rows that count.
 
-Identifiers are compared by keyed digests of 128 bits under a key that is fresh in each run and
-forgotten with it; they themselves are written nowhere. An integer of any width is the same person
-as its text. The repeated among digests are found in bounded memory.
+Identifiers are compared by keyed digests of 128 bits. The key is fresh in each run and forgotten
+afterwards; identifiers themselves are never written. An integer of any width is the same person as
+its text. Repeated digests are found in bounded memory.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class Folder:
         self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
     def close(self) -> None:
-        """Remove it now."""
+        """Remove the folder now."""
         self._finalizer()
 
 
 class RepeatFinder:
-    """Finds all rows but the first of each person, exactly and in bounded memory.
+    """A finder of all rows but the first of each person, exact and in bounded memory.
 
-    Records of a digest and a row number are kept in memory up to a limit; beyond it they go to
-    partitions on disk by their digest, each of which is sorted by itself.
+    Records of a digest and a row number are kept in memory up to a limit. Beyond it, they go to
+    partitions on disk by their digest, and each partition is sorted separately.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class RepeatFinder:
         self._folder: Folder | None = None
 
     def add(self, found: Digests, first_row: int) -> None:
-        """Take the digests of consecutive rows."""
+        """Add the digests of consecutive rows."""
         records = _recorded(found, first_row)
         self._held.append(records)
         self._bytes += records.nbytes
@@ -91,7 +91,7 @@ class RepeatFinder:
                 _append(self._folder.path / f"{number}", records[start:end])
 
     def finish(self) -> tuple[int, Integers, Folder | None]:
-        """Find the rows.
+        """Return the repeated rows.
 
         Returns
         -------
@@ -143,7 +143,7 @@ def _append(path: Path, records: Array) -> None:
 
 
 def _repeats(records: Array) -> tuple[int, Integers]:
-    """Persons with several records, and all their rows but the first."""
+    """Return the persons with several records, and all their rows but the first."""
     high = np.array(records["high"])
     order = np.argsort(high)
     same = high[order][1:] == high[order][:-1]
@@ -161,7 +161,7 @@ def _repeats(records: Array) -> tuple[int, Integers]:
 
 
 class StreamPersons:
-    """Who has been seen in a stream that can be read only once: 16 bytes a person.
+    """The persons seen in a stream that can be read only once: 16 bytes for each.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class StreamPersons:
         self._runs: list[Digests] = []
 
     def repeats(self, found: Digests) -> Integers:
-        """Take the digests of a block, and find the positions of persons who were there before.
+        """Add the digests of a block, and return the positions of persons seen before.
 
         Raises
         ------
@@ -277,7 +277,7 @@ def digests(
 
 
 def _dictionary_nulls(column: Any) -> bool:
-    """Whether nulls may hide in dictionaries."""
+    """Return whether dictionaries may contain hidden nulls."""
     types = require("pyarrow", "cli").types
     if not types.is_dictionary(column.type):
         return False
@@ -285,7 +285,7 @@ def _dictionary_nulls(column: Any) -> bool:
 
 
 def as_words(found: Bytes) -> Digests:
-    """Two 64-bit words of each digest."""
+    """Return the two 64-bit words of each digest."""
     return np.ascontiguousarray(found).view("<u8").astype(np.uint64, copy=False)
 
 
@@ -327,7 +327,7 @@ def _keyed_digests(array: Any, key: bytes, context: bytes) -> Bytes:
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """What a pass over the identifiers found.
+    """The result of a pass over the identifiers.
 
     Attributes
     ----------
@@ -347,13 +347,13 @@ class Persons:
     folder: Folder | None = field(default=None, repr=False)
 
     def in_block(self, start: int, rows: int) -> Integers:
-        """Positions of the rows that are left out of a block."""
+        """Return the positions of the rows that are left out of a block."""
         low, high = np.searchsorted(self.left_out, [start, start + rows])
         return np.asarray(self.left_out[low:high]) - start
 
 
 def find_persons(source: Source, column: str, *, refuse: bool, progress: bool = False) -> Persons:
-    """Read a column of identifiers and find which rows do not count.
+    """Read a column of identifiers and find the rows that do not count.
 
     Parameters
     ----------
@@ -398,7 +398,7 @@ def find_persons(source: Source, column: str, *, refuse: bool, progress: bool = 
 def first_rows(
     blocks: Iterable[Block], column: str, source: str, *, refuse: bool
 ) -> Iterator[Block]:
-    """Look for persons in the order of a stream that can be read only once.
+    """Find persons in the order of a stream that can be read only once.
 
     Parameters
     ----------
@@ -426,7 +426,7 @@ def first_rows(
         left_out = seen.repeats(as_words(found))
         if left_out.size and refuse:
             raise InvalidValueError(
-                f"{name}: {left_out.size:,} row(s) of block {block.index} are of persons who had "
-                f"one before; {_TWICE}"
+                f"{name}: {left_out.size:,} row(s) of block {block.index} belong to "
+                f"persons with an earlier row; {_TWICE}"
             )
         yield replace(block, left_out=left_out)

@@ -1,14 +1,14 @@
-"""The state of a job: what stands in the folder beside its parts.
+"""The state of a job, which its folder contains beside the parts.
 
-A job that randomizes answers to a folder keeps ``_turnout/job.json`` there: the plan, what is known
-of the source, and, until the job is complete, the secret that its noise comes from. With it a job
-that was killed goes on: parts that are there stay, and those that are not are drawn from the same
-secret, so that nobody is ever randomized a second time independently. When all parts are there
-the secret is erased, and with it every digest of what is in the source.
+A job that randomizes answers to a folder keeps ``_turnout/job.json`` there: the plan, a description
+of the source, and, until the job is complete, the secret of its noise. With this state a job that
+was killed can resume. Existing parts are kept, and missing ones are drawn from the same secret, so
+nobody is ever randomized a second time independently. When all parts exist, the secret is erased,
+and with it every digest of the content of the source.
 
-While a job is unfinished its state undoes its noise: the file can be read by its owner only, and
-the folder must be as safe as the answers themselves until the job is complete. So must every copy
-that was made of it until then: a backup of the folder, a snapshot of the disk.
+While a job is unfinished, its state can undo its noise. Only the owner can read the file, and the
+folder must be as safe as the answers themselves until the job is complete. The same applies to
+every copy made until then, such as a backup of the folder or a snapshot of the disk.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from turnout.errors import (
 )
 from turnout.pipeline.encoding import Totals
 from turnout.pipeline.randomizing import JobNoise
+from turnout.samplers.tables.plan import TablePlan
 
 #: The folder of a job's state, in that of its reports.
 STATE_FOLDER: Final = "_turnout"
@@ -65,7 +66,7 @@ class Job:
     name
         Random: nobody else's parts carry it.
     plan
-        The oracle and the participation.
+        The oracle and the participation, or how records are drawn.
     answers
         What the answers are and how they are read: :meth:`turnout.pipeline.Answers.describe`.
     noise
@@ -84,7 +85,7 @@ class Job:
 
     folder: Path
     name: str
-    plan: Plan
+    plan: Plan | TablePlan
     # Not shown: the fingerprint depends on the answers.
     answers: Mapping[str, Any] = field(repr=False)
     noise: JobNoise | None = field(repr=False)
@@ -95,16 +96,16 @@ class Job:
 
     @property
     def complete(self) -> bool:
-        """Whether all parts are there."""
+        """Whether all parts exist."""
         return self.parts is not None
 
     @property
     def _begun(self) -> bool:
-        """Whether a part is there, or was there and may have been seen."""
+        """Return whether a part exists, or existed and may have been seen."""
         return begun_path(self.folder).exists() or any(self.folder.glob("part-*"))
 
     def _begin(self) -> None:
-        """Write the state of a new job to its folder, which has none.
+        """Write the state of a new job to its folder, which must not contain one.
 
         Raises
         ------
@@ -117,8 +118,8 @@ class Job:
         others = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
         if others:
             raise InvalidValueError(
-                f"output: {str(folder)!r} is not empty ({_arguments.listed(others)}): name a new "
-                "folder, so that its files are those of one job"
+                f"output: {str(folder)!r} is not empty ({_arguments.listed(others)}): "
+                "name a new folder, so that it contains only one job"
             )
         try:
             (folder / STATE_FOLDER).mkdir(parents=True)
@@ -136,12 +137,12 @@ class Job:
 
     @classmethod
     def read(cls, folder: Path) -> Job | None:
-        """Read the state of the job in a folder; None if there is none.
+        """Read the state of the job in a folder; return None if there is none.
 
         Raises
         ------
         CorruptDataError
-            If the state was altered or is none.
+            If the state was altered, or is not a state.
         UnsupportedVersionError
             If it is of a version that this release does not read.
         """
@@ -157,8 +158,8 @@ class Job:
         except ValueError as error:
             raise CorruptDataError(f"{path}: not the state of a job: {error}") from error
 
-    def _check_same(self, plan: Plan, answers: Mapping[str, Any]) -> None:
-        """Refuse to go on with another plan or with other answers.
+    def _check_same(self, plan: Plan | TablePlan, answers: Mapping[str, Any]) -> None:
+        """Refuse to continue with another plan or with other answers.
 
         Raises
         ------
@@ -170,8 +171,8 @@ class Job:
         where = f"the job in {str(self.folder)!r}"
         if plan != self.plan:
             raise PlanMismatchError(
-                f"{where} was begun with {self.plan.oracle!r} and {self.plan.participation!r}, got "
-                f"{plan.oracle!r} and {plan.participation!r}: a job goes on as it began"
+                f"{where} was begun with {_shown(self.plan)}, got {_shown(plan)}: a job "
+                "must continue as it began"
             )
         known, given = json.loads(json.dumps([dict(self.answers), dict(answers)]))
         if self.complete:
@@ -186,17 +187,17 @@ class Job:
             if name == "fingerprint":
                 # Not shown: it depends on the answers, and what is shown is kept in logs.
                 raise InvalidValueError(
-                    f"{where} was begun with other files, or they were changed since: a job goes "
-                    "on as it began, with the same answers"
+                    f"{where} was begun with other files, or they were changed since: a job "
+                    "must continue as it began, with the same answers"
                 )
             raise InvalidValueError(
-                f"{where} was begun with {name} = {_arguments.shown(known.get(name))}, got "
-                f"{_arguments.shown(given.get(name))}: a job goes on as it began, with the same "
-                "answers"
+                f"{where} was begun with {name} = {_arguments.shown(known.get(name))}, "
+                f"got {_arguments.shown(given.get(name))}: a job must continue as it "
+                "began, with the same answers"
             )
 
     def _finished(self, parts: int, totals: Totals, file_rows: Mapping[str, int]) -> Job:
-        """Write that all parts are there, erase the secret and digests of data, and tidy up."""
+        """Record that all parts exist, erase the secret and data digests, and clean up."""
         self._tidy()
         answers = _without_data(self.answers)
         done = replace(
@@ -218,7 +219,7 @@ class Job:
 
     @contextlib.contextmanager
     def _at_work(self) -> Iterator[None]:
-        """Work on the job; an exception of any kind withdraws it if no part has ever appeared.
+        """Run the job; an exception of any kind withdraws it if no part has ever appeared.
 
         While somebody else works on it, it stays: the last one withdraws it.
 
@@ -235,8 +236,8 @@ class Job:
                 there = None
             if there is None or there.name != self.name:
                 raise InvalidValueError(
-                    f"the job in {str(self.folder)!r} cannot go on: another run of it, which ended "
-                    "before its first part was there, has withdrawn it; begin again"
+                    f"the job in {str(self.folder)!r} cannot go on: another run withdrew it "
+                    "before its first part was written; start again"
                 )
             try:
                 yield
@@ -253,7 +254,7 @@ class Job:
             _LOGGER.warning("job %s: its secret could not be erased: %s", self.name, error)
 
     def _withdraw(self) -> bool:
-        """Undo :meth:`_begin` of a job no part of which ever appeared, and erase the secret.
+        """Undo :meth:`_begin` of a job without any part so far, and erase the secret.
 
         Returns
         -------
@@ -274,10 +275,11 @@ class Job:
         return True
 
     def _tidy(self) -> None:
-        """Remove what was left behind by whoever was killed while it wrote a part.
+        """Remove the remains of a process that was killed while it wrote a part.
 
-        Nobody can tell it from what another run of the same job writes at this moment, which is of
-        no use any more either: :meth:`PartTask.write` then takes the part that is there.
+        Nobody can tell these from files that another run of the same job is writing at this moment.
+        Such files are of no use any more either: :meth:`PartTask.write` then takes the existing
+        part.
         """
         for path in self.folder.glob(".part-*.tmp"):
             # Windows removes no file that is open.
@@ -299,9 +301,9 @@ class Job:
             "file_rows": dict(self.file_rows),
         }
         text = json.dumps(described, indent=1).encode()
-        # The state with a secret is written over when the new one is in its place: whoever is
-        # killed in between leaves a job that is complete, whose secret no file has any more.
-        # Windows replaces no file that is open, and keeps what was written where it was.
+        # The state with a secret is overwritten after the new state has taken its place. A process
+        # that is killed in between leaves a complete job, whose secret is in no file. Windows does
+        # not replace an open file, and keeps the bytes where they were.
         erased = self.noise is None and os.name != "nt"
         with contextlib.ExitStack() as stack:
             before = stack.enter_context(path.open("r+b")) if erased else None
@@ -311,8 +313,14 @@ class Job:
                 _overwrite(before)
 
 
+def _shown(plan: Plan | TablePlan) -> str:
+    if isinstance(plan, TablePlan):
+        return str(plan)
+    return f"{plan.oracle!r} and {plan.participation!r}"
+
+
 def _without_data(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what depends on the data: whoever knew all answers but one could try for it."""
+    """Drop data digests: with all answers but one, an attacker could test guesses for it."""
     mark = answers.get("fingerprint")
     return {**answers, "fingerprint": mark[:_PLACES] if isinstance(mark, str) else None}
 
@@ -322,7 +330,7 @@ def _described(noise: JobNoise) -> dict[str, Any]:
 
 
 def _erase(folder: Path) -> None:
-    """Remove the folder of a state, and write over the secret in it."""
+    """Remove the folder of a state, after overwriting the secret in it."""
     path = folder / _STATE
     with contextlib.suppress(FileNotFoundError):
         with path.open("r+b") as file:
@@ -332,7 +340,7 @@ def _erase(folder: Path) -> None:
 
 
 def _overwrite(file: BinaryIO) -> None:
-    """Write zeros over the secret in a state, for what that is worth on this disk."""
+    """Overwrite the secret in a state with zeros, as far as this disk permits."""
     with contextlib.suppress(OSError):
         text = file.read()
         try:
@@ -369,7 +377,7 @@ def _parsed(folder: Path, described: Any) -> Job:
             return Job(
                 folder,
                 name,
-                Plan.from_dict(plan),
+                (TablePlan if TablePlan.described(plan) else Plan).from_dict(plan),
                 answers,
                 _noise(noise),
                 content,
@@ -391,7 +399,7 @@ def _noise(described: Any) -> JobNoise | None:
                 return JobNoise(HiddenBytes(key), None)
         case {"seed": int(seed), **rest} if not rest and 0 <= seed < 2**64:
             return JobNoise(None, seed)
-    raise CorruptDataError("the secret of the noise is damaged: the job cannot go on")
+    raise CorruptDataError("the secret of the noise is damaged: the job cannot continue")
 
 
 def _file_rows(described: dict[Any, Any]) -> dict[str, int]:
@@ -409,5 +417,5 @@ def _totals(described: dict[Any, Any]) -> Totals:
 
 
 def begun_path(folder: Path) -> Path:
-    """Tell which file says that a part of a job may have been seen, be it gone now."""
+    """Return the path of the file which records that a part may have been seen."""
     return folder / STATE_FOLDER / "begun"

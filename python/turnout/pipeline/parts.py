@@ -1,7 +1,7 @@
 """Jobs and their parts: files of reports.
 
-A part holds the reports of a fixed stretch of blocks, and appears whole or not at all, and once:
-the first finished file is kept.
+A part contains the reports of a fixed range of blocks. It appears whole or not at all, and only
+once: the first finished file is kept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import itertools
 import os
 import secrets
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -47,7 +47,7 @@ PART_BLOCKS: Final = 8
 
 
 def part_path(folder: Path, number: int) -> Path:
-    """Tell where part ``number`` of a job is.
+    """Return the path of part ``number`` of a job.
 
     Examples
     --------
@@ -58,8 +58,8 @@ def part_path(folder: Path, number: int) -> Path:
 
 
 @dataclass(frozen=True)
-class PartTask:
-    """How the parts of a job are made, but for the secret of its noise; can be pickled.
+class PartFiles:
+    """The location of the parts of a job.
 
     Attributes
     ----------
@@ -67,23 +67,48 @@ class PartTask:
         Where the parts appear.
     job
         The name of the job.
+    """
+
+    folder: Path
+    job: str
+
+    def _check_folder(self) -> None:
+        """Refuse a folder that does not exist on this machine."""
+        if not (self.folder / STATE_FOLDER).is_dir():
+            raise InvalidValueError(
+                "output must be a folder that all machines of the cluster share: "
+                f"{str(self.folder)!r} is not there on {socket.gethostname()}"
+            )
+
+    def _begun(self) -> None:
+        """Record that a part is about to appear: from now on the job cannot be withdrawn."""
+        path = begun_path(self.folder)
+        if not path.exists():
+            path.touch()
+            synchronise_folder(path.parent)
+
+
+@dataclass(frozen=True)
+class PartTask(PartFiles):
+    """The recipe for the parts of a job, without the secret of its noise; can be pickled.
+
+    Attributes
+    ----------
     plan
         The oracle and the participation.
     encoder
         How the answers become what is randomized.
     """
 
-    folder: Path
-    job: str
     plan: Plan
     encoder: Encoder
 
     def elsewhere(self) -> PartTask:
-        """Give what can be sent to another machine, which has other working folders and no key."""
+        """Return a copy for another machine, with absolute paths and without the key."""
         return replace(self, folder=self.folder.absolute(), encoder=self.encoder.with_key(None))
 
     def __call__(self, secrets: Secrets, part: Part) -> Totals:
-        """Make a part, or look at the one that is there, and say what was done.
+        """Make a part, or read the existing one, and return its totals.
 
         Raises
         ------
@@ -95,21 +120,17 @@ class PartTask:
             As :meth:`write`.
         """
         task = replace(self, encoder=secrets.unlocked(self.encoder))
-        if not (task.folder / STATE_FOLDER).is_dir():
-            raise InvalidValueError(
-                "output must be a folder that all machines of the cluster share: "
-                f"{str(task.folder)!r} is not there on {socket.gethostname()}"
-            )
+        task._check_folder()
         if part.blocks is not None:
             return task.write(part.number, map(task.encoder, part.blocks), secrets.noise)
         done = task.find(part.number)
         if done is None:
             path = part_path(task.folder, part.number)
-            raise CorruptDataError(f"{path}: was there and is gone")
+            raise CorruptDataError(f"{path}: has disappeared")
         return done
 
     def write(self, number: int, blocks: Iterable[EncodedBlock], noise: JobNoise) -> Totals:
-        """Make a part, unless its file is there already.
+        """Make a part, unless its file already exists.
 
         Parameters
         ----------
@@ -204,15 +225,8 @@ class PartTask:
             )
         return Totals.of_header(header)
 
-    def _begun(self) -> None:
-        """Note that a part is about to appear: from now on the job cannot be withdrawn."""
-        path = begun_path(self.folder)
-        if not path.exists():
-            path.touch()
-            synchronise_folder(path.parent)
-
     def find(self, number: int) -> Totals | None:
-        """Read what was done from the file of a part; None if there is no file.
+        """Read the totals from the file of a part; return None if there is no file.
 
         Raises
         ------
@@ -232,7 +246,7 @@ class PartTask:
 
 
 class _Sums:
-    """What a part's header says, added up block by block."""
+    """The totals in a part's header, added up block by block."""
 
     def __init__(self, personal: bool) -> None:
         self.totals = Totals()
@@ -265,7 +279,7 @@ class _Sums:
 def _group_columns(
     groups: GroupIndex | None, index: Integers | None, kinds: list[Any]
 ) -> Iterator[Any]:
-    """Make the columns of the groups of some reports."""
+    """Return the group columns of some reports."""
     if groups is None or index is None:
         return
     pa = require("pyarrow", "cli")
@@ -274,7 +288,7 @@ def _group_columns(
 
 
 def in_parts(blocks: Iterable[Any], size: int) -> Iterator[tuple[int, Iterator[Any]]]:
-    """Put blocks together that make up a part; each part must be used up before the next."""
+    """Group blocks into parts; use up each part before the next."""
     return itertools.groupby(blocks, lambda block: int(block.index) // size)
 
 
@@ -287,7 +301,7 @@ def open_job(
     seed: int | None = None,
     resume: bool = False,
 ) -> tuple[Job, PartTask | None, Answers]:
-    """Begin a job or take up the one that is there.
+    """Begin a job, or resume the existing one.
 
     Parameters
     ----------
@@ -309,45 +323,83 @@ def open_job(
         As :func:`randomize`.
     """
     plan, answers, encoder = settle(answers, oracle, participation, of_files=True)
-    folder = _folder(output)
-    noise = JobNoise.made(seed)
+    folder = folder_of(output)
     # A part is a fixed stretch of rows: another release may cut them otherwise.
     described = {**answers.describe(), "part_blocks": PART_BLOCKS}
-    job = Job.read(folder)
-    name = secrets.token_hex(16) if job is None else job.name
-    task = PartTask(folder, name, plan, encoder)
-    if job is None:
+    there = Job.read(folder)
+    if there is None:
         encoder.grouping.check(answers.source)
-        content, answers = answers._held_to(noise.secret)
-        job = Job(folder, name, plan, described, noise, content)
-        job._begin()
-    elif not resume:
-        state = "is complete" if job.complete else "is unfinished: resume goes on with it"
-        empty = not (job.complete or job._begun)
-        raise InvalidValueError(
-            f"output: {str(folder)!r} holds a job, which {state}. To randomize the same persons "
-            "again would cost each of them epsilon once more, unless all files of the first time "
-            f"are deleted before anybody saw them{' (it has no reports yet)' if empty else ''}; "
-            "other answers go to another folder"
-        )
-    else:
-        job._check_same(plan, described)
-        if job.noise is not None:
-            content, answers = answers._held_to(job.noise.secret)
-            if content is None or content != job.content:
-                why = (
-                    "can be read only once, and nobody can tell whether it holds what it held"
-                    if content is None
-                    else "does not hold what it held when the job began"
-                )
-                raise InvalidValueError(
-                    f"the job in {str(folder)!r} cannot go on: {answers.name} {why}"
-                )
+    fresh = Job(folder, secrets.token_hex(16), plan, described, JobNoise.made(seed))
+
+    def held(secret: bytes) -> str | None:
+        nonlocal answers
+        content, answers = answers._held_to(secret)
+        return content
+
+    job = begin_or_take_up(there, fresh, held, resume=resume, source=answers.name)
+    task = PartTask(folder, job.name, plan, encoder)
     return job, None if job.complete else task, answers
 
 
+def begin_or_take_up(
+    there: Job | None,
+    fresh: Job,
+    held: Callable[[bytes], str | None],
+    *,
+    resume: bool,
+    source: str,
+) -> Job:
+    """Begin a job in its folder, or resume the existing one.
+
+    Parameters
+    ----------
+    there
+        The job in the folder, if there is one.
+    fresh
+        The job as it would begin.
+    held
+        Gives a digest of the answers under a secret; None if they can be read only once.
+    resume
+        Whether to go on with a job that is there.
+    source
+        What the answers are called.
+
+    Raises
+    ------
+    InvalidValueError, PlanMismatchError
+        If there is a job, and it is not to go on, or is another one.
+    """
+    if there is None:
+        assert fresh.noise is not None
+        job = replace(fresh, content=held(fresh.noise.secret))
+        job._begin()
+        return job
+    if not resume:
+        state = "is complete" if there.complete else "is unfinished: resume goes on with it"
+        empty = "" if there.complete or there._begun else " (it has no reports yet)"
+        raise InvalidValueError(
+            f"output: {str(there.folder)!r} holds a job, which {state}. Randomizing "
+            "the same persons again would spend epsilon again, unless you delete all "
+            f"files of the first run before anybody sees them{empty}; "
+            "for other answers, use another folder"
+        )
+    there._check_same(fresh.plan, fresh.answers)
+    if there.noise is not None:
+        content = held(there.noise.secret)
+        if content is None or content != there.content:
+            why = (
+                "can be read only once, so nobody can tell whether it has changed"
+                if content is None
+                else "has changed since the job began"
+            )
+            raise InvalidValueError(
+                f"the job in {str(there.folder)!r} cannot go on: {source} {why}"
+            )
+    return there
+
+
 def blocks_there(task: PartTask, most: int | None) -> frozenset[int]:
-    """List the blocks of the parts that are there, of the parts that there can be."""
+    """List the blocks of the existing parts, out of all possible parts."""
     found: list[int] = []
     for name in sorted(path.name for path in task.folder.glob("part-*.parquet")):
         number = int(name[5:-8]) if name[5:-8].isdecimal() else -1
@@ -358,7 +410,14 @@ def blocks_there(task: PartTask, most: int | None) -> frozenset[int]:
     return frozenset(found)
 
 
-def _folder(output: str | os.PathLike[str]) -> Path:
+def folder_of(output: str | os.PathLike[str]) -> Path:
+    """Return the folder of a job.
+
+    Raises
+    ------
+    InvalidTypeError, InvalidValueError
+        If it is no path, or a file.
+    """
     try:
         folder = Path(output)
     except TypeError as error:
@@ -369,14 +428,14 @@ def _folder(output: str | os.PathLike[str]) -> Path:
 
 
 def number_of_parts(answers: Answers, together: int | None = None) -> int | None:
-    """Count the parts of so many blocks, those of a job by default, if the rows are known."""
+    """Return the number of parts of a job, or of some blocks, if the rows are known."""
     together = PART_BLOCKS if together is None else together
     blocks = answers.source.number_of_blocks
     return None if blocks is None else -(-blocks // together)
 
 
 def parts_of(answers: Answers, task: PartTask) -> Iterator[Part]:
-    """List the parts of a job, first those that are there."""
+    """List the parts of a job, existing ones first."""
     there = blocks_there(task, number_of_parts(answers))
     for number in sorted({block // PART_BLOCKS for block in there}):
         yield Part(number, None)

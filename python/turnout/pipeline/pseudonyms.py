@@ -1,4 +1,4 @@
-"""Pseudonyms: reports of one person can be told, and not whose they are."""
+"""Pseudonyms, which link the reports of one person without revealing who it is."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ _KEY_BYTES: Final = 32
 
 
 class PseudonymKey:
-    """A secret from which pseudonyms are made.
+    """A secret key for pseudonyms.
 
     A pseudonym is a keyed digest of 128 bits of an identifier, in the context of one collection.
-    Whoever has the reports of a collection can see which are of one person and not who that is;
-    reports of two collections cannot be linked by it if they have different contexts
+    A reader of the reports of a collection can see which reports come from one person, but not who
+    the person is. Pseudonyms do not link reports of two collections if their contexts differ
     (``pseudonym_context`` of :func:`turnout.pipeline.scan`). Identifiers are compared byte by byte:
-    a person who is written in two ways has two pseudonyms.
+    a person with two spellings has two pseudonyms.
 
-    **What it does not protect.** Whoever has the key and a list of identifiers knows whose each
-    report is. That two reports are of one person is told to everybody who has them: the epsilons
-    of a person's reports add up, also over collections under one context. It says nothing about
-    what the other columns of a report file give away, such as a small group. It is no part of the
-    guarantee of differential privacy of an answer, neither adding to it nor taking from it.
+    **What it does not protect.** Anyone who has the key and a list of identifiers knows whose each
+    report is. Everybody who has the reports learns that two of them come from one person: the
+    epsilons of a person's reports add up, also over collections under one context. A pseudonym does
+    not change what the other columns of a report file reveal, such as a small group. It is not part
+    of the differential privacy guarantee of an answer: it neither strengthens nor weakens the
+    guarantee.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ class PseudonymKey:
 
     @classmethod
     def generate(cls) -> PseudonymKey:
-        """Make a key from the randomness of the operating system."""
+        """Generate a key from the randomness of the operating system."""
         return cls(secrets.token_bytes(_KEY_BYTES))
 
     @classmethod
@@ -74,11 +75,11 @@ class PseudonymKey:
         Raises
         ------
         InvalidValueError
-            If others than its owner can read the file.
+            If anyone except its owner can read the file.
         CorruptDataError, UnsupportedVersionError
-            If it is no key file, or one of a later version.
+            If the file is not a key file, or has a later version.
         OSError
-            If it cannot be read.
+            If the file cannot be read.
         """
         place, data = os.fspath(path), read_secret_file(path)
         try:
@@ -100,7 +101,7 @@ class PseudonymKey:
         Raises
         ------
         FileExistsError
-            If the file exists: a key that is written over is lost.
+            If the file exists: an overwritten key would be lost.
         OSError
             If the file cannot be written.
         """
@@ -111,7 +112,7 @@ class PseudonymKey:
 
     @property
     def secret(self) -> bytes:
-        """The 32 bytes, for who must carry them to another process: whoever has them has the key.
+        """The 32 bytes, to carry them to another process: anyone who has them has the key.
 
         They show nothing of themselves when they are printed.
         """
@@ -119,7 +120,7 @@ class PseudonymKey:
 
     @property
     def identifier(self) -> str:
-        """A name of the key that tells keys apart and gives nothing away."""
+        """A name that identifies the key and reveals nothing."""
         return hashlib.blake2b(b"turnout pseudonym key", key=self._secret).hexdigest()[:16]
 
     def pseudonyms(
@@ -131,16 +132,16 @@ class PseudonymKey:
         rows: Array | None = None,
         first_row: int = 0,
     ) -> Bytes:
-        """Make pseudonyms of a column of identifiers: 16 bytes a row.
+        """Compute the pseudonyms of a column of identifiers: 16 bytes for each row.
 
         Parameters
         ----------
         column
             A ``pyarrow.ChunkedArray`` of text, integers or bytes.
         context
-            The collection: the same identifier has another pseudonym in another context.
+            The collection. The same identifier has another pseudonym in another context.
         name
-            What messages call the column.
+            The name of the column in messages.
         rows, first_row
             The rows of the entries, for messages.
 
@@ -149,13 +150,13 @@ class PseudonymKey:
         InvalidValueError
             If an identifier is missing.
         InvalidTypeError
-            If the column is not one of identifiers.
+            If the column does not contain identifiers.
         """
         purpose = f"turnout pseudonym/{context}".encode()
         return digests(column, self._secret, purpose, name=name, rows=rows, first_row=first_row)
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied: a key is in its file only."""
+        """Refuse pickling and copying: a key exists only in its file."""
         raise InvalidTypeError("a PseudonymKey cannot be pickled: write it to a file of its own")
 
     def __eq__(self, other: object) -> bool:
@@ -165,7 +166,7 @@ class PseudonymKey:
         return secrets.compare_digest(self._secret, other._secret)
 
     def __hash__(self) -> int:
-        """Hash of the name of the key."""
+        """Return the hash of the key's name."""
         return hash(self.identifier)
 
     def __repr__(self) -> str:

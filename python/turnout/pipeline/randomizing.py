@@ -1,7 +1,8 @@
-"""Blocks of answers to reports or tallies.
+"""Randomization of blocks of answers to reports or tallies.
 
 Block ``i`` of a job draws from the streams of the chunks ``16 i`` to ``16 i + 15`` of the job's
-key, whoever works on it, when, and how often: a block that is done again gives the same reports.
+key, independent of which worker processes it, when, and how often. A block that is processed again
+gives the same reports.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _CHUNKS: Final = BLOCK // 2**16
 
 @dataclass(frozen=True)
 class JobNoise:
-    """The secret that all noise of a job comes from.
+    """The secret source of all noise of a job.
 
     Attributes
     ----------
@@ -61,11 +62,11 @@ class JobNoise:
 
     @property
     def secret(self) -> bytes:
-        """What a digest of the answers is made under."""
+        """The secret under which the answers are digested."""
         return self.key if self.key is not None else str(self.seed).encode()
 
     def block(self, index: int) -> _core.NoiseStreams:
-        """Give the streams of a block."""
+        """Return the random streams of a block."""
         first = index * _CHUNKS
         if self.key is not None:
             return _core.NoiseStreams(self.key, first)
@@ -75,7 +76,7 @@ class JobNoise:
 
 @dataclass(frozen=True)
 class Secrets:
-    """What goes to whoever works on a job beside its rows, and must not lie about.
+    """The secrets that a worker needs in addition to rows; keep them safe.
 
     It is an argument of each task, which Ray sends from the driver to the worker and writes
     nowhere; the object store might spill it to a disk.
@@ -86,11 +87,11 @@ class Secrets:
 
     @classmethod
     def of(cls, noise: JobNoise, key: PseudonymKey | None) -> Secrets:
-        """Take what a key is made of along: a key itself cannot be sent."""
+        """Collect the secrets of a key, since a key itself cannot be sent."""
         return cls(noise, None if key is None else key.secret)
 
     def unlocked(self, encoder: Encoder) -> Encoder:
-        """Give an encoder its key back."""
+        """Return an encoder with its key restored."""
         if self.pseudonym_secret is None:
             return encoder
         return encoder.with_key(PseudonymKey(self.pseudonym_secret))
@@ -153,7 +154,7 @@ def randomize_blocks(plan: Plan, blocks: Iterable[EncodedBlock], noise: JobNoise
 def designs_by_group(
     probabilities: Floats | None, index: Array, counts: Integers
 ) -> list[DesignSums] | None:
-    """Add up what the probabilities of each group say; None if there are none."""
+    """Add up the designs of the probabilities of each group; None if there are none."""
     if probabilities is None:
         return None
     order = np.argsort(index, kind="stable")
@@ -162,14 +163,14 @@ def designs_by_group(
 
 
 def of_nobody(plan: Plan, names: tuple[str, ...]) -> Any:
-    """Give the tally of nobody, grouped by these columns if there are any."""
+    """Return an empty tally, grouped by these columns if there are any."""
     return GroupedTally(names, {}, plan=plan) if names else plan.oracle.tally_type.empty(plan)
 
 
 def collect_block(
     plan: Plan, block: EncodedBlock, noise: JobNoise, names: tuple[str, ...] = ()
 ) -> Any:
-    """Tally the reports of a block, or of each of its groups, whose columns have these names.
+    """Tally the reports of a block, or of each of its groups by the named columns.
 
     It is a piece of a collection, which gets an origin when it is whole.
 

@@ -1,4 +1,4 @@
-"""Files of reports: where they are, and the counts of each, batch by batch."""
+"""Files of reports: their locations, and counting each in batches."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class PlacedFile:
     partitions: tuple[tuple[str, Part], ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle where the file is: other machines have other working folders."""
+        """Pickle the absolute path: other machines have other working folders."""
         return PlacedFile, (self.path.absolute(), self.partitions)
 
 
 def placed_files(
     places: Sequence[str], *, partial: bool, by_file: str | None = None
 ) -> tuple[list[PlacedFile], list[Job]]:
-    """Find the files of reports at some places, in order, and the jobs that wrote them.
+    """Find the files of reports at some paths, in order, and the jobs that wrote them.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def placed_files(
     Raises
     ------
     InvalidValueError
-        If there is no file, one is there twice, or the job of a folder is not complete or lacks
+        If there is no file, one is duplicated, or the job of a folder is not complete or lacks
         parts.
     OSError
         If a place does not exist, or a folder cannot be read.
@@ -108,7 +108,7 @@ Partitions = list[tuple[str, str | None]]
 
 
 def placed(partitions: Mapping[Path, Partitions]) -> list[PlacedFile]:
-    """Say where files are; numbers and dates are what they are if all values of a name are some.
+    """Return the files with the values of their folders, as numbers or dates if all values are.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def placed(partitions: Mapping[Path, Partitions]) -> list[PlacedFile]:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise InvalidValueError(
-                f"{path}: {twice!r} is named twice; by_file must be another name than those of the "
+                f"{path}: {twice!r} is duplicated; by_file must differ from the names of "
                 "folders NAME=VALUE"
             )
     kinds = partition_types(partitions.values())
@@ -135,7 +135,7 @@ def placed(partitions: Mapping[Path, Partitions]) -> list[PlacedFile]:
 def named_files(
     places: Sequence[str], wanted: Callable[[Path], object], by_file: str | None
 ) -> list[PlacedFile]:
-    """Find files of other kinds at some places, in order, each with its name as a value.
+    """Find files of other formats at some paths, in order, each with its name as a value.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def named_files(
 
 def _refuse_repeated(path: Path, real: dict[Path, Path]) -> None:
     if real.setdefault(path.resolve(), path) is not path:
-        raise InvalidValueError(f"{path}: given twice; its reports would count twice")
+        raise InvalidValueError(f"{path}: is duplicated; its reports would count twice")
 
 
 def _named_by_file(by_file: str | None, own: str) -> Partitions:
@@ -179,8 +179,8 @@ def _check_job(job: Job, partial: bool) -> None:
         if partial:
             return
         raise InvalidValueError(
-            f"paths: the job in {str(job.folder)!r} is unfinished: resume goes on with it "
-            "(partial takes the parts that are there)"
+            f"paths: the job in {str(job.folder)!r} is unfinished: pass resume to "
+            "continue it, or partial to count the finished parts"
         )
     there = {path.name for path in job.folder.glob("part-*")}
     wanted = {f"part-{number:05d}.parquet" for number in range(job.parts or 0)}
@@ -189,8 +189,8 @@ def _check_job(job: Job, partial: bool) -> None:
         problem = f"has {(more or missing)[0]}, which is not of its job"
         if missing:
             problem = (
-                f"lacks {missing[0]}, which its job wrote: bring it back, it cannot be made again "
-                "(partial takes those that are there)"
+                f"lacks {missing[0]}, which its job wrote: restore it, because it cannot be made "
+                "again (partial counts the parts that exist)"
             )
         raise InvalidValueError(f"paths: {str(job.folder)!r} {problem}")
 
@@ -203,7 +203,7 @@ _COPIES: Final = 4
 
 @dataclass(frozen=True)
 class Facts:
-    """What a file says of itself, but for what all files say alike.
+    """The header facts of a file that differ between files.
 
     Attributes
     ----------
@@ -216,7 +216,7 @@ class Facts:
     seconds
         How long they took to count.
     job
-        The name of the job of which the file is a part; empty if it is none.
+        The name of the job of which the file is a part; empty if it is not part of a job.
     rows
         How many rows were read for it.
     """
@@ -231,7 +231,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class FileCounter:
-    """Counts one file after another.
+    """A counter of files of reports.
 
     Attributes
     ----------
@@ -250,7 +250,7 @@ class FileCounter:
     def __call__(
         self, _secrets: object, item: tuple[PlacedFile, Integers | None]
     ) -> tuple[Facts, AnyTally]:
-        """Count the reports of a file but for those at some places.
+        """Count the reports of a file, except those at some positions.
 
         Raises
         ------
@@ -338,7 +338,7 @@ class FileCounter:
 
 
 def _memory_for(opened: ReportFile, stretches: list[Stretch], groups: Groups) -> int:
-    """Tell in how many threads a file may be counted, be it one of a few bytes.
+    """Return the number of threads that may count a file, however small it is.
 
     Raises
     ------
@@ -372,14 +372,15 @@ def _without(batch: ReportBatch, left_out: Integers | None, start: int, end: int
 def _named(
     header: Header, groups: Groups, counted: Sequence[BaseTally], without: Sequence[LeftOut]
 ) -> Iterator[tuple[Key, BaseTally]]:
-    """Give the tally of each group of a file the numbers that its header names."""
+    """Set the numbers of the header in the tally of each group of a file."""
     plan, nodes = header.plan, groups.nodes
     if header.reports > sum(tally.received for tally in counted):
         if not plan._everyone_reports:
             raise InvalidValueError(
-                "duplicates='first' needs a collection in which everyone takes part: of a random "
-                "part of the persons nobody can tell how many are there twice; leave out further "
-                "rows of a person before the reports are made, with id_column"
+                "duplicates='first' needs a collection in which everyone takes part: "
+                "with random participation, nobody can tell how many persons are "
+                "duplicated. Drop duplicate rows before you make the reports, with "
+                "id_column"
             )
         nodes = tuple(tally.received for tally in counted)
         further = [LeftOut(duplicates=a - b) for a, b in zip(groups.nodes, nodes, strict=True)]

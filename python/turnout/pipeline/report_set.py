@@ -1,4 +1,4 @@
-"""Many files of reports: checked together, tallied file by file with flat memory."""
+"""Many files of reports: checked together, tallied one by one in constant memory."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from turnout.pipeline.identity import RepeatFinder
 from turnout.pipeline.job import Job
 from turnout.pipeline.randomizing import of_nobody
 from turnout.pipeline.report_counting import FileCounter, PlacedFile, placed_files
+from turnout.samplers.tables.plan import TablePlan
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -41,18 +42,18 @@ Duplicates = Literal["refuse", "first"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReportSet(ReportsElsewhere):
-    """Files of reports of one plan; :func:`open_reports` makes it.
+    """Files of reports of one plan, as :func:`open_reports` returns them.
 
-    Nothing is read before it is asked for; then every byte of a file is checked.
+    Nothing is read until it is needed; then every byte of a file is checked.
 
     Attributes
     ----------
     files
-        The files with the values of the folders that they are in, in order.
+        The files in order, with the values of their folders.
     jobs
         The jobs that wrote them.
     name
-        What messages call them.
+        The name of the files in messages.
 
     Examples
     --------
@@ -81,7 +82,7 @@ class ReportSet(ReportsElsewhere):
 
     @property
     def plan(self) -> Plan:
-        """The plan of the first file, or of the job if it has none.
+        """The plan of the first file, or of the job if it has no files.
 
         Raises
         ------
@@ -89,13 +90,16 @@ class ReportSet(ReportsElsewhere):
             If there is neither.
         """
         if not self.files:
-            return self.jobs[0].plan
+            plan = self.jobs[0].plan
+            if isinstance(plan, TablePlan):
+                raise InvalidValueError(f"{self.name} holds drawn records, and no reports")
+            return plan
         with ReportFile(self.files[0].path) as file:
             return file.header.plan
 
     @property
     def totals(self) -> Totals | None:
-        """What the jobs that wrote the files did together; None if one file is of no job."""
+        """The totals of the jobs that wrote the files; None if a file belongs to no job."""
         found = [job.totals for job in self.jobs if job.totals is not None]
         folders = {job.folder.resolve() for job in self.jobs}
         if not found or any(file.path.parent.resolve() not in folders for file in self.files):
@@ -110,20 +114,21 @@ class ReportSet(ReportsElsewhere):
         return len(self.files)
 
     def __repr__(self) -> str:
-        """Show where the files are and how many there are."""
+        """Show the location and the number of the files."""
         return f"<ReportSet: {self.name}, {len(self)} file(s)>"
 
     def batches(
         self, rows: int | None = None, *, max_memory: int = MAX_MEMORY
     ) -> Iterator[ReportBatch]:
-        """Read the reports of all files, in order, batch by batch.
+        """Iterate over the reports of all files, in order, in batches.
 
         Parameters
         ----------
         rows
-            The most reports of a batch; by default a million, or fewer if they are wide.
+            The largest number of reports in a batch; by default a million, or fewer if they are
+            wide.
         max_memory
-            Bytes of memory that a piece of a file may take up, as for :meth:`tally`.
+            The largest number of bytes of memory for a piece of a file, as in :meth:`tally`.
 
         Raises
         ------
@@ -134,7 +139,7 @@ class ReportSet(ReportsElsewhere):
         CorruptDataError
             If a file was altered.
         MemoryLimitError
-            If a file asks for more memory than it may, or than there is.
+            If a file requires more memory than allowed or available.
         """
         first: Plan | None = None
         seen: dict[str, Path] = {}
@@ -155,26 +160,27 @@ class ReportSet(ReportsElsewhere):
         max_memory: int = MAX_MEMORY,
         same_people: bool = True,
     ) -> Any:
-        """Tally the reports, several files at once, with memory for a batch of each.
+        """Tally the reports of several files at once, with memory for one batch of each.
 
         Parameters
         ----------
         group_by
-            Columns of groups in the files, or names of folders ``name=value`` that they are in.
+            Columns of groups in the files, or names of folders ``name=value`` that contain them.
         duplicates
-            What happens to a second report with the same pseudonym: ``"refuse"`` or ``"first"``
-            (the first in the order of the files counts). By default nobody looks.
+            The rule for a second report with the same pseudonym: ``"refuse"`` or ``"first"`` (the
+            first in the order of the files counts). By default pseudonyms are not compared.
         workers
-            How many files, or stretches of a file, are read at once; by default as many as there
-            are processors.
+            The number of files, or ranges of a file, to read at once; by default the number of
+            processors.
         progress
             Whether work that takes more than two seconds shows a bar on standard error.
         max_memory
-            Bytes of memory that the counts of a file may take up: a file of a few bytes can name
-            very many answers and groups. Eight times the size of the file is allowed in any case.
+            The largest number of bytes of memory for the counts of a file, since a file of a few
+            bytes can name very many answers and groups. Eight times the size of the file is always
+            allowed.
         same_people
-            Whether people of one file may be in another too, with the permanent answers that they
-            keep: as for :meth:`turnout.Tally.merge`. Each file is one round of them.
+            Whether people of one file may also be in another, with their permanent answers, as in
+            :meth:`turnout.Tally.merge`. Each file is then one round.
 
         Returns
         -------
@@ -188,12 +194,12 @@ class ReportSet(ReportsElsewhere):
         CorruptDataError
             If a file was altered.
         InvalidValueError
-            If a file is there twice, be it as a copy of another name, has no such group, or no
-            pseudonyms where they are needed, or if a pseudonym is there twice and that is refused.
+            If a file is duplicated, also as a copy with another name; if a file lacks the group, or
+            the necessary pseudonyms; or if a pseudonym is duplicated and that is refused.
         MemoryLimitError
-            If a file asks for more memory than it may, or than there is.
+            If a file requires more memory than allowed or available.
         OSError
-            If a file cannot be read, or is no regular file.
+            If a file cannot be read, or is not a regular file.
         """
         return tally_files(
             Executor(workers, progress),
@@ -229,7 +235,7 @@ def tally_files(
     max_memory: int,
     same_people: bool = True,
 ) -> Any:
-    """Do what :meth:`ReportSet.tally` does, wherever the work is done."""
+    """Perform :meth:`ReportSet.tally` with any executor."""
     names, files = group_names(group_by), reports.files
     max_memory = _arguments.integer("max_memory", max_memory, least=1)
     _arguments.choice("duplicates", duplicates, ("refuse", "first", None))
@@ -267,7 +273,7 @@ def tally_files(
 
 
 def _absent(job: Job, counted: int) -> int:
-    """Tell how many rows of a job are in parts that are not there."""
+    """Return the number of rows of a job in missing parts."""
     known = job.answers.get("rows") if job.totals is None else job.totals.rows
     if not isinstance(known, int):
         _LOGGER.warning(
@@ -278,7 +284,7 @@ def _absent(job: Job, counted: int) -> int:
 
 
 def _with_absent(found: Any, number: int) -> Any:
-    """Say in a tally, or in one of groups, how many rows are not there."""
+    """Record in a tally, or in one by groups, the number of missing rows."""
     if not number:
         return found
     if isinstance(found, GroupedTally):
@@ -290,7 +296,7 @@ def _with_absent(found: Any, number: int) -> Any:
 def _left_out(
     reports: ReportSet, duplicates: Duplicates, max_memory: int
 ) -> Iterator[Integers | None]:
-    """Find for each file the places of reports whose pseudonym was there before."""
+    """Find for each file the positions of reports whose pseudonym occurred before."""
     finder, starts = RepeatFinder(), [0]
     key = secrets.token_bytes(16)
     words = np.frombuffer(key, np.uint64)
@@ -299,8 +305,8 @@ def _left_out(
         with ReportFile(file.path, max_memory=max_memory) as opened:
             if not opened.header.pseudonyms:
                 raise InvalidValueError(
-                    f"duplicates: {file.path} has no pseudonyms, so that nobody can tell "
-                    "whether a person reported twice"
+                    f"duplicates: {file.path} has no pseudonyms, so nobody can tell whether a "
+                    "person reported twice"
                 )
             for batch in opened.batches():
                 assert batch.pseudonyms is not None
@@ -326,33 +332,33 @@ def open_reports(
     partial: bool = False,
     by_file: str | None = None,
 ) -> ReportSet:
-    """Open files of reports.
+    """Open files of reports, without reading their content.
 
     Parameters
     ----------
     paths
-        Files that end in ``.parquet``, ``.arrow``, ``.ipc`` or ``.feather``, folders of them, which
-        are searched through, or patterns (``"reports/2026-*/*.parquet"``); one or several.
+        Files that end in ``.parquet``, ``.arrow``, ``.ipc`` or ``.feather``; folders, which are
+        searched for such files; or patterns (``"reports/2026-*/*.parquet"``); one or several.
     partial
-        Whether a folder whose job is not complete is taken with the parts that are there. The rows
-        of the others are left out, and the tally says how many they are.
+        Whether to accept a folder whose job is not complete, with its existing parts. The rows of
+        the other parts are left out, and the tally states their number.
     by_file
-        The name of a column that each file has beside its groups: what the file is called, without
-        its ending, or for the parts of a job its folder. Names that are all dates, or all numbers,
-        are these. ``tally(group_by=...)`` then takes it.
+        The name of an additional column with the name of each file: without its ending, or for the
+        parts of a job the name of the folder. If all names are dates, or all are numbers, the
+        column contains dates or numbers. ``tally(group_by=...)`` then accepts it.
 
     Returns
     -------
     ReportSet
-        The files; nothing has been read but the states of jobs.
+        The files. Only the states of jobs have been read.
 
     Raises
     ------
     InvalidValueError
-        If there is no such file, a file is given twice, or the job of a folder is not complete or
-        lacks parts.
+        If no file matches, a file is named twice, or the job of a folder is not complete or lacks
+        parts.
     InvalidTypeError
-        If ``paths`` is no path.
+        If ``paths`` is not a path.
     FileNotFoundError
         If a path does not exist.
 
@@ -394,9 +400,9 @@ def tally(
     Parameters
     ----------
     paths, partial
-        As for :func:`open_reports`; also a :class:`ReportSet`.
+        As in :func:`open_reports`; also a :class:`ReportSet`.
     group_by, duplicates, workers, progress, max_memory, same_people
-        As for :meth:`ReportSet.tally`.
+        As in :meth:`ReportSet.tally`.
 
     Returns
     -------
@@ -406,7 +412,7 @@ def tally(
     Raises
     ------
     TurnoutError, OSError
-        As :func:`open_reports` and :meth:`ReportSet.tally`.
+        As in :func:`open_reports` and :meth:`ReportSet.tally`.
 
     Examples
     --------
@@ -431,7 +437,7 @@ def tally(
 
 
 def group_names(group_by: Any) -> tuple[str, ...]:
-    """Take the names of groups: none, one or several."""
+    """Return the names of groups as a tuple: none, one or several."""
     if group_by is None:
         return ()
     names = _arguments.names("group_by", group_by, "groups")
@@ -451,6 +457,6 @@ def refuse_twice(seen: dict[str, Path], path: Path, identity: str) -> None:
     same = seen.setdefault(identity, path)
     if same is not path:
         raise InvalidValueError(
-            f"{path}: holds the reports of {same}, or is a copy of it: they would count twice; "
-            "leave one of the files out"
+            f"{path}: contains the reports of {same}, or is a copy of it, so they "
+            "would count twice: leave out one of the files"
         )

@@ -1,4 +1,4 @@
-"""Rows of a block, and what stands there for a missing answer."""
+"""Rows of a block, and missing answers in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN: Final = 5
 
 
 def is_missing(value: Any, missing_values: Container[str]) -> bool:
-    """Whether a value is missing: a null, NaN, or one of some texts.
+    """Return whether a value is missing: a null, NaN, or one of some texts.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def is_missing(value: Any, missing_values: Container[str]) -> bool:
 
 
 def trimmed(value: Any) -> Any:
-    """Take white space off a text; leave other values as they are.
+    """Remove white space around a text; return other values unchanged.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def trimmed(value: Any) -> Any:
 
 
 class Gaps:
-    """What stands for missing answers, and how often each.
+    """The values that stand for missing answers, with their counts.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Gaps:
 
     @classmethod
     def of(cls, column: Any, where: Truths, name: str) -> Gaps:
-        """Count what stands in some rows of a column."""
+        """Count the values that stand for missing answers in some rows of a column."""
         found, start = cls(), 0
         for values, index in factors(column, name):
             gone = index[where[start : start + len(index)]]
@@ -95,11 +95,11 @@ class Gaps:
 
     @property
     def total(self) -> int:
-        """How many answers are missing."""
+        """The number of missing answers."""
         return self._counts.total()
 
     def texts(self, given: Iterable[str]) -> dict[str, int]:
-        """List the texts that might be answers, the most frequent first, and how often each.
+        """List the texts that might be answers, the most frequent first, with their counts.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class Gaps:
         }
 
     def refused(self, name: str, rows: int, where: str, labels: str) -> InvalidValueError:
-        """Make the error where nothing says what a missing answer is.
+        """Return the error for missing answers without a rule.
 
         Parameters
         ----------
@@ -128,14 +128,15 @@ class Gaps:
             What can be reported in place of a missing answer.
         """
         named = "; if one of these texts is an answer, labels (--labels) states it with the others"
+        texts = named if self.texts([]) and "label" in labels else ""
         return InvalidValueError(
-            f"{name}: {self.total:,} of {rows:,} answers are missing{where}: {self}. missing "
-            f"(--missing), of survey and turnout.pipeline.scan, says what they are: {labels}, or "
-            f"'drop' to leave these rows out{named if self.texts([]) and 'label' in labels else ''}"
+            f"{name}: {self.total:,} of {rows:,} answers are missing{where}: {self}. "
+            f"Pass missing (--missing), of survey and turnout.pipeline.scan, as {labels}, "
+            f"or 'drop' to leave these rows out{texts}"
         )
 
     def __str__(self) -> str:
-        """List what stands there, the most frequent first."""
+        """List the values that stand for missing answers, the most frequent first."""
         common = self._counts.most_common(_SHOWN)
         said = [f"{shown} {number:,} time{'s' * (number > 1)}" for shown, number in common]
         more = len(self._counts) - len(said)
@@ -144,7 +145,7 @@ class Gaps:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a block that still count.
+    """The rows of a block that still count.
 
     Attributes
     ----------
@@ -181,7 +182,7 @@ class Rows:
         *,
         labels: str,
     ) -> tuple[Array, Truths | None]:
-        """Put in what is reported where an answer is missing, or say which rows are dropped.
+        """Replace missing answers with their label, or return the dropped rows.
 
         Parameters
         ----------
@@ -223,7 +224,7 @@ def kept(table: Any, keep: Truths) -> Any:
 
 
 def rows_of(block: Block, name: str, *, looked_for: bool) -> Rows:
-    """Read a block without the rows of persons of whom another row counts.
+    """Read a block, dropping duplicate rows of a person.
 
     Parameters
     ----------
@@ -241,7 +242,7 @@ def rows_of(block: Block, name: str, *, looked_for: bool) -> Rows:
     """
     if looked_for and block.left_out is None:
         raise InvalidValueError(
-            "block must be one of the blocks of these answers, which know whose rows they have"
+            "block must be one of the blocks of these answers, which know the persons of their rows"
         )
     table = block.read()
     if table.num_rows != block.rows:

@@ -1,4 +1,4 @@
-"""Running a collection: answers to report files or to a tally, whoever does the work."""
+"""Running collections: answers to report files or to a tally, with any executor."""
 
 from __future__ import annotations
 
@@ -61,31 +61,31 @@ def randomize(
 ) -> ReportSet:
     """Randomize answers into a folder of report files, block by block.
 
-    Memory is bounded by the blocks in work, whatever the number of rows. Each file of reports
-    appears whole or not at all. A job that was killed goes on with ``resume=True``: parts that are
-    there are kept, and the others are drawn from the secret that the job began with, so that
-    nobody is ever randomized twice. The secret stands in the folder, for its owner only, until the
-    job is complete; until then keep the folder as safe as the answers. A job that ends before
-    its first part is there, by an error or by Ctrl-C, is withdrawn: its secret is erased, and the
-    folder is free for another try.
+    Only the blocks in progress need memory, whatever the number of rows. Each file of reports
+    appears whole or not at all. To continue a job that was killed, pass ``resume=True``. Existing
+    parts are kept, and the others are drawn from the secret that the job began with, so nobody is
+    ever randomized twice. The folder contains the secret, readable only by its owner, until the job
+    is complete. Until then keep the folder as safe as the answers. A job that ends before its first
+    part exists, by an error or by Ctrl-C, is withdrawn: its secret is erased, and you can use the
+    folder again.
 
     Parameters
     ----------
     answers
-        What :func:`turnout.pipeline.scan` made.
+        The answers that :func:`turnout.pipeline.scan` returned.
     oracle
-        How answers are randomized.
+        The oracle that randomizes answers.
     output
-        The folder for the reports: a new or an empty one, or that of the job to go on with.
+        The folder for the reports: a new or an empty one, or the folder of the job to resume.
     participation
-        Who takes part: everyone (default) or a common rate. Left out if the answers have a column
-        of probabilities.
+        Who takes part: everyone (default) or a common rate. Omit it if the answers have a column of
+        probabilities.
     seed
         For tests and simulations only: an integer in [0, 2^64) that makes the reports reproducible.
     resume
-        Whether to go on with the job in the folder, if there is one.
+        Whether to resume the job in the folder, if there is one.
     workers
-        How many parts are worked on at once; by default as many as there are processors.
+        The number of parts to process at once; by default the number of processors.
     progress
         Whether work that takes more than two seconds shows a bar on standard error.
 
@@ -97,7 +97,7 @@ def randomize(
     Raises
     ------
     InvalidValueError
-        If the folder holds something else, or a job with other answers; if an answer is refused.
+        If the folder contains something else, or a job with other answers; if an answer is refused.
     PlanMismatchError
         If the job in the folder has another plan.
     UnknownLabelError, CodeOutsideDomainError
@@ -140,7 +140,7 @@ def run_job(
     seed: int | None,
     resume: bool,
 ) -> ReportSet:
-    """Do what :func:`randomize` does, wherever the work is done."""
+    """Perform :func:`randomize` with any executor."""
     job, task, answers = open_job(
         answers, oracle, output, participation=participation, seed=seed, resume=resume
     )
@@ -153,7 +153,7 @@ def run_job(
 
 
 def _made(executor: Executor, job: Job, task: PartTask, answers: Answers) -> tuple[int, Totals]:
-    """Make all parts of a job; say how many there are, and what was done."""
+    """Make all parts of a job; return their number and the totals."""
     _LOGGER.info("job %s: randomizing %s into %s", job.name, answers.name, job.folder)
     assert job.noise is not None
     hidden = Secrets.of(job.noise, answers.pseudonym_key)
@@ -179,7 +179,7 @@ def _encoded(answers: Answers, encoder: Encoder) -> Iterator[EncodedBlock]:
 
 
 def observe_rows(done: Totals) -> None:
-    """Tell :mod:`turnout.metrics` of rows that were read."""
+    """Report the rows that were read to :mod:`turnout.metrics`."""
     left_out = done.left_out
     observe("rows_read", rows=done.rows, dropped=left_out.people, duplicates=left_out.duplicates)
 
@@ -195,10 +195,10 @@ def randomize_to_file(
 ) -> Totals:
     """Randomize answers into one report file, which appears whole or not at all.
 
-    Nothing is kept by which it could go on: each call draws new noise, and costs the persons their
-    epsilon again if reports of an earlier one were seen, be it in the hidden temporary file
-    ``.<name>.<random>.tmp`` that a killed run leaves in the folder. :func:`randomize` is for
-    what must be done once.
+    This call cannot be resumed. Each call draws new noise, and spends the persons' epsilon again if
+    anybody saw reports of an earlier call, even in the hidden temporary file
+    ``.<name>.<random>.tmp`` that a killed run leaves in the folder. If you must randomize only
+    once, use :func:`randomize`.
 
     Parameters
     ----------
@@ -243,15 +243,15 @@ def collect(
     workers: int | None = None,
     progress: bool = False,
 ) -> BaseTally | GroupedTally:
-    """Randomize and tally answers block by block, with no reports on disk or in memory.
+    """Randomize and tally answers in blocks, without storing reports on disk or in memory.
 
-    Each call draws new noise: a second one of the same persons, or one after
+    Each call draws new noise. A second call for the same persons, or a call after
     :func:`turnout.pipeline.randomize`, costs each of them epsilon again.
 
     Parameters
     ----------
     answers, oracle, participation, seed, workers, progress
-        As for :func:`turnout.pipeline.randomize`. For the same seed the result is the tally of its
+        As in :func:`turnout.pipeline.randomize`. For the same seed the result is the tally of its
         reports.
 
     Returns
@@ -262,7 +262,7 @@ def collect(
     Raises
     ------
     TurnoutError, OSError
-        As :func:`turnout.pipeline.randomize`.
+        As in :func:`turnout.pipeline.randomize`.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def run_collection(
     participation: Participation | float | None,
     seed: int | None,
 ) -> AnyTally:
-    """Do what :func:`collect` does, wherever the work is done."""
+    """Perform :func:`collect` with any executor."""
     plan, answers, encoder = settle(answers, oracle, participation)
     secrets = Secrets.of(JobNoise.made(seed), answers.pseudonym_key)
     answers._persons(progress=executor.progress)
@@ -305,7 +305,7 @@ def run_collection(
 
 @dataclass(frozen=True, eq=False)
 class _Collecting:
-    """How blocks become a tally."""
+    """The recipe that turns blocks into a tally."""
 
     encoder: Encoder
     plan: Plan

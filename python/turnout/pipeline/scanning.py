@@ -1,4 +1,4 @@
-"""Where the answers are, and what the columns beside them mean."""
+"""The location of answers, and the meaning of the columns beside them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from turnout.pipeline.sources import open_source
 
 
 class Scan(Answers, AnswersElsewhere):
-    """Answers that oracles take in place of values; :func:`scan` makes them."""
+    """Answers that oracles accept in place of values, as :func:`scan` returns them."""
 
     def randomized_by(
         self, oracle: Kind, participation: Participation | float | None, seed: int | None
@@ -53,7 +53,7 @@ def scan(
     pseudonym_context: str | None = None,
     max_groups: int = 100_000,
 ) -> Answers:
-    """Say where the answers are and what the columns beside them mean; nothing is read yet.
+    """Describe where the answers are and what the other columns mean, without reading anything.
 
     Parameters
     ----------
@@ -65,73 +65,75 @@ def scan(
           format. Folders named ``country=DE`` are Hive partitions and become columns, of numbers if
           all of their values are. Files come in natural order of their paths (``part-2`` before
           ``part-10``), whatever the order of a list;
-        - a table: pyarrow, pandas, polars, or any that narwhals takes; nothing is copied where
-          Arrow allows. Columns of pandas whose names are no text go by the text of the name;
-        - a dictionary of columns, or a list of dictionaries, one a row;
-        - a query that is run as it is read: a polars LazyFrame, a DuckDB relation, a
+        - a table: pyarrow, pandas, polars, or any other that narwhals accepts; nothing is copied if
+          Arrow permits it. Columns of pandas whose names are not text are named by their text;
+        - a dictionary of columns, or a list of dictionaries, one for each row;
+        - a query that runs while it is read: a polars LazyFrame, a DuckDB relation, a
           ``pyarrow.dataset.Dataset``, a Ray data set. Its order must be the same whenever it runs;
         - a stream that is read once: a ``RecordBatchReader``, an iterator of record batches, any
           object with ``__arrow_c_stream__``.
     column
-        The column of answers, one row a person; of a plan of several questions (a
+        The column of answers, one row for each person. For a plan of several questions (a
         :class:`turnout.JointTable`, ``PairTables``, ``SplitBudget`` or ``SampledAttribute``) the
         columns, in their order.
     missing
         What a missing answer is (a null, NaN, and ``turnout.pipeline.MISSING_TEXTS``, such as
-        ``""``, ``NA`` or ``None``, where they are no label of the domain): None refuses it,
-        ``"drop"`` leaves the row out, anything else is the label that is reported. Who is left out
-        is not protected: how many they are, in each file and group, is written and shown. Where not
-        to have answered is private, give a label. It may be a dictionary by column, whose None is
-        for all others: a row is left out if any of its answers is dropped. A row without a group is
-        refused, or left out wherever any is; a label is for answers, unless the dictionary states
-        it of the column of groups (``{"region": "unknown"}``).
+        ``""``, ``NA`` or ``None``, unless they are labels of the domain): None refuses it,
+        ``"drop"`` leaves the row out, anything else is the label that is reported. Being left out
+        is not protected: the number of rows left out, in each file and group, is written and shown.
+        If not having answered is private, pass a label. It may be a dictionary by column, whose key
+        None is for all other columns; a row is left out if any of its answers is dropped. A row
+        without a group is refused, or left out if ``missing`` is ``"drop"`` for any column. A label
+        is for answers, unless the dictionary states it for the column of groups (``{"region":
+        "unknown"}``).
     missing_values
-        Further texts that stand for a missing answer or group, such as ``"?"`` or ``"-9"``.
+        Additional texts that stand for a missing answer or group, such as ``"?"`` or ``"-9"``.
     trim
-        Whether white space around the texts of answers and groups is taken off: then ``"a "`` is
+        Whether to remove white space around the texts of answers and groups: then ``"a "`` is
         ``"a"``.
     separator
-        What stands between two fields of CSV files. By default a comma, in ``.tsv`` a tab; or a
-        semicolon, tab or ``|`` where only that divides the header and the first row of a file into
-        as many fields.
+        The text between two fields of CSV files. The default is a comma, and a tab in ``.tsv``. It
+        is a semicolon, tab or ``|`` if only that divides the header and the first row of a file
+        into the same number of fields.
     encoding
-        How CSV files are written, such as ``"cp1252"``. By default UTF-8; or what a mark at the
-        beginning of a file says (UTF-16).
+        The encoding of CSV files, such as ``"cp1252"``. The default is UTF-8, or the encoding that
+        a mark at the beginning of a file states (UTF-16).
     id_column
-        A column that says which person a row is of: text, integers or bytes, compared byte by byte.
+        The column that identifies the person of a row: text, integers or bytes, compared byte by
+        byte.
     duplicates
-        What happens when a person has several rows: ``"refuse"``, or ``"first"``: the first row
-        counts and the others do not, even if the answer in it is missing. None looks for none, for
-        identifiers that only make pseudonyms.
+        The rule for several rows of a person: ``"refuse"``, or ``"first"``: only the first row
+        counts, even if its answer is missing. None does not look for them, for identifiers that
+        serve only for pseudonyms.
     group_by
-        Columns that are reported beside the answers **as they are**, for a tally of each group.
+        Columns that are reported with the answers **unchanged**, for a tally of each group.
     probability_column
-        A column of the probability with which each person takes part, in [2^-30, 1]. Public.
+        The column with the probability of each person to take part, in [2^-30, 1]. It is public.
     pseudonym_key
-        With ``id_column``: reports carry a pseudonym, by which two of one person can be seen and
-        not whose they are. See :class:`turnout.pipeline.PseudonymKey` for what that does not
-        protect.
+        With ``id_column``: the key of pseudonyms. Reports carry a pseudonym, which shows that two
+        reports come from one person, but not from whom. :class:`turnout.pipeline.PseudonymKey`
+        states what that does not protect.
     pseudonym_context
         The collection that pseudonyms are for; by default the fingerprint of the plan and the name
-        of the column. Name each round of a survey that is repeated: under one name the reports of a
-        person can be linked.
+        of the column. Name each round of a repeated survey differently: under one name the reports
+        of a person can be linked.
     max_groups
         The largest number of groups in a block.
 
     Returns
     -------
     Answers
-        What can be randomized, collected, or listed block by block.
+        The answers, which can be randomized, collected, or listed in blocks.
 
     Raises
     ------
     InvalidValueError
-        If a column is not there exactly once, or is named for two purposes of which one is secret;
-        if a folder or glob has no file of a known format, or a file is named twice.
+        If a column is missing or duplicated, or is named for two purposes, one of them secret; if a
+        folder or glob has no file of a known format; or if a file is named twice.
     InvalidTypeError
         If a column is nested, or an argument has a type that cannot be used.
     CorruptDataError
-        If a file cannot be read, or is not of the form that it must have.
+        If a file cannot be read, or does not have the required form.
     FileNotFoundError
         If a path does not exist.
     MissingExtraError
@@ -195,7 +197,7 @@ def scan(
 
 
 def asked_columns(column: str | Sequence[str]) -> tuple[str, ...]:
-    """Name the columns of answers.
+    """Return the names of the columns of answers.
 
     Raises
     ------
@@ -218,7 +220,7 @@ def asked_columns(column: str | Sequence[str]) -> tuple[str, ...]:
 def by_column(
     argument: str, given: Any, columns: tuple[str, ...], *, one_for_all: bool = False
 ) -> dict[str | None, Any]:
-    """Read what may be a dictionary by column.
+    """Read an argument that may be a dictionary by column.
 
     Parameters
     ----------
@@ -247,8 +249,8 @@ def by_column(
         for name in given:
             if name not in columns and not (one_for_all and name is None):
                 raise InvalidValueError(
-                    f"{argument} names {_arguments.shown(name)}, which is none of the columns "
-                    f"{_arguments.listed(columns)}"
+                    f"{argument} names {_arguments.shown(name)}, which is not among the "
+                    f"columns {_arguments.listed(columns)}"
                 )
         return dict(given)
     if len(columns) > 1 and not one_for_all:
@@ -261,7 +263,7 @@ def by_column(
 def group_columns(
     argument: str, given: str | Sequence[str] | None, private: Sequence[str | None]
 ) -> tuple[str, ...]:
-    """Name the columns of groups.
+    """Return the names of the columns of groups.
 
     Parameters
     ----------
@@ -288,7 +290,7 @@ def group_columns(
     for name in names:
         if name in private:
             raise InvalidValueError(
-                f"{argument} must not name {name!r}: groups are reported as they are, and its "
-                "values are private"
+                f"{argument} must not name {name!r}: groups are written unprotected, and "
+                "this column is private"
             )
     return names

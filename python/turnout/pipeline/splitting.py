@@ -1,4 +1,4 @@
-"""Rows of people, split into files at random: each person in one round."""
+"""Random splitting of people's rows into files: each person is in one round."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def split(
     folder: str | os.PathLike[str],
     groups: int,
 ) -> list[tuple[Path, int]]:
-    """Write each row into the file of one group, drawn at random and whatever its answer is.
+    """Write each row into the file of one group, drawn at random independently of its answer.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ def split(
     target = Path(folder)
     if target.exists():
         raise InvalidValueError(
-            f"{target} is there already: who is split anew may be asked in two rounds, and spend "
-            "epsilon twice"
+            f"{target} already exists; people who are split again may be asked twice "
+            "and spend epsilon twice"
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))

@@ -1,4 +1,4 @@
-"""Threads that work on one item after the other."""
+"""Threads that process one item after another."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ R = TypeVar("R")
 
 
 def processors() -> int:
-    """Count the processors that this process may use."""
+    """Return the number of processors that this process may use."""
     available = getattr(os, "sched_getaffinity", None)
     return len(available(0)) if available is not None else os.cpu_count() or 1
 
 
 def in_flight(work: Callable[[T], R], items: Iterable[T], workers: int) -> Iterator[R]:
-    """Work on items in threads, and give the results in order, with few of them waiting.
+    """Process items in threads, and yield the results in order, with few of them waiting.
 
     An item that is ``in_hand`` is worked on here and at once. After an error, or when the caller
     stops, nothing new is begun and what is begun is awaited.

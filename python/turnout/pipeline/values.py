@@ -1,4 +1,4 @@
-"""How the values of a column become codes of a domain, or numbers within bounds.
+"""Conversion of the values of a column to codes of a domain, or to numbers within bounds.
 
 Whatever has to be decided about a value is decided once a distinct value of a stretch of a column;
 rows are mapped through an index.
@@ -40,7 +40,7 @@ MISSING: Final = -2
 
 
 class Labels:
-    """How the values of a column become codes of a domain.
+    """The conversion of the values of a column to codes of a domain.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Labels:
         return self._find(self.domain.parse(text))
 
     def code(self, value: Any) -> int:
-        """Give the code of one value: MISSING or UNKNOWN if it has none."""
+        """Return the code of one value: MISSING or UNKNOWN if it has none."""
         value = trimmed(value) if self.trim else value
         if is_missing(value, self.missing_values):
             return MISSING
@@ -129,7 +129,7 @@ class Labels:
         return self._find_text(value)
 
     def _encoded(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
-        """Give the codes of a column.
+        """Return the codes of a column.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class Labels:
         )
 
     def _numbers(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
-        """Take numbers that are codes themselves: one chunk without nulls is not copied."""
+        """Return numbers that are codes themselves; one chunk without nulls is not copied."""
         pa = require("pyarrow", "cli")
         gaps: list[Truths] = []
         if column.null_count:
@@ -205,7 +205,7 @@ class Labels:
         return values, missing
 
     def _through_dictionaries(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
-        """Look distinct values up and map each row's index."""
+        """Look up distinct values, and map the index of each row."""
         tables: list[tuple[Array, Array]] = []
         unknown: Counter[Any] = Counter()
         wrong: list[Array] = []
@@ -239,7 +239,7 @@ class Labels:
         return _looked_up(codes, dtype), _looked_up(missing, np.dtype(bool)) if gaps else None
 
     def _hint(self, unknown: Iterable[Any]) -> str:
-        """Say how values become labels that are hardly different from one."""
+        """State how values become labels that are hardly different from one."""
         texts = [value for value in unknown if isinstance(value, str)]
         if any(self._find_text(text.strip()) >= 0 for text in texts if text != text.strip()):
             return "; trim (--trim) takes white space off, and some are labels then"
@@ -263,8 +263,7 @@ def _by_text(labels: Sequence[Any]) -> Mapping[str, int]:
         if text in found:
             raise InvalidValueError(
                 f"domain: the labels {_arguments.shown(labels[found[text]])} and "
-                f"{_arguments.shown(label)} are written alike and cannot be told apart in a CSV "
-                "file"
+                f"{_arguments.shown(label)} look the same in a CSV file"
             )
         found[text] = code
     return found
@@ -286,7 +285,7 @@ def _looked_up(tables: list[tuple[Array, Array]], dtype: np.dtype[Any]) -> Array
 
 
 class Numbers:
-    """How the values of a column become numbers within bounds.
+    """The conversion of the values of a column to numbers within bounds.
 
     Parameters
     ----------
@@ -312,8 +311,8 @@ class Numbers:
     ) -> None:
         if domain.dimensions > 1:
             raise InvalidValueError(
-                f"oracle must take one number of each person, as a column has, got one for "
-                f"{domain.dimensions} numbers: hand those over as an array"
+                "oracle must take one number of each person, as a column has, got one "
+                f"for {domain.dimensions} numbers: pass them as an array"
             )
         self.domain, self.name = domain, name
         self.missing_values = missing_texts(more=missing_values)
@@ -330,7 +329,7 @@ class Numbers:
             self.missing = number
 
     def _encoded(self, column: Any, rows: Rows) -> tuple[Array, Truths | None]:
-        """Give the numbers of a column, as :meth:`turnout.pipeline.values.Labels._encoded` codes.
+        """Return the numbers of a column, as :meth:`turnout.pipeline.values.Labels._encoded` codes.
 
         Raises
         ------
@@ -359,7 +358,7 @@ class Numbers:
 
 
 def read_numbers(column: Any, rows: Rows, missing_values: frozenset[str], name: str) -> Floats:
-    """Convert a column to float64; what is missing is nan.
+    """Convert a column to float64; missing values become nan.
 
     Parameters
     ----------
@@ -410,7 +409,7 @@ def read_numbers(column: Any, rows: Rows, missing_values: frozenset[str], name: 
     found = np.flatnonzero(wrong)
     counts = Counter(texts.take(pa.array(found)).to_pylist())
     which = offenders(counts, f" ({rows.text(found)})")
-    raise InvalidValueError(f"{name}: {found.size:,} values are no numbers{which}")
+    raise InvalidValueError(f"{name}: {found.size:,} values are not numbers{which}")
 
 
 def _refuse_rounded(column: Any, values: Array, rows: Rows, name: str) -> None:

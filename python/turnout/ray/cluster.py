@@ -1,4 +1,4 @@
-"""The cluster that the work is done on, and its tasks: so many at a time, merged by a tree."""
+"""The cluster and its tasks: a limited number at a time, merged by a tree."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _PATIENCE: Final = 60.0
 #: Asked to keep the order of rows, Ray Data 2.40 did not always do so.
 _LEAST: Final = (2, 55)
 
-#: What a cluster that is started here does not do: send statistics about its use to Ray's makers,
-#: or warn of a change in how it treats graphics cards, which are not used.
+#: A cluster that is started here does not send statistics about its use to Ray's makers. It does
+#: not warn of a change in how it treats graphics cards, which are not used.
 _ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
 @contextlib.contextmanager
 def connected(address: str | None = None) -> Iterator[ModuleType]:
-    """Give the module ``ray``, connected to a cluster.
+    """Return the module ``ray``, connected to a cluster.
 
     A cluster that this process is connected to already is used as it is, and left as it is.
     Otherwise this process connects to ``address``, or to the one in ``RAY_ADDRESS``; without
@@ -101,12 +101,12 @@ def connected(address: str | None = None) -> Iterator[ModuleType]:
 
 
 def cpus(ray: Any) -> int:
-    """Count the CPUs of the cluster as it is now, at least one."""
+    """Return the current number of CPUs of the cluster, at least one."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
 def _check_release(version: str) -> None:
-    """Refuse releases of Ray whose data sets do not keep the order of their rows."""
+    """Refuse releases of Ray whose data sets do not preserve the order of their rows."""
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if numbers < _LEAST:
         raise MissingExtraError(
@@ -122,14 +122,14 @@ def _check_same(ray: Any, address: str | None) -> None:
     current = ray.get_runtime_context().gcs_address
     if address != current:
         raise InvalidValueError(
-            f"address must be that of the cluster that this process is connected to, {current}, "
-            f"or None, got {_arguments.shown(address)}: call ray.shutdown() to leave it"
+            "address must be the address of the cluster that this process is connected to, "
+            f"{current}, or None, got {_arguments.shown(address)}: call ray.shutdown() to leave it"
         )
 
 
 @contextlib.contextmanager
 def _environment(place: str) -> Iterator[None]:
-    """Set defaults for a cluster that is started on this machine."""
+    """Set defaults for a cluster that starts on this machine."""
     added = [name for name in _ENVIRONMENT if place == "local" and name not in os.environ]
     os.environ.update({name: _ENVIRONMENT[name] for name in added})
     try:
@@ -140,7 +140,7 @@ def _environment(place: str) -> Iterator[None]:
 
 
 class Cluster(Executor):
-    """Tasks of a cluster, as many at a time as are in flight.
+    """An executor that runs tasks on a cluster, with a limited number in flight.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class Cluster(Executor):
         return self._ray.remote(**options)(function)
 
     def merging(self) -> MergeTree:
-        """Give a tree without leaves."""
+        """Return an empty merge tree."""
         return MergeTree(self._ray, self._remote(merged))
 
     def results(
@@ -180,7 +180,7 @@ class Cluster(Executor):
         secrets: Any = None,
         into: Any = None,
     ) -> Generator[tuple[T, Any], None, None]:
-        """Work on each item in a task; what is merged stays on the cluster."""
+        """Process each item in a task; values to merge stay on the cluster."""
         # A domain may be large: it is sent once to each worker.
         shared = (turnout.__version__, randomness.token_hex(8), [self._ray.put(work)])
         task = self._remote(_run, 1 if into is None else 2)
@@ -197,11 +197,11 @@ class Cluster(Executor):
             yield from each
 
     def spare(self, items: int) -> int:
-        """One: a task has a CPU."""
+        """Return 1: a task has one CPU."""
         return 1
 
     def wait_for(self, path: Path) -> None:
-        """Refuse a folder in which the driver does not see what a worker wrote."""
+        """Refuse a folder in which the driver does not see files of a worker."""
         deadline = time.monotonic() + _PATIENCE
         while not path.exists():
             if time.monotonic() > deadline:
@@ -213,7 +213,7 @@ class Cluster(Executor):
 
 
 def _sent(item: Any) -> tuple[Any, list[Any]]:
-    """Give an item as it is sent, and the tables near which its task should run."""
+    """Return an item in the form to send, and the tables near which its task should run."""
     if not isinstance(item, Part) or item.blocks is None:
         return item, []
     blocks = list(item.blocks)
@@ -229,7 +229,7 @@ def _sent(item: Any) -> tuple[Any, list[Any]]:
 def results(
     ray: Any, submit: Callable[[T], Any], items: Iterable[T], limit: int
 ) -> Generator[tuple[T, Any], None, None]:
-    """Submit a task for each item, at most ``limit`` at a time, and give each with its result.
+    """Submit a task for each item, at most ``limit`` at a time, and yield each with its result.
 
     When the iteration ends early, by an error or by Ctrl-C, tasks in hand are waited for: each
     is a few blocks, and what it writes appears whole. What has not ended after a minute is
@@ -274,7 +274,7 @@ def results(
 
 
 def get(ray: Any, reference: Any) -> Any:
-    """Get a value, or raise what its task raised.
+    """Return a value, or raise the error of its task.
 
     Raises
     ------
@@ -308,7 +308,7 @@ def get(ray: Any, reference: Any) -> Any:
 
 
 class MergeTree:
-    """Merges results in tasks, sixteen at a time, in the order in which they were added.
+    """A tree that merges results in tasks, sixteen at a time, in the order of their addition.
 
     Values stay on the cluster: only the last one comes to the driver.
 
@@ -327,7 +327,7 @@ class MergeTree:
         self._levels: list[list[Any]] = []
 
     def add(self, reference: Any) -> None:
-        """Take a reference, whose task need not have ended."""
+        """Add a reference, whose task need not have ended."""
         for level in itertools.count():
             if level == len(self._levels):
                 self._levels.append([])
@@ -339,19 +339,22 @@ class MergeTree:
             reference = self._merge.remote(*gathered)
 
     def __enter__(self) -> MergeTree:
-        """Begin to add."""
+        """Start adding."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """After an error, let go of what was added."""
+        """After an error, release the added results."""
         if kind is None:
             return
         rest = [reference for level in self._levels for reference in level]
         self._levels = []
+        if rest:
+            # The second value of a task may arrive a moment after the first, which told its end.
+            self._ray.wait(rest, num_returns=len(rest), timeout=_PATIENCE, fetch_local=False)
         _take_errors(self._ray, rest)
 
     def result(self) -> Any:
-        """Wait for the value of all; None if there are none."""
+        """Return the merged value of all results; None if there are none."""
         rest: list[Any] = []
         for gathered in self._levels:
             # What is higher was added earlier.
@@ -365,14 +368,14 @@ class MergeTree:
 
 
 def _take_errors(ray: Any, references: Iterable[Any]) -> None:
-    """Get what nobody wants: of an error that was not got Ray prints all, answers of people too."""
+    """Get unneeded results: Ray prints errors that nobody gets, with people's answers."""
     for reference in references:
         with contextlib.suppress(Exception):
             ray.get(reference, timeout=0)
 
 
 def _end(ray: Any, references: list[Any]) -> None:
-    """Wait for tasks that nobody wants any more; a part in hand appears whole or not at all.
+    """Wait for tasks that are no longer needed; a part in progress appears whole or not at all.
 
     They are not cancelled at once: Ray says of a task that is just on its way to a worker that it
     is cancelled and runs it all the same, and the driver's process aborts when its reply arrives
@@ -401,7 +404,7 @@ _KNOWN: dict[str, Any] = {}
 
 
 def _run(shared: tuple[str, str, list[Any]], secrets: Any, item: Any, *_tables: Any) -> Any:
-    """Work on an item; its tables are arguments so that they are where the task runs."""
+    """Process an item; its tables are arguments, so that they are local to the task."""
     version, name, box = shared
     prepare_worker(version)
     if name not in _KNOWN:
@@ -416,7 +419,7 @@ def merged(*tallies: Any) -> Any:
 
 
 def prepare_worker(version: str) -> None:
-    """Make a worker fit for a task: one thread for one CPU, and the release of the driver.
+    """Prepare a worker for a task: one thread for one CPU, and the driver's release.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Answers of a data set to report files and to tallies, and reports to tallies, on a cluster."""
+"""Randomizing, collecting and tallying on a cluster."""
 
 from __future__ import annotations
 
@@ -50,52 +50,51 @@ def randomize(
     progress: bool = False,
     **options: Any,
 ) -> ReportSet:
-    """Randomize answers into a folder of report files, part by part, on a Ray cluster.
+    """Randomize answers into a folder of report files on a Ray cluster, in parts.
 
-    The folder, its files and the reports in them are those of :func:`turnout.pipeline.randomize`:
-    for the same rows in the same order and the same seed the same reports, and a job that one of
-    the two began, the other can go on with. All noise of a job comes from its secret, and each
-    block has streams of its own. So a part that is made again, because its worker died or its
-    result was lost, is the same part bit by bit, and nobody is ever randomized twice. The first
-    finished file of a part is kept.
+    The folder, its files and their reports are the same as with :func:`turnout.pipeline.randomize`.
+    The same rows in the same order with the same seed give the same reports, and each function can
+    resume a job that the other began. All noise of a job comes from its secret, and each block has
+    its own streams. If a worker dies or a result is lost, the part is made again, bit by bit the
+    same. So nobody is ever randomized twice. The first finished file of a part is kept.
 
-    The secret goes from the driver to the workers as an argument of each task: encrypt the
-    cluster's connections (``RAY_USE_TLS``) unless its network is your own.
+    The driver sends the secret to the workers as an argument of each task. Encrypt the cluster's
+    connections (``RAY_USE_TLS``) unless its network is your own.
 
     Parameters
     ----------
     dataset
-        A ``ray.data.Dataset``, or whatever :func:`turnout.pipeline.scan` takes. Parquet and Arrow
-        files are read by the tasks themselves and must be where all machines of the cluster see
-        them; what only the driver can read, such as CSV files, goes through it. A data set is
+        A ``ray.data.Dataset``, or any data that :func:`turnout.pipeline.scan` accepts. The tasks
+        themselves read Parquet and Arrow files, which must be visible to all machines of the
+        cluster. The driver reads data that only it can read, such as CSV files. A data set is
         computed once, in the order of its rows, and stays in the object store until the end: a
-        shuffle or a sample is drawn before any noise is.
+        shuffle or a sample is drawn before any noise.
     column
-        The column of answers, one row a person.
+        The column of answers, one row for each person.
     oracle
-        How answers are randomized.
+        The oracle that randomizes answers.
     participation
-        Who takes part: everyone (default) or a common rate. Left out if there is a
+        Who takes part: everyone (default) or a common rate. Omit it if there is a
         ``probability_column``.
     output
         The folder for the reports, on storage that all machines of the cluster share: a new or an
-        empty one, or that of the job to go on with.
+        empty one, or the folder of the job to resume.
     seed
         For tests and simulations only: an integer in [0, 2^64) that makes the reports reproducible.
     resume
-        Whether to go on with the job in the folder, if there is one. It must hold the same answers;
-        a data set of Ray is compared row by row.
+        Whether to resume the job in the folder, if there is one. The answers must be the same; a
+        data set of Ray is compared row by row.
     address
-        The address of a running cluster. By default the one that this process is connected to, or
-        that of ``RAY_ADDRESS``; if there is neither, Ray is started on this machine until the call
-        returns.
+        The address of a running cluster. The default is the cluster that this process is connected
+        to, or the one of ``RAY_ADDRESS``. If there is neither, Ray starts on this machine until the
+        call returns.
     workers
-        How many tasks are in flight; by default twice as many as the cluster has CPUs.
+        The number of tasks in flight; by default twice the number of CPUs of the cluster.
     progress
         Whether work that takes more than two seconds shows a bar on standard error.
     **options
         The other arguments of :func:`turnout.pipeline.scan`: ``missing``, ``id_column``,
-        ``group_by`` and so on. With ``id_column`` the driver reads that column once and finds the
+        ``group_by`` and so on. With ``id_column`` the driver reads that column once to find the
         persons with several rows.
 
     Returns
@@ -108,16 +107,16 @@ def randomize(
     UnknownLabelError, CodeOutsideDomainError
         If an answer is not in the domain.
     InvalidValueError
-        If the folder holds something else, or a job with other answers; if it is not shared; if an
-        answer is refused; if this process is connected to another cluster.
+        If the folder contains something else, or a job with other answers; if it is not shared; if
+        an answer is refused; if this process is connected to another cluster.
     PlanMismatchError
         If the job in the folder has another plan.
     InvalidTypeError
         If an argument is of the wrong type.
     CorruptDataError
-        If a file was altered, or Ray made lost rows again and they are not the same.
+        If a file was altered, or Ray recomputed lost rows and they differ.
     WorkerLostError
-        If the worker of a task died time and again.
+        If the worker of a task died repeatedly.
     MissingExtraError
         If Ray is not installed.
     OSError
@@ -152,13 +151,13 @@ def collect(
     progress: bool = False,
     **options: Any,
 ) -> BaseTally | GroupedTally:
-    """Randomize and tally answers on a Ray cluster, with no reports on disk or in memory.
+    """Randomize and tally answers on a Ray cluster, without storing reports on disk or in memory.
 
     Parameters
     ----------
     dataset, column, oracle, participation, seed, address, workers, progress, **options
-        As for :func:`randomize`. For the same seed the result is the tally of its reports, and that
-        of :func:`turnout.pipeline.collect`.
+        As in :func:`randomize`. For the same seed the result is the tally of its reports, and
+        equals that of :func:`turnout.pipeline.collect`.
 
     Returns
     -------
@@ -169,7 +168,7 @@ def collect(
     Raises
     ------
     TurnoutError, OSError
-        As :func:`randomize`.
+        As in :func:`randomize`.
 
     Examples
     --------
@@ -184,7 +183,7 @@ def collect(
 
 
 def _opened(cluster: Cluster, dataset: Any, column: str, options: dict[str, Any]) -> Answers:
-    """Open what is collected; a data set of Ray is computed, before any noise is drawn."""
+    """Open the answers; a data set of Ray is computed before any noise is drawn."""
     block_rows = options.pop("block_rows", BLOCK)
     if not isinstance(dataset, require("ray.data", "ray").Dataset):
         return scan(open_source(dataset, block_rows=block_rows), column, **options)
@@ -198,7 +197,7 @@ def _opened(cluster: Cluster, dataset: Any, column: str, options: dict[str, Any]
 
 
 def _digest(_secrets: object, part: Part) -> bytes:
-    """Digest the rows of a block, where they are."""
+    """Digest the rows of a block on the machine that holds them."""
     blocks: Iterable[Any] = part.blocks or ()
     [rows] = [block.whole() for block in blocks]
     return digested(rows)
@@ -221,54 +220,55 @@ def tally(
 ) -> Any:
     """Tally reports on a Ray cluster.
 
-    A task tallies a file, or a block of a data set; tallies are merged on the cluster, sixteen at
-    a time, and one comes to the driver.
+    Each task tallies a file, or a block of a data set. Tallies are merged on the cluster, sixteen
+    at a time, and the driver receives one.
 
     Parameters
     ----------
     reports
         Files of reports, folders of them or patterns, as :func:`turnout.pipeline.open_reports`
-        takes them, or the :class:`turnout.pipeline.ReportSet` that :func:`turnout.ray.randomize`
-        returned: they are read by the tasks. Or a ``ray.data.Dataset`` with a column ``report`` as
-        in report files, from wherever; what such files say of themselves is then not there.
+        accepts them, or the :class:`turnout.pipeline.ReportSet` that :func:`turnout.ray.randomize`
+        returned. The tasks read them. Or a ``ray.data.Dataset`` from any source, with a column
+        ``report`` as in report files; it does not contain the headers of such files.
     oracle
-        What the reports of a data set were made by. With files it must be theirs, if it is given.
+        The oracle that made the reports of a data set. For files you may omit it; otherwise it must
+        match theirs.
     participation
-        Who took part in what a data set holds; everyone by default.
+        Who took part, for a data set; everyone by default.
     nodes
-        How many persons could have taken part in what a data set holds; needed unless everyone did.
+        The number of persons who could have taken part, for a data set; needed unless everyone did.
     group_by
-        Columns of groups in the files, or names of folders ``name=value`` that they are in.
+        Columns of groups in the files, or names of folders ``name=value`` that contain them.
     duplicates
-        What happens to a second report with the same pseudonym: ``"refuse"`` or ``"first"``. The
-        driver looks for them.
+        The rule for a second report with the same pseudonym: ``"refuse"`` or ``"first"``. The
+        driver compares pseudonyms.
     partial
-        Whether a folder whose job is not complete is taken with the parts that are there.
+        Whether to accept a folder whose job is not complete, with its existing parts.
     address, workers, progress
-        As for :func:`turnout.ray.randomize`.
+        As in :func:`turnout.ray.randomize`.
     max_memory, same_people
-        As for :func:`turnout.pipeline.tally`. A data set is one round: nobody is in it twice.
+        As in :func:`turnout.pipeline.tally`. A data set is one round: nobody is in it twice.
 
     Returns
     -------
     Tally or GroupedTally
-        What :func:`turnout.pipeline.tally` gives.
+        The same tally as from :func:`turnout.pipeline.tally`.
 
     Raises
     ------
     PlanMismatchError
-        If files have different plans, or another one than ``oracle`` has.
+        If files have different plans, or a plan with another oracle than ``oracle``.
     CorruptDataError
         If a file was altered.
     InvalidValueError
-        If a file is there twice, if something that files say is missing of a data set, if a report
-        cannot be one of ``oracle``, or if this process is connected to another cluster.
+        If a file is duplicated, if a data set needs an argument that files would state, if
+        ``oracle`` cannot have made a report, or if this process is connected to another cluster.
     InvalidTypeError
         If an argument is of the wrong type.
     MemoryLimitError
-        If a file asks for more memory than it may, or than there is.
+        If a file requires more memory than allowed or available.
     WorkerLostError
-        If the worker of a task died time and again.
+        If the worker of a task died repeatedly.
     MissingExtraError
         If Ray is not installed.
     OSError
@@ -292,7 +292,7 @@ def tally(
             plan = _plan_of(oracle, participation)
             return _with_nodes(_of_dataset(ray, reports, plan, progress), nodes)
         if participation is not None or nodes is not None:
-            raise InvalidValueError("participation and nodes stand in the files of reports")
+            raise InvalidValueError("participation and nodes are in the files of reports")
         found = (
             reports if isinstance(reports, ReportSet) else open_reports(reports, partial=partial)
         )
@@ -318,7 +318,7 @@ def _plan_of(oracle: Kind | None, participation: Participation | float | None) -
 
 
 def _of_dataset(ray: Any, dataset: Any, plan: Plan, progress: bool) -> BaseTally:
-    """Tally a data set as it is computed, block by block."""
+    """Tally a data set block by block while it is computed."""
     total: BaseTally = plan.oracle.tally_type.empty(plan)
     counting = functools.partial(_count_batch, version=turnout.__version__, plan=plan)
     with in_order(dataset.context, progress), _unwrapped(ray):
@@ -366,7 +366,7 @@ def _with_nodes(counted: BaseTally, nodes: int | None) -> BaseTally:
 
 @contextlib.contextmanager
 def _unwrapped(ray: Any) -> Iterator[None]:
-    """Raise what a function raised, which Ray Data wraps."""
+    """Raise the error of a function that Ray Data has wrapped."""
     try:
         yield
     except ray.exceptions.RayTaskError as error:

@@ -16,7 +16,7 @@ from turnout.pipeline.sources.frames import RAY_DATASET, in_order, with_schema
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of a table in Ray's object store.
+    """A range of rows of a table in Ray's object store.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class ReferencedBlock(Block):
-    """A block whose rows lie in Ray's object store.
+    """A block whose rows are in Ray's object store.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ class ReferencedBlock(Block):
 
     @property
     def references(self) -> tuple[Any, ...]:
-        """The tables; a task that takes them as arguments runs where they are."""
+        """The tables; a task with them as arguments runs where they are."""
         return tuple(piece.reference for piece in self.pieces)
 
     def read(self) -> Any:
-        """Get the rows, from other machines where they are there.
+        """Return the rows, fetched from other machines if necessary.
 
         Raises
         ------
@@ -71,14 +71,14 @@ class ReferencedBlock(Block):
         table = self.whole()
         if self.digest is not None and digested(table) != self.digest:
             raise CorruptDataError(
-                f"{RAY_DATASET}: Ray made rows of block {self.index} again that had been lost, and "
-                "they are not the same: the data set has a step that is not deterministic. Write "
-                "it to files and start from these"
+                f"{RAY_DATASET}: Ray recomputed lost rows of block {self.index}, and they "
+                "differ: a step of the data set is not deterministic. Write the data set "
+                "to files, and start from these files"
             )
         return table.select(list(self.columns))
 
     def whole(self) -> Any:
-        """Put the rows together, with all columns that are there."""
+        """Combine the rows, with all existing columns."""
         pa, ray = require("pyarrow", "ray"), require("ray", "ray")
         # Ray's own tables may be of pandas.
         arrow = require("ray.data.block", "ray").BlockAccessor.for_block
@@ -127,7 +127,7 @@ class DatasetSource(Source):
         return self._schema
 
     def materialise(self, columns: Sequence[str], *, progress: bool = False) -> None:
-        """Compute the data set, and keep the wanted columns in Ray's object store.
+        """Compute the data set, and keep the needed columns in Ray's object store.
 
         One that is materialised already stays as it is.
 
@@ -158,7 +158,7 @@ class DatasetSource(Source):
         self.rows = sum(rows for _, rows in tables)
 
     def remember(self, digests: Mapping[int, bytes]) -> None:
-        """Take the digests of all blocks: those that are listed from now on carry theirs."""
+        """Store the digests of all blocks: blocks listed from now on carry theirs."""
         self._digests = dict(digests)
         state = hashlib.sha256(repr(self.columns).encode())
         for index in sorted(self._digests):
@@ -166,11 +166,11 @@ class DatasetSource(Source):
         self._content = state.digest()
 
     def content(self) -> bytes | None:
-        """Give the digest of all rows that was made of those of the blocks."""
+        """Return the digest of all rows, computed from the digests of the blocks."""
         return self._content
 
     def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[ReferencedBlock]:
-        """Cut the rows into blocks; nothing is read."""
+        """Cut the rows into blocks, without reading anything."""
         if self._cut is None:
             raise InvalidValueError(f"{self.name} has not been materialised")
         for index, pieces in enumerate(self._cut):

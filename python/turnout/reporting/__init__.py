@@ -1,8 +1,8 @@
 """The report of a collection: a page for people, and its pictures.
 
-:func:`report` writes one HTML file that needs nothing else: what was collected, the guarantee in
-plain words, the estimates with intervals, by group and over time if the tally is grouped, what it
-cost, and who was left out. :func:`write_pictures` writes the pictures as PDF, SVG and PNG.
+:func:`report` writes one self-contained HTML file. It shows what was collected, the guarantee in
+plain words, the estimates with intervals, by group and over time if the tally is grouped, the
+costs, and who was left out. :func:`write_pictures` writes the pictures as PDF, SVG and PNG.
 """
 
 from turnout._public import listing

@@ -1,4 +1,4 @@
-"""What a page says of counts that parties added up, which see no answer."""
+"""The content of a page about sums that parties added up without seeing answers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from turnout._label_texts import number_of
+from turnout.bounds import Bounds
 from turnout.collecting.keys import Key
 from turnout.collecting.left_out import NOTHING, LeftOut
 from turnout.distributed.results import CostLedger, Costs
+from turnout.distributed.verified_sum import VerifiedSum
 from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.mean.estimate import MeanEstimate
 from turnout.reporting.collected import Card, Collected, Rows, asked_card, versions, without
 from turnout.reporting.frequencies import Shares, SharesTogether, telling_shares
-from turnout.reporting.telling import Telling
+from turnout.reporting.means import Means
+from turnout.reporting.telling import Telling, View
 from turnout.reporting.words import file_size, percent, rounded_up
 
 #: At which delta epsilon is said of a mechanism whose noise was given by itself.
@@ -23,7 +27,7 @@ _DELTA = 1e-6
 
 
 def _tiny(delta: float) -> str:
-    """Write a small probability with three digits, never smaller than it is.
+    """Format a small probability with three digits, rounded up.
 
     Examples
     --------
@@ -35,23 +39,39 @@ def _tiny(delta: float) -> str:
 
 
 class _OfSums(Shares):
-    """Tells shares that come from sums with noise."""
+    """The description of shares that come from sums with noise."""
 
     noise: ClassVar[str] = "The noise of the sums is in the shares"
 
 
 class _TogetherOfSums(SharesTogether, _OfSums):
-    """Tells the shares of combinations of answers that come from sums with noise."""
+    """The description of shares of combinations of answers from sums with noise."""
+
+
+class _MeanOfSums(Means):
+    """The description of a mean that comes from a sum with noise."""
+
+    noise: ClassVar[str] = "The noise of the sum is in the mean"
+
+    def words(self, estimate: Any, view: View) -> str:
+        """State what the intervals cover, and the sum."""
+        found = estimate.sum_interval(**view.scope)
+        return (
+            f"{super().words(estimate, view)} The sum of all numbers is estimated as "
+            f"{estimate.sum:,.0f}: between {found.low:,.0f} and {found.high:,.0f}."
+        )
 
 
 def telling_sums(domain: Any) -> Telling:
-    """Find how shares of the answers in a domain are told that come from sums with noise."""
+    """Return the description of shares or a mean that come from sums with noise."""
+    if isinstance(domain, Bounds):
+        return _MeanOfSums()
     return _TogetherOfSums() if isinstance(telling_shares(domain), SharesTogether) else _OfSums()
 
 
 @dataclass(frozen=True, eq=False)
 class OfRounds(Collected):
-    """Rounds of parties that add up: one, or one for each group.
+    """The rounds of parties that add up: one, or one for each group.
 
     Attributes
     ----------
@@ -65,7 +85,7 @@ class OfRounds(Collected):
         How many rows do not count.
     """
 
-    estimates: Mapping[Key, FrequencyEstimate]
+    estimates: Mapping[Key, FrequencyEstimate | MeanEstimate]
     costs: Sequence[CostLedger] = ()
     names: tuple[str, ...] = ()
     without: LeftOut = NOTHING
@@ -79,16 +99,21 @@ class OfRounds(Collected):
         return self._mechanisms[0]
 
     @property
+    def _of_numbers(self) -> bool:
+        """Whether numbers were added up, and not votes."""
+        return isinstance(self._first, VerifiedSum)
+
+    @property
     def _users(self) -> int:
         return sum(one.nodes for one in self.estimates.values())
 
     @property
     def left_out(self) -> LeftOut:
-        """How many rows do not count."""
+        """The number of rows that do not count."""
         return self.without
 
     def _promise(self) -> tuple[float, float]:
-        """Give the weakest epsilon and delta of what is published of a person."""
+        """Return the weakest epsilon and delta of what is published about a person."""
         found = []
         for mechanism in self._mechanisms:
             delta = _DELTA if mechanism.delta is None else mechanism.delta
@@ -109,36 +134,37 @@ class OfRounds(Collected):
         return not self._first._has_messages
 
     def _parties(self) -> str:
-        """Say who adds up."""
+        """Name the parties that add up."""
         return str(self._first._adders())
 
     def _adding(self) -> str:
-        """Say what they do."""
+        """State what the parties do."""
         return "counted the answers, which it saw" if self._trusted else "added up secret shares"
 
     def cards(self) -> list[Card]:
-        """Say how many people were counted, by whom, and which epsilon."""
+        """State how many people were counted, by whom, and which epsilon."""
         domain = self._first.domain
         return [
             (
                 f"{self._users:,}",
                 f"{'person, who is' if self._users == 1 else 'people, all of whom are'} counted",
             ),
-            asked_card(telling_shares(domain), domain),
+            asked_card(telling_sums(domain), domain),
             (self._parties(), self._adding()),
-            (self._privacy(), "privacy of what is published of a person"),
+            (self._privacy(), "privacy of each person in what is published"),
         ]
 
     def lead(self) -> str:
-        """Say how answers were counted."""
+        """State how answers were counted."""
         rounds = "" if len(self.estimates) == 1 else f", in {len(self.estimates):,} rounds"
         how = "by a trusted server" if self._trusted else "from secret shares"
-        return self._with_left_out(f"Counts with differential privacy, made {how}{rounds}.")
+        what = "A mean" if self._of_numbers else "Counts"
+        return self._with_left_out(f"{what} with differential privacy, made {how}{rounds}.")
 
     def statements(self) -> list[str]:
-        """Say what the noise protects, and what that rests on."""
+        """State what the noise protects, and the assumptions."""
         epsilon, delta = self._promise()
-        change = "gave another answer"
+        change = "gave another number" if self._of_numbers else "gave another answer"
         if self._first.adjacency != "replace":
             change = "had not taken part"
         # Never less than it is: a float of exp() may be.
@@ -150,9 +176,10 @@ class OfRounds(Collected):
         if not delta and math.isfinite(ratio):
             wins = rounded_up(100 * ratio / (1 + ratio), 3)
             found.append(
-                "As a bet: take two answers that a person may have given, and somebody who thinks "
-                "both equally likely. A bet that was won 50 times in 100 before the numbers were "
-                f"published is then won at most {wins} times in 100."
+                "As a bet: somebody thinks that two possible answers of a person are equally "
+                "likely. Before the numbers are published they win a bet on "
+                "the answer 50 times in 100. Afterwards "
+                f"they win it at most {wins} times in 100."
             )
         rests = dict.fromkeys(
             sentence
@@ -162,31 +189,31 @@ class OfRounds(Collected):
         found += [f"It rests on this: {sentence}." for sentence in rests]
         if self.names:
             found.append(
-                f"The columns of the groups ({', '.join(self.names)}) are not protected: how many "
-                "people each has is published exactly."
+                f"The columns of the groups ({', '.join(self.names)}) are not protected: the "
+                "number of people in each group is published exactly."
             )
         found.append(
-            "The guarantee is that of one round. A person who is counted again, in this collection "
-            "or in another, is protected by the sum of the ε of these rounds."
+            "The guarantee covers one round. If a person is counted again, in this collection or "
+            "in another, the sum of the ε of these rounds protects them."
         )
         return found
 
     def took_part(self) -> Rows:
-        """Say how many people were counted."""
+        """State how many people were counted."""
         rows: Rows = [
             ("people who count (users)", f"{self._users:,}"),
-            ("left out, and in no other number", str(self.left_out)),
+            ("left out, and not in any other number", str(self.left_out)),
             ("added up by", self._parties()),
         ]
         missing = sum(each.users for each in self._mechanisms) - self._users
         if missing:
-            rows.insert(1, ("users whose shares did not come", f"{missing:,}"))
+            rows.insert(1, ("users whose shares did not arrive", f"{missing:,}"))
         if self.names:
             rows.append((f"groups by {', '.join(self.names)}", f"{len(self.estimates):,}"))
         return rows
 
     def cost(self) -> Rows:
-        """Say what one party of each role sends, or a user where no more is known."""
+        """State what one party of each role sends, or a user if only that is known."""
         roles = dict.fromkeys(role for ledger in self.costs for role in ledger.totals)
         rows: Rows = []
         for role in roles:
@@ -203,15 +230,18 @@ class OfRounds(Collected):
         return rows
 
     def making(self) -> Rows:
-        """Say which mechanism, and what its noise is."""
+        """Name the mechanism and its noise."""
         several = {repr(each.accounting) for each in self._mechanisms}
-        errors = [each.expected_error() for each in self._mechanisms]
+        largest = max(each._error()[0] for each in self._mechanisms)
+        of, error = "a share", percent(largest, 3)
+        if self._of_numbers:
+            of, error = "the mean", f"{largest:.3g}"
         rows: Rows = [
             ("mechanism", self._first.name.replace("_", " ")),
             ("privacy", self._privacy()),
             ("accounting", "; ".join(sorted(several)[:3]) + ("; …" if len(several) > 3 else "")),
             ("neighbouring data", self._first.adjacency.replace("_", " ")),
-            ("error of a share, expected", f"{percent(max(errors), 3)} at most"),
+            (f"error of {of}, expected", f"{error} at most"),
             ("field", f"{self._first._modulus:,} elements"),
         ]
         if len(self.estimates) == 1:
@@ -219,7 +249,7 @@ class OfRounds(Collected):
         return [*rows, versions()]
 
     def basis(self) -> str:
-        """Say how many people were counted, by whom, and the epsilon."""
+        """State how many people were counted, by whom, and the epsilon."""
         people = number_of(self._users, "person", "people")
         counted = "who was counted" if self._users == 1 else "all of whom were counted"
         return (

@@ -1,4 +1,4 @@
-"""What a page says beside the estimates: who took part, what protects them, what it cost."""
+"""The parts of a page beside the estimates: participation, protection and costs."""
 
 from __future__ import annotations
 
@@ -49,50 +49,50 @@ class Collected(ABC):
     @property
     @abstractmethod
     def left_out(self) -> LeftOut:
-        """How many rows and messages do not count."""
+        """The number of rows and messages that do not count."""
 
     @abstractmethod
     def cards(self) -> list[Card]:
-        """Say what was collected, in numbers."""
+        """State what was collected, in numbers."""
 
     @abstractmethod
     def lead(self) -> str:
-        """Say what was collected, in a sentence or two."""
+        """State what was collected, in a sentence or two."""
 
     @abstractmethod
     def statements(self) -> list[str]:
-        """Say what protects the people, one statement an entry."""
+        """State what protects the people, one statement for each entry."""
 
     @abstractmethod
     def took_part(self) -> Rows:
-        """Say who took part, and who was left out."""
+        """State who took part, and who was left out."""
 
     @abstractmethod
     def cost(self) -> Rows:
-        """Say what it cost."""
+        """State the costs."""
 
     @abstractmethod
     def making(self) -> Rows:
-        """Say how the numbers were made, for those who check them."""
+        """State how the numbers were computed, for readers who check them."""
 
     @abstractmethod
     def basis(self) -> str:
-        """Say what the estimates are about and what protects the people, for a publication."""
+        """State for a publication what the estimates are about and what protects the people."""
 
     def _with_left_out(self, lead: str) -> str:
         if not self.left_out:
             return lead
-        return f"{lead} Left out, and in no number below: {self.left_out}."
+        return f"{lead} Left out, and not in any number below: {self.left_out}."
 
 
 def versions() -> tuple[object, object]:
-    """Say which programs made the numbers."""
+    """Name the programs that computed the numbers."""
     python = platform.python_version()
     return "versions", f"turnout {__version__}, Python {python}, NumPy {np.__version__}"
 
 
 def without(left_out: LeftOut) -> str:
-    """Say at the end of a sentence how many people are not among those it is about."""
+    """Return the end of a sentence that states how many people it does not cover."""
     people = left_out.people
     if not people:
         return ""
@@ -100,7 +100,7 @@ def without(left_out: LeftOut) -> str:
 
 
 def asked_card(kind: Telling, domain: Any) -> Card:
-    """Say what was asked; what is shorter stands large."""
+    """Return the card of the question; a short one is shown large."""
     name, value = kind.asked(domain)
     if name == "domain":
         return f"{domain.size:,}", "possible answers"
@@ -148,14 +148,14 @@ class OfReports(Collected):
 
     @property
     def left_out(self) -> LeftOut:
-        """How many rows and messages do not count."""
+        """The number of rows and messages that do not count."""
         return self.tally.left_out
 
     @property
     def asked(self) -> list[int]:
-        """How many people were asked at each time: once if there is no time.
+        """The number of people asked at each time; a single one without times.
 
-        Who was asked at two times is in both numbers, and nobody knows how many those are.
+        People who were asked at two times are in both numbers, and nobody knows how many they are.
         """
         if self.series is None:
             if self.times:
@@ -167,11 +167,11 @@ class OfReports(Collected):
 
     @property
     def people(self) -> str:  # type: ignore[override]
-        """How those are called whom the estimates of all are of."""
+        """The word for the people that all estimates cover."""
         return PEOPLE if len(self.asked) == 1 else "all questions to people"
 
     def cards(self) -> list[Card]:
-        """Say how many people, reports, answers and which epsilon."""
+        """State how many people, reports, answers and which epsilon."""
         tally, plan = self.tally, self.plan
         ratio = tally.received / tally.nodes if tally.nodes else 0.0
         epsilon = f"ε = {rounded_up(epsilon_of_one(plan), 4)}"
@@ -185,7 +185,7 @@ class OfReports(Collected):
                 (epsilon, "privacy of one report"),
             ]
         together = f"ε = {rounded_up(epsilon_together(plan, times), 4)}"
-        card = (together, f"privacy of who reports at all times; {epsilon} of one report")
+        card = (together, f"privacy of a person who reports at all times; {epsilon} for one report")
         kept = kept_answers(plan, times)
         if kept is not None:
             first, rest = kept.split(", ", 1)
@@ -200,7 +200,7 @@ class OfReports(Collected):
         ]
 
     def lead(self) -> str:
-        """Say who took part, and when."""
+        """State who took part, and when."""
         lead = f"A collection with local differential privacy: {participation(self.plan)}."
         lead = self._with_left_out(lead)
         if self.series is not None and self.series.times:
@@ -210,17 +210,17 @@ class OfReports(Collected):
         return lead
 
     def statements(self) -> list[str]:
-        """Say what the randomization protects."""
+        """State what the randomization protects."""
         names = self.grouped.names if self.grouped is not None else ()
         return guarantee(self.plan, names, len(self.asked))
 
     def took_part(self) -> Rows:
-        """Say how many were asked, and how many reported."""
+        """State how many were asked, and how many reported."""
         tally, asked = self.tally, self.asked
         counted = "people who count" if len(asked) == 1 else "questions to people, at all times"
         rows: Rows = [
             (f"{counted} (nodes)", f"{tally.nodes:,}"),
-            ("left out, and in no other number", str(self.left_out)),
+            ("left out, and not in any other number", str(self.left_out)),
         ]
         if len(asked) > 1:
             rows.append(("times", f"{len(asked):,}"))
@@ -242,7 +242,7 @@ class OfReports(Collected):
         return rows
 
     def cost(self) -> Rows:
-        """Say how large the reports are."""
+        """State how large the reports are."""
         bits, received = self.plan.oracle.report_bits, self.tally.received
         return [
             ("reports paid for", f"{received:,}"),
@@ -251,7 +251,7 @@ class OfReports(Collected):
         ]
 
     def making(self) -> Rows:
-        """Say which oracle, epsilon and estimator."""
+        """State which oracle, epsilon and estimator."""
         oracle = self.plan.oracle
         rows: Rows = [
             ("oracle", oracle.name.replace("_", " ")),
@@ -269,14 +269,14 @@ class OfReports(Collected):
         return [*rows, versions()]
 
     def basis(self) -> str:
-        """Say how many were asked and reported, and the epsilon."""
+        """State how many were asked and reported, and the epsilon."""
         nodes, received, times = self.tally.nodes, self.tally.received, len(self.asked)
         epsilon = f"ε = {rounded_up(epsilon_of_one(self.plan), 4)} for each report"
         who = number_of(nodes, "person", "people")
         if times > 1:
             who = f"{nodes:,} questions to people at {times:,} times"
             together = rounded_up(epsilon_together(self.plan, times), 4)
-            epsilon = f"{epsilon}, ε = {together} for who reports at all times"
+            epsilon = f"{epsilon}, ε = {together} for a person who reports at all times"
         epsilon = kept_answers(self.plan, times) or epsilon
         reported = "all of which were answered" if times > 1 else "all of whom reported"
         if nodes == 1 and times == 1:
@@ -295,7 +295,7 @@ class OfReports(Collected):
 
 @dataclass(frozen=True, eq=False)
 class OfSeveral(Collected):
-    """Several columns of the same people, each with what was collected of it.
+    """Several columns of the same people, each with its collection.
 
     Attributes
     ----------
@@ -316,11 +316,11 @@ class OfSeveral(Collected):
 
     @property
     def left_out(self) -> LeftOut:
-        """How many rows do not count."""
+        """The number of rows that do not count."""
         return self.without
 
     def cards(self) -> list[Card]:
-        """Say how many people, columns and which epsilon."""
+        """State how many people, columns and which epsilon."""
         [first, *_] = self.each.values()
         return [
             first.cards()[0],
@@ -329,27 +329,27 @@ class OfSeveral(Collected):
         ]
 
     def lead(self) -> str:
-        """Say that these are several columns."""
+        """State that these are several columns."""
         return self._with_left_out("A survey of several columns of the same people.")
 
     def statements(self) -> list[str]:
-        """Say what was done, and what it protects."""
+        """State what was done, and what it protects."""
         return [line.strip().removeprefix("- ") for line in self.statement]
 
     def took_part(self) -> Rows:
-        """Say who took part of each column."""
+        """State who took part in each column."""
         return self._of_each(lambda one: one.took_part())
 
     def cost(self) -> Rows:
-        """Say what each column cost."""
+        """State what each column cost."""
         return self._of_each(lambda one: one.cost())
 
     def making(self) -> Rows:
-        """Say how the numbers of each column were made."""
+        """State how the numbers of each column were made."""
         return [*self._of_each(lambda one: one.making()[:-1]), versions()]
 
     def basis(self) -> str:
-        """Say what all columns together reveal."""
+        """State what all columns together reveal."""
         return f"All columns together have ε = {rounded_up(self.epsilon, 4)} for each person."
 
     def _of_each(self, rows: Callable[[Collected], Rows]) -> Rows:

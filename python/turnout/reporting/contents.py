@@ -1,4 +1,4 @@
-"""What a report shows: the estimates of a tally."""
+"""The content of a report: the estimates of a tally."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ class Part:
 
     @property
     def grouped(self) -> bool:
-        """Whether it is of groups, or of a series."""
+        """Whether the estimate covers groups, or a series."""
         return bool(groups_of(self.estimate))
 
     @property
     def alt(self) -> str:
-        """What stands for the picture where it cannot be seen."""
+        """The alternative text of the picture."""
         return f"{self.kind.what} {self.words}."
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a report shows.
+    """The content of a report.
 
     Attributes
     ----------
@@ -90,13 +90,13 @@ class Contents:
         return part.kind.told(part.estimate, self.view, self.collected.people)
 
     def finding(self) -> str | None:
-        """Say what was found of all people, or else of the groups; None if nothing was."""
+        """Return the finding for all people, or else for the groups; None if there is none."""
         shown = [part for part in self.parts if part.name in ("estimate", "groups")]
         return shown[0].kind.finding(shown[0].estimate, self.view) if shown else None
 
     @classmethod
     def of(cls, tally: BaseTally | GroupedTally[Any], view: View) -> Contents:
-        """Estimate what a report shows.
+        """Estimate the content of a report.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class Contents:
 
 
 def why_nothing(tally: BaseTally | GroupedTally[Any], error: TurnoutError) -> str:
-    """Say in plain words why nothing is estimated of a tally, where answers are missing."""
+    """State in plain words why a tally has no estimates, if answers are missing."""
     total = tally.total if isinstance(tally, GroupedTally) else tally
     if not total.received:
         return "there are no answers yet"
@@ -147,7 +147,7 @@ def why_nothing(tally: BaseTally | GroupedTally[Any], error: TurnoutError) -> st
 
 
 def _of_all(estimate: Any, kind: Telling, view: View, wanted: str | None) -> Iterator[Part]:
-    """Show the estimate of all people, and of several questions the shares that are asked for."""
+    """Show the estimate of all people, and the requested shares of several questions."""
     words = "with its interval; the numbers are in the table"
     yield Part("estimate", "Estimates", kind, view.cut(estimate), words)
     if view.marginal:
@@ -165,7 +165,7 @@ def _of_all(estimate: Any, kind: Telling, view: View, wanted: str | None) -> Ite
 
 
 def _of_groups(grouped: GroupedTally[Any], view: View) -> Iterator[Part]:
-    """Show groups by the columns that are no time, and series."""
+    """Show groups by the columns that are not the time, and series."""
     kind, found = telling(grouped.plan), view.time or time_column(grouped.names, grouped)
     if found is not None and found not in grouped.names:
         raise _arguments.invalid(f"time must be one of the columns {list(grouped.names)}", found)

@@ -1,4 +1,4 @@
-"""What goes on a page: of a tally, of what parties added up, or of a survey."""
+"""The content of a page: of a tally, of a round of parties that add up, or of a survey."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from turnout import _arguments
+from turnout.collecting.estimate import BaseEstimate
 from turnout.collecting.groups.tally import GroupedTally
 from turnout.collecting.tally import BaseTally
-from turnout.distributed.aggregation import AggregationMechanism
-from turnout.distributed.results import CostLedger, RoundResult
+from turnout.distributed.parameters import Parameters
+from turnout.distributed.results import BaseResult, CostLedger
 from turnout.errors import InvalidValueError
-from turnout.frequency.estimation.estimate import FrequencyEstimate
+from turnout.mean.estimate import MeanEstimate
 from turnout.reporting.aggregates import OfRounds, telling_sums
 from turnout.reporting.collected import Collected, OfReports, OfSeveral
 from turnout.reporting.contents import Contents, Part
@@ -34,7 +35,7 @@ _OF_SHARES = {**_OF_TALLIES, "simultaneous": "shares and means alone", "clip": "
 
 @dataclass(frozen=True)
 class Document:
-    """What goes on a page.
+    """The content of a page.
 
     Attributes
     ----------
@@ -58,12 +59,12 @@ class Document:
 
     @classmethod
     def of(cls, collection: Any, view: View) -> Document:
-        """Estimate what goes on the page of a collection.
+        """Estimate the content of the page of a collection.
 
         Raises
         ------
         InvalidTypeError
-            If it is none.
+            If it is not one.
         InvalidValueError
             If an argument is none of the allowed values, or says nothing about it.
         EstimatorError
@@ -83,12 +84,15 @@ class Document:
             found = _of_survey(collection, view)
             title = f"A survey of {collection.column}"
             return cls(title, [found], found.collected, collection.notes)
-        if isinstance(collection, RoundResult):
-            found = _of_rounds(collection.estimate, view, costs=[collection.costs])
-            return cls("Counts of a round", [found], found.collected)
-        if _is_of_a_round(collection):
-            found = _of_rounds(collection, view)
-            return cls("Counts of a round", [found], found.collected)
+        estimate, costs = collection, list[CostLedger]()
+        if isinstance(collection, BaseResult):
+            estimate, costs = collection.estimate, [collection.costs]
+        if _is_of_a_round(estimate):
+            title = "Counts of a round"
+            if isinstance(estimate, MeanEstimate):
+                title = "The mean of a round"
+            found = _of_rounds(estimate, view, costs=costs)
+            return cls(title, [found], found.collected)
         _arguments.instance(
             "tally",
             collection,
@@ -100,7 +104,7 @@ class Document:
 
     @classmethod
     def of_times(cls, tally: Any, view: View, times: Sequence[int]) -> Document:
-        """Estimate what goes on the page of a tally that was added up.
+        """Estimate the content of the page of a tally that was added up.
 
         Parameters
         ----------
@@ -116,7 +120,7 @@ class Document:
 
 
 def _of_survey(result: SurveyResult, view: View) -> Contents:
-    """Show a column of a survey, with the estimates that it has."""
+    """Show a column of a survey, with its estimates."""
     estimate = result.estimate
     if result.mechanism is not None:
         rounds = result.tally.values() if result.by else [result.tally]
@@ -137,7 +141,7 @@ def _fitting(result: SurveyResult, view: View) -> View:
 
 
 def _of_numbers(result: SurveyResult, view: View) -> Contents:
-    """Show mean and quantiles, of all or of groups."""
+    """Show the mean and quantiles of all people or of groups."""
     _refuse(view, _OF_SHARES, f"numbers, which {result.column!r} has")
     estimate, kind = result.estimate, Numbers()
     grouped = result.tally if isinstance(result.tally, GroupedTally) else None
@@ -147,10 +151,8 @@ def _of_numbers(result: SurveyResult, view: View) -> Contents:
 
 
 def _is_of_a_round(estimate: Any) -> bool:
-    """Whether it is what a server estimated from the sums of a round."""
-    return isinstance(estimate, FrequencyEstimate) and isinstance(
-        estimate.plan, AggregationMechanism
-    )
+    """Return whether a server computed the estimate from the sums of a round."""
+    return isinstance(estimate, BaseEstimate) and isinstance(estimate.plan, Parameters)
 
 
 def _of_rounds(
@@ -160,10 +162,10 @@ def _of_rounds(
     *,
     costs: Sequence[CostLedger] = (),
 ) -> Contents:
-    """Show what parties added up, in one round or in one for each group."""
+    """Show the results of one round, or of one for each group."""
     if view.method is not None:
-        raise InvalidValueError(f"method is of local reports, got {view.method!r} for a round")
-    _refuse(view, _OF_TALLIES, "counts that parties added up")
+        raise InvalidValueError(f"method applies to local reports, got {view.method!r} for a round")
+    _refuse(view, _OF_TALLIES, "sums that parties added up")
     by = () if result is None else result.by
     left_out = estimate.left_out if result is None else result.left_out
     view = replace(view, method="hajek", clip=view.clip or _clipped(estimate))
@@ -183,13 +185,13 @@ def _part(estimate: Any, kind: Any, by: Sequence[str]) -> Part:
 
 
 def _clipped(estimate: Any) -> bool:
-    """Whether the intervals of an estimate are cut to [0, 1] already."""
+    """Return whether the intervals of an estimate are already cut to [0, 1]."""
     each = list(estimate.values()) if isinstance(estimate, Mapping) else [estimate]
     return any(getattr(one, "clipped", False) for one in (estimate, *each))
 
 
 def _refuse(view: View, options: Mapping[str, str], what: str) -> None:
-    """Refuse options that say nothing about what is shown."""
+    """Refuse options that do not apply to the content."""
     for name, of in options.items():
         if getattr(view, name):
             raise InvalidValueError(f"{name} is of {of}, and these are {what}")

@@ -1,4 +1,4 @@
-"""The pictures of a report: inside of the page, and as files."""
+"""The pictures of a report, embedded in the page and as files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import contextlib
 import io
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,14 @@ FORMATS = ("pdf", "svg", "png")
 
 
 def data_uri(contents: Contents, part: Part) -> str:
-    """Draw a part as the address of an image inside of a page: the same for the same numbers."""
+    """Draw a part, and return the data URI of its image."""
+    return image(partial(_drawing, contents, part))
+
+
+def image(draw: Callable[[], Any]) -> str:
+    """Draw a part for a page, and return its data URI; equal numbers give equal images."""
     stream = io.BytesIO()
-    with drawn(contents, part) as figure:
+    with _closed(draw) as figure:
         figure.savefig(stream, format="svg", metadata=_metadata("svg"))
     return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode("ascii")
 
@@ -74,18 +80,19 @@ def write_pictures(
     Parameters
     ----------
     tally
-        What was collected, as for :func:`report`.
+        What was collected, as in :func:`report`.
     folder
-        Where to write; made if it is not there. Files of the same names are replaced.
+        The folder to write to; it is created if it does not exist. Files with the same names are
+        replaced.
     method, level, simultaneous, over, time, clip, given, of, marginal, consistent
-        As for :func:`report`.
+        As in :func:`report`.
 
     Returns
     -------
     list of pathlib.Path
-        The files: ``estimate``, ``conditional`` and ``marginal`` where they are asked for, and of a
-        grouped tally ``groups`` and ``series``, each with ``.pdf``, ``.svg`` and ``.png``. Of
-        several columns of a survey each begins with the number of its column, ``1-estimate``.
+        The files: ``estimate``; ``conditional`` and ``marginal`` if requested; and, for a grouped
+        tally, ``groups`` and ``series``. Each has the endings ``.pdf``, ``.svg`` and ``.png``. For
+        several columns of a survey, each name begins with the number of its column, ``1-estimate``.
 
     Raises
     ------
@@ -134,13 +141,18 @@ def write_pictures(
 
 
 def _metadata(kind: str) -> dict[str, None]:
-    """Leave out the time, so that the same numbers give the same file."""
+    """Omit the time, so that the same numbers give the same file."""
     return {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
 
 
+def drawn(contents: Contents, part: Part) -> contextlib.AbstractContextManager[Any]:
+    """Draw a part, and discard the picture afterwards."""
+    return _closed(partial(_drawing, contents, part))
+
+
 @contextlib.contextmanager
-def drawn(contents: Contents, part: Part) -> Iterator[Any]:
-    """Draw a part without a window, and give the picture up afterwards."""
+def _closed(draw: Callable[[], Any]) -> Iterator[Any]:
+    """Draw without a window, and discard the picture afterwards."""
     matplotlib = require("matplotlib", "plot")
     pyplot = require("matplotlib.pyplot", "plot")
     # Outlines need no font where the page is read.
@@ -154,7 +166,7 @@ def drawn(contents: Contents, part: Part) -> Iterator[Any]:
         if alone:
             pyplot.switch_backend("Agg")
         try:
-            figure = _drawing(contents, part)
+            figure = draw()
             try:
                 yield figure
             finally:

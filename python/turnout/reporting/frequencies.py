@@ -1,4 +1,4 @@
-"""How often each answer was given, to one question or to several, as it is told."""
+"""The description of the shares of answers to one or several questions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ORDERED = {
 
 
 class Shares(Telling):
-    """Tells frequencies: see :class:`turnout.reporting.telling.Telling`."""
+    """The description of frequencies: see :class:`turnout.reporting.telling.Telling`."""
 
     what: ClassVar[str] = "The share of each answer"
     noise: ClassVar[str] = "The noise of the reports is taken out of the shares"
@@ -41,7 +41,7 @@ class Shares(Telling):
     }
 
     def asked(self, domain: Any) -> tuple[str, str]:
-        """Say how many labels there are."""
+        """State the number of labels."""
         return "domain", f"{domain.size:,} labels"
 
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
@@ -73,7 +73,7 @@ class Shares(Telling):
         return digits_of(record["standard_error"] for record in records)
 
     def scope(self, domain: Any, simultaneous: str | None) -> str:
-        """Say which answers hold together."""
+        """State which answers the simultaneous intervals cover."""
         together = f"all {domain.size:,} answers at once"
         return "each answer by itself" if simultaneous is None else together
 
@@ -88,23 +88,23 @@ class Shares(Telling):
         return found
 
     def caption(self, domain: Any, view: View, people: str) -> str:
-        """Say which answers are shown, in which order, and whether persons are in it twice."""
+        """State which answers are shown, in which order, and whether persons are in it twice."""
         some = f"All {domain.size:,} answers"
         if view.top is not None and view.top < domain.size:
             some = f"The {view.top:,} answers with the largest shares, of {domain.size:,}"
         several = ""
         if people != PEOPLE:
-            several = "; who was asked at several times counts at each of them"
+            several = "; a person who was asked several times counts each time"
         return f"{some}, {_ORDERED[view.order]}{several}"
 
     def group_caption(self, domain: Any, view: View) -> str:
-        """Say which answers of each group are shown."""
+        """State which answers of each group are shown."""
         if view.top is not None and view.top < domain.size:
             return f"Groups, and the {view.top} answers of each with the largest shares"
         return "Groups and answers"
 
     def words(self, estimate: Any, view: View) -> str:
-        """Say what intervals hold, or why there are none, and what many of them do together."""
+        """State what intervals hold, or why there are none, and what many of them do together."""
         try:
             method = self.interval_method(estimate, view)
         except EstimatorError as error:
@@ -115,19 +115,19 @@ class Shares(Telling):
         size, missed = estimate.domain.size, ""
         if view.simultaneous is None and size >= MANY:
             missed = (
-                f" Of {size:,} answers some {round((1 - view.level) * size):,} are then outside of "
-                "theirs, and the largest shares are those that came out too large: intervals that "
-                "hold for all at once are wider (--simultaneous sidak)."
+                f" Of {size:,} answers, about {round((1 - view.level) * size):,} are then outside "
+                "their intervals, and the largest shares tend to be too large. Intervals that hold "
+                "for all at once are wider (--simultaneous sidak)."
             )
         cut = ", cut to 0 and 1" if view.clip else ""
         return (
-            f"{self.noise}, so that a rare answer can come out below zero. Of intervals made like "
+            f"{self.noise}, so a rare answer can come out below zero. Of intervals made like "
             f"these, {percent(view.level)} hold the true share, for {scope} (method: "
             f"{method}{cut}).{missed}"
         )
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
-        """Say how likely a report supports an answer."""
+        """State how likely a report is to support an answer."""
         if isinstance(plan.oracle, SecondRound):
             low, high = plan.oracle.rates.min(), plan.oracle.rates.max()
             return [("takes part, by the answer", f"{low:.6g} to {high:.6g} (probabilities)")]
@@ -167,12 +167,12 @@ def digits_of(errors: Iterable[float]) -> int:
 
 
 class SharesTogether(Shares):
-    """Tells the shares of combinations of answers: a column for each question."""
+    """The description of shares of combinations of answers: a column for each question."""
 
     what: ClassVar[str] = "The share of each combination of answers"
 
     def asked(self, domain: Any) -> tuple[str, str]:
-        """Say how many answers each question has."""
+        """State the number of answers to each question."""
         return "questions", _answers_of_each(domain)
 
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
@@ -191,12 +191,12 @@ TOGETHER: Final = SharesTogether()
 
 
 def telling_shares(domain: Any) -> Telling:
-    """Find how shares of the answers in a domain are told."""
+    """Return the description of the shares of the answers in a domain."""
     return TOGETHER if questions_of(domain) else SHARES
 
 
 class OrderedShares(Shares):
-    """Tells shares and quartiles of answers in order, collected level by level."""
+    """The description of shares and quartiles of ordered answers, collected by level."""
 
     def facts(self, estimate: Any, level: float) -> list[tuple[str, str]]:
         """Say up to which answers the quarters are."""
@@ -206,7 +206,7 @@ class OrderedShares(Shares):
         ]
 
     def values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give the quartiles too, of all people."""
+        """Return also the quartiles of all people."""
         if groups_of(estimate):
             return super().values(estimate, view)
         described = [
@@ -217,7 +217,7 @@ class OrderedShares(Shares):
         return {"quantiles": described, **super().values(estimate, view)}
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
-        """Say how each level is reported."""
+        """State how each level is reported."""
         return [
             (
                 f"level {number}: {oracle.domain.size:,} runs of answers",
@@ -237,12 +237,12 @@ _UNANSWERED: Final = "this question has no answers yet"
 
 
 class SharesOfQuestions(Shares):
-    """Tells the shares of several questions."""
+    """The description of the shares of several questions."""
 
     what: ClassVar[str] = "The share of each answer to each question"
 
     def asked(self, domain: Any) -> tuple[str, str]:
-        """Say how many answers each question has."""
+        """State the number of answers to each question."""
         return "questions", _answers_of_each(domain)
 
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
@@ -260,7 +260,7 @@ class SharesOfQuestions(Shares):
         return f"{record['attribute']}: {name}", share, interval
 
     def scope(self, domain: Any, simultaneous: str | None) -> str:
-        """Say which answers hold together."""
+        """State which answers the simultaneous intervals cover."""
         return (
             "each answer by itself"
             if simultaneous is None
@@ -279,7 +279,7 @@ class SharesOfQuestions(Shares):
         ]
 
     def values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give the answers to questions that nobody has answered too, without numbers."""
+        """Return also the answers to questions that nobody has answered, without numbers."""
         found = super().values(estimate, view)
         if not groups_of(estimate):
             nothing = dict.fromkeys(("count", "frequency", "standard_error", "low", "high"))
@@ -291,7 +291,7 @@ class SharesOfQuestions(Shares):
         return found
 
     def told(self, estimate: Any, view: View, people: str = PEOPLE) -> Told:
-        """Say first which questions nobody has answered, of whose answers there are no rows."""
+        """State first which questions nobody has answered, since they have no rows."""
         told = super().told(estimate, view, people)
         missing = {} if groups_of(estimate) else estimate._unanswered
         if not missing:
@@ -319,7 +319,7 @@ class SharesOfQuestions(Shares):
         return False
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
-        """Say how each question is reported."""
+        """State how each question is reported."""
         return [
             (f"question {name}", f"{oracle.name.replace('_', ' ')}, epsilon {oracle.epsilon:.6g}")
             for name, oracle in plan.oracle.oracles.items()
@@ -341,11 +341,11 @@ class SharesGivenOthers(Shares):
         self._given, self._of, self._answers = list(given), of, answers
 
     def domain_of(self, estimate: Any) -> Any:
-        """Give the answers to the question whose shares are told."""
+        """Return the answers to the question whose shares are told."""
         return self._answers
 
     def asked(self, domain: Any) -> tuple[str, str]:
-        """Say of which question shares are shown, and among whom."""
+        """State the question whose shares are shown, and among whom."""
         return "shares", f"of {self._of} given {', '.join(self._given)}"
 
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
@@ -359,7 +359,7 @@ class SharesGivenOthers(Shares):
         return [label, "none" if math.isnan(record["share"]) else share, *others]
 
     def scope(self, domain: Any, simultaneous: str | None) -> str:
-        """Say which shares hold together."""
+        """State which shares the simultaneous intervals cover."""
         return "each share by itself" if simultaneous is None else "all of them at once"
 
     def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
@@ -372,12 +372,12 @@ class SharesGivenOthers(Shares):
         return f"{self._of.capitalize()} given {', '.join(self._given)}"
 
     def words(self, estimate: Any, view: View) -> str:
-        """Say what intervals hold."""
+        """State what the intervals cover."""
         given, scope = ", ".join(self._given), self.scope(None, view.simultaneous)
         return (
-            f"How those who gave an answer to {given} answered {self._of}. Of intervals made like "
-            f"these (Fieller's), {percent(view.level)} hold the true share, for {scope}. Where "
-            "hardly anybody gave the answer they reach from 0 to 100 %."
+            f"Answers to {self._of}, among people with each answer to {given}. Of intervals made "
+            f"like these (Fieller's), {percent(view.level)} hold the true share, for {scope}. If "
+            "hardly anybody gave the answer, they reach from 0 to 100 %."
         )
 
     def interval_method(self, estimate: Any, view: View) -> str:
@@ -385,7 +385,7 @@ class SharesGivenOthers(Shares):
         return "fieller"
 
     def interval_words(self, method: str, domain: Any, simultaneous: str | None) -> str:
-        """Say whose limits these are."""
+        """State whose limits these are."""
         return f"Fieller's, for {self.scope(domain, simultaneous)}"
 
     def described(self, estimate: Any) -> dict[str, Any]:
@@ -393,7 +393,7 @@ class SharesGivenOthers(Shares):
         return {"given": self._given, "of": self._of}
 
     def values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give the shares, without what they are sorted by."""
+        """Return the shares without their sort keys."""
         found = super().values(estimate, view)
         for record in found["estimates"]:
             del record["frequency"]

@@ -1,4 +1,4 @@
-"""Pieces of HTML in which every value is escaped."""
+"""HTML fragments in which every value is escaped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 class Markup(str):
-    """Text that is HTML already; all other text is escaped when it is put into it."""
+    """Text that is already HTML; all other text is escaped when it is inserted."""
 
     __slots__ = ()
 
@@ -50,7 +50,7 @@ def tag(name: str, *content: object, **attributes: object) -> Markup:
 
 
 def void(name: str, **attributes: object) -> Markup:
-    """Make an element without content: its only tag.
+    """Make an element without content.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def void(name: str, **attributes: object) -> Markup:
 
 
 def join(pieces: Iterable[object], between: str = "") -> Markup:
-    """Put pieces one after the other."""
+    """Concatenate fragments."""
     return Markup(between.join(text(piece) for piece in pieces))
 
 

@@ -1,4 +1,4 @@
-"""What a number is on average, and how it is distributed, as it is told."""
+"""The description of means and distributions of numbers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _FIELDS = ("mean", "standard_error", "low", "high")
 
 
 class Means(Telling):
-    """Tells means: see :class:`turnout.reporting.telling.Telling`."""
+    """The description of means: see :class:`turnout.reporting.telling.Telling`."""
 
     what: ClassVar[str] = "The mean"
+    noise: ClassVar[str] = "The noise of the reports is taken out of the mean"
     of_a_group: ClassVar[str] = "Means are over"
     together: ClassVar[Mapping[str, str]] = {
         "labels": "all coordinates of a group at once",
@@ -28,17 +29,17 @@ class Means(Telling):
     }
     counted: ClassVar[str] = "a tally of numbers"
     refused: ClassVar[Mapping[str, str]] = {
-        "--project": "a mean is no share that others add up with to 1",
-        "--shrink": "a mean is no share that has others beside it",
-        "--across": "a mean is no share that has others beside it",
-        "--clip": "a mean is no share between 0 and 1",
+        "--project": "a mean is not a share of a whole",
+        "--shrink": "a mean is not a share among others",
+        "--across": "a mean is not a share among others",
+        "--clip": "a mean is not a share between 0 and 1",
         "--sort": "a mean has no labels",
         "--top": "a mean has no labels",
     }
     methods: ClassVar[Collection[str]] = ESTIMATORS
 
     def asked(self, domain: Any) -> tuple[str, str]:
-        """Say which numbers can be given."""
+        """State which numbers are possible."""
         return "numbers", span(domain)
 
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
@@ -69,7 +70,7 @@ class Means(Telling):
         return decimals(record["standard_error"] for record in records)
 
     def scope(self, domain: Any, simultaneous: str | None) -> str:
-        """Say which coordinates hold together, of several."""
+        """State which coordinates the simultaneous intervals cover, if there are several."""
         if domain.dimensions == 1:
             return ""
         together = f"all {domain.dimensions:,} coordinates at once"
@@ -84,13 +85,13 @@ class Means(Telling):
         return records
 
     def caption(self, domain: Any, view: View, people: str) -> str:
-        """Say whose mean it is."""
+        """State whose mean it is."""
         if domain.dimensions > 1:
             return f"The means of {domain.dimensions:,} coordinates over {people}"
         return f"The mean over {people}"
 
     def group_caption(self, domain: Any, view: View) -> str:
-        """Say which intervals means have."""
+        """State which intervals means have."""
         return f"Means with {percent(view.level)} intervals"
 
     def lead(
@@ -99,30 +100,30 @@ class Means(Telling):
         """Say the mean, if it is one."""
         if len(records) > 1:
             return ""
-        record, known = records[0], "; how far it may be off is not known."
+        record, known = records[0], "; its error is not known."
         if record["low"] is not None:
             low, high = rounded(record["low"], digits), rounded(record["high"], digits)
             known = f": between {low} and {high}, with {percent(view.level)} confidence."
         return f"The mean over {people} is estimated as {rounded(record['mean'], digits)}{known}"
 
     def words(self, estimate: Any, view: View) -> str:
-        """Say what intervals hold."""
+        """State what the intervals cover."""
         scope = self.scope(estimate.domain, view.simultaneous)
         together = f" ({METHODS[view.simultaneous]})" if view.simultaneous else ""
         for_all = f", for {scope}{together}" if scope else ""
         return (
-            "The noise of the reports is taken out of the mean, so that it can come out beyond the "
-            f"bounds where few reported. Of intervals made like these, {percent(view.level)} hold "
-            f"the true mean{for_all} (method: {self.interval_method(estimate, view)})."
+            f"{self.noise}, so it can come out beyond the bounds if few people reported. "
+            f"Of intervals made like these, {percent(view.level)} hold the true mean{for_all} "
+            f"(method: {self.interval_method(estimate, view)})."
         )
 
     def entries(self, domain: Any) -> int:
-        """Say how many coordinates there are."""
+        """State how many coordinates there are."""
         size: int = domain.dimensions
         return size
 
     def values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give the mean, or lists of those of several coordinates; of groups those of each."""
+        """Return the mean, or lists of those of several coordinates; of groups those of each."""
         records = self.records(estimate, view)
         if not groups_of(estimate):
             return _together(records)
@@ -141,12 +142,12 @@ class Means(Telling):
         }
 
     def draws_groups(self, domain: Any) -> bool:
-        """Tell whether each person gave one number only."""
+        """Return whether each person gave one number only."""
         one: bool = domain.dimensions == 1
         return one
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
-        """Say which numbers are reported."""
+        """State which numbers are reported."""
         oracle = plan.oracle
         return [
             ("numbers that could be given", span(plan.domain)),
@@ -154,14 +155,14 @@ class Means(Telling):
         ]
 
     def planned(self, oracle: Any) -> tuple[list[tuple[str, str]], dict[str, Any]]:
-        """Say of a plan what one report tells: in words, and for programs."""
+        """Describe what one report under a plan reveals: in words, and for programs."""
         error = oracle.worst_variance**0.5
         told = [("one report", f"standard error of at most {error:.4g}")]
         return told, {"report_standard_error": error}
 
 
 def _together(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Give the numbers of one mean, or lists of them of several coordinates."""
+    """Return the numbers of one mean, or lists of them of several coordinates."""
     if len(records) == 1:
         return {name: records[0][name] for name in _FIELDS}
     return {name: [record[name] for record in records] for name in _FIELDS}
@@ -173,7 +174,7 @@ _NAMES = {0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile"}
 
 
 class Distributions(Means):
-    """Tells distributions: mean and quantiles."""
+    """The description of distributions: mean and quantiles."""
 
     what: ClassVar[str] = "The distribution"
     of_a_group: ClassVar[str] = "Distributions are over"
@@ -193,7 +194,7 @@ class Distributions(Means):
     methods: ClassVar[Collection[str]] = DISTRIBUTION_METHODS
 
     def asked(self, domain: Any) -> tuple[str, str]:
-        """Say which numbers can be given, and how many bins they are in."""
+        """State which numbers are possible, and the number of bins."""
         return "numbers", f"{span(domain)}, in {domain.bins:,} bins"
 
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
@@ -225,7 +226,7 @@ class Distributions(Means):
         return decimals([domain.width])
 
     def interval_words(self, method: str, domain: Any, simultaneous: str | None) -> str:
-        """Say that the mean and each quantile are by themselves."""
+        """State that the mean and each quantile have separate intervals."""
         return "for each number by itself; --json has those of all bins"
 
     def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
@@ -246,11 +247,11 @@ class Distributions(Means):
         ]
 
     def caption(self, domain: Any, view: View, people: str) -> str:
-        """Say whose distribution it is."""
+        """State whose distribution it is."""
         return f"The distribution over {people}"
 
     def group_caption(self, domain: Any, view: View) -> str:
-        """Say which intervals are shown."""
+        """State which intervals are shown."""
         return f"Means and quartiles, with {percent(view.level)} intervals of medians"
 
     def lead(
@@ -265,16 +266,16 @@ class Distributions(Means):
         )
 
     def words(self, estimate: Any, view: View) -> str:
-        """Say what intervals hold."""
+        """State what the intervals cover."""
         return (
             "The noise of the reports is taken out of the distribution; the shares of neighbouring "
-            f"bins are made alike where reports do not tell them apart. Of intervals made like "
+            f"bins are smoothed if reports do not tell them apart. Of intervals made like "
             f"these, {percent(view.level)} hold the true number, each by itself. The limits of "
             "quantiles are edges of bins."
         )
 
     def values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give the mean, the quantiles and the bins; of groups the quartiles."""
+        """Return the mean, the quantiles and the bins; of groups the quartiles."""
         records = self.records(estimate, view)
         if not groups_of(estimate):
             return {**_summary(records), "estimates": estimate.to_records(**view.scope)}
@@ -291,7 +292,7 @@ class Distributions(Means):
         return estimate.plot(level=view.level).figure
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
-        """Say which numbers are reported, and as what."""
+        """State which numbers are reported, and as what."""
         oracle = plan.oracle
         return [
             ("numbers that could be given", f"{span(plan.domain)}, in {oracle.bins:,} bins"),
@@ -299,7 +300,7 @@ class Distributions(Means):
         ]
 
     def planned(self, oracle: Any) -> tuple[list[tuple[str, str]], dict[str, Any]]:
-        """Say of a plan what the bins and one report are: in words, and for programs."""
+        """Describe the bins and one report under a plan: in words, and for programs."""
         told = [("bins", f"{oracle.bins:,}"), ("one report", _report(oracle))]
         return told, {"bins": oracle.bins, "window": oracle.window}
 
@@ -330,7 +331,7 @@ def _keys(estimate: Any) -> Iterator[Any]:
 
 
 def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Give the mean and the quantiles in terms of JSON."""
+    """Return the mean and the quantiles as JSON-compatible values."""
     mean = [{name: row[name] for name in ("value", "low", "high")} for row in rows[:1]]
     quantiles = [
         {name: row[name] for name in ("probability", "value", "low", "high")} for row in rows[1:]

@@ -1,4 +1,4 @@
-"""What a survey found of a column of numbers, mean and quantiles, as it is told."""
+"""The description of the mean and quantiles of a column of numbers in a survey."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from turnout.reporting.words import decimals, limits, percent, rounded, span
 
 
 class Numbers(Means):
-    """Tells mean and quantiles of numbers that were surveyed: their domain is the estimate."""
+    """The description of the surveyed mean and quantiles of numbers; the domain is the estimate."""
 
     what: ClassVar[str] = "The share of the people up to each number"
     of_a_group: ClassVar[str] = "Means and quantiles are over"
@@ -21,11 +21,11 @@ class Numbers(Means):
     found: ClassVar[str] = "Estimated numbers"
 
     def domain_of(self, estimate: Any) -> Any:
-        """Give the estimate, which knows its bounds and its quantiles."""
+        """Return the estimate, which knows its bounds and its quantiles."""
         return estimate
 
     def asked(self, domain: Any) -> tuple[str, str]:
-        """Say which numbers can be given."""
+        """State which numbers are possible."""
         return "numbers", span(domain.grid.bounds)
 
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
@@ -51,7 +51,7 @@ class Numbers(Means):
         return decimals(each["standard_error"] for each in records if each["standard_error"])
 
     def scope(self, domain: Any, simultaneous: str | None) -> str:
-        """Say that each number is by itself."""
+        """State that each number has a separate interval."""
         return "each number by itself"
 
     def records(self, estimate: Any, view: View) -> list[dict[str, Any]]:
@@ -60,11 +60,11 @@ class Numbers(Means):
         return records
 
     def caption(self, domain: Any, view: View, people: str) -> str:
-        """Say whose numbers these are."""
+        """State whose numbers these are."""
         return f"Mean and quantiles over {people}"
 
     def group_caption(self, domain: Any, view: View) -> str:
-        """Say what is shown of each group."""
+        """State what is shown of each group."""
         return "Mean and quantiles of each group"
 
     def lead(
@@ -79,14 +79,14 @@ class Numbers(Means):
         )
 
     def words(self, estimate: Any, view: View) -> str:
-        """Say what intervals hold."""
+        """State what the intervals cover."""
         return (
             "The noise of the reports is taken out of the numbers. Of intervals made like these, "
             f"{percent(view.level)} hold the true number, each by itself."
         )
 
     def entries(self, domain: Any) -> int:
-        """Say how many numbers there are."""
+        """State how many numbers there are."""
         return 1 + len(domain.probabilities)
 
     def draw(self, estimate: Any, view: View) -> Any:
@@ -102,7 +102,7 @@ class Numbers(Means):
         return True
 
     def making(self, plan: Plan) -> list[tuple[str, str]]:
-        """Say which points are reported, and how."""
+        """State which points are reported, and how."""
         return [
             ("points of the histogram", f"{plan.domain.size:,}"),
             *OrderedShares().making(plan),

@@ -1,4 +1,4 @@
-"""The report of a collection as one page, and its sections."""
+"""The page of a collection's report, and its sections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from turnout.errors import InvalidValueError
 from turnout.reporting.collected import Rows
 from turnout.reporting.contents import Contents, Part
 from turnout.reporting.documents import Document
+from turnout.reporting.drawn_records import page_of_records
 from turnout.reporting.figures import data_uri
 from turnout.reporting.markup import (
     Markup,
@@ -27,9 +27,11 @@ from turnout.reporting.markup import (
     tag,
     void,
 )
+from turnout.reporting.sheet import sheet
 from turnout.reporting.spending import Ledger
 from turnout.reporting.telling import PEOPLE, Row, Told, View
 from turnout.reporting.words import METHODS, percent
+from turnout.samplers import TableQuality
 
 #: So many rows of a table are on the page; tables of more than so many are folded away.
 _ROWS, _UNFOLDED = 1000, 200
@@ -45,22 +47,8 @@ _WORDS = {
 }
 
 
-def header(document: Document, title: str) -> Markup:
-    """Say what was collected."""
-    collected = document.collected
-    items = (
-        tag("li", tag("strong", value), tag("span", words)) for value, words in collected.cards()
-    )
-    return tag(
-        "header",
-        tag("h1", title),
-        paragraph(collected.lead(), class_="lead"),
-        tag("ul", *items, class_="figures"),
-    )
-
-
 def estimates(contents: Contents, number: int = 0) -> Markup:
-    """Show all estimates, or say why there is none of all people.
+    """Show all estimates, or state why there is none for all people.
 
     Those of one of several columns have its heading and ``number``.
     """
@@ -81,7 +69,7 @@ def _titled(contents: Contents, title: str) -> str:
 
 
 def _section(contents: Contents, part: Part, number: int) -> Markup:
-    """Show an estimate: a picture, a table, and what is said of both."""
+    """Show an estimate: a picture, a table, and their description."""
     told = contents.told(part)
     numbers = _table(contents, told)
     if "series" in part.name:
@@ -100,7 +88,7 @@ def _section(contents: Contents, part: Part, number: int) -> Markup:
 
 
 def _table(contents: Contents, told: Told) -> Markup:
-    """Make a table of the first rows, and say how many there would be."""
+    """Return a table of the first rows, and state the total number of rows."""
     if not told.rows:
         return paragraph("There are no groups.")
     once = contents.collected.people == PEOPLE
@@ -124,7 +112,7 @@ def _table(contents: Contents, told: Told) -> Markup:
 
 
 def _cells(row: Row, names: int, columns: int) -> list[object]:
-    """Write a row: who, how many reports, and numbers or why there are none."""
+    """Return a row: its name, the number of reports, and numbers or the reason for none."""
     received = [] if row.received is None else [f"{row.received:,}"]
     if row.reason is not None:
         nothing = ["–"] * (columns - names - 1)
@@ -146,7 +134,7 @@ def _scope_note(contents: Contents, part: Part) -> Markup:
 
 
 def publication(document: Document, question: str | None) -> Markup:
-    """Write the sentence to publish: what was found, with intervals, and what it rests on."""
+    """Return the sentence to publish: the finding, its intervals and its basis."""
     said = []
     for contents in document.contents:
         found = contents.finding()
@@ -171,9 +159,9 @@ def promise(document: Document) -> Markup:
 
 
 def spending(ledger: Ledger) -> Markup:
-    """Show what a person spends who reports every time."""
+    """Show the privacy that a person spends by reporting every time."""
     return section(
-        "What a person spends who reports every time",
+        "What a person spends by reporting every time",
         definitions(ledger.rows()),
         tag("ul", *(tag("li", sentence) for sentence in ledger.statements()), class_="statements"),
         name="ledger",
@@ -181,7 +169,7 @@ def spending(ledger: Ledger) -> Markup:
 
 
 def notes_section(document: Document) -> Markup:
-    """Show what a reader should know besides."""
+    """Show the additional notes for the reader."""
     if not document.notes:
         return Markup("")
     inside = tag("ul", *(tag("li", note) for note in document.notes), class_="statements")
@@ -189,7 +177,7 @@ def notes_section(document: Document) -> Markup:
 
 
 def _definitions(title: str, rows: Rows, name: str) -> Markup:
-    """Show names and values; what is called a plan is a digest."""
+    """Show names and values; a plan is shown as a digest."""
     shown = [
         (what, tag("code", value) if "SHA-256" in str(what) else value) for what, value in rows
     ]
@@ -217,47 +205,50 @@ def report(
 ) -> None:
     """Write the report of a collection as a self-contained HTML page.
 
-    The page has its style and pictures inside, loads nothing and runs no program; it prints on A4,
-    and the print dialog of a browser makes a PDF of it. Equal arguments give the same bytes. The
+    The page contains its style and pictures, loads nothing and runs no program. It prints on A4,
+    and the print dialog of a browser can save it as PDF. Equal arguments give the same bytes. The
     file appears whole or not at all.
 
     Parameters
     ----------
     tally
-        What was collected: a tally of shares or means, or a grouped one; the result of
-        :func:`turnout.survey`, of one column or of several; or that of a round of parties that add
-        up, :class:`turnout.distributed.RoundResult` or what the server's ``estimate()`` gave.
+        What was collected: a tally of shares or means, also a grouped one; the result of
+        :func:`turnout.survey` for one or several columns; or the result of a round, as
+        :class:`turnout.distributed.RoundResult`, :class:`turnout.distributed.SumResult` or their
+        estimate, which a server and a collector also return. Or a
+        :class:`turnout.samplers.TableQuality`, which compares drawn records with a real table; then
+        only ``title`` and ``notes`` of the other arguments apply.
     path
-        Where to write: a file that ends in ``.html``. Its folder must exist.
+        The file to write, which ends in ``.html``. Its folder must exist.
     title
-        The heading: the question that was asked. It stands in what the page writes for a
-        publication too.
+        The heading: the question that was asked. The sentence for a publication contains it too.
     method
-        The estimator, as in :meth:`turnout.Tally.estimate`; of a survey that of its result.
+        The estimator, as in :meth:`turnout.Tally.estimate`; for a survey, the one of its result.
     level, simultaneous, over
-        Of the intervals, as in :meth:`turnout.frequency.groups.GroupedEstimate.interval`.
+        Options of the intervals, as in :meth:`turnout.frequency.groups.GroupedEstimate.interval`.
     time
-        The column of a grouped tally that is the time; by default the only one with dates.
+        The time column of a grouped tally; by default the only one with dates.
     top
-        How many answers are in tables, those with the largest shares; None for all of them.
+        The number of answers in tables, those with the largest shares; None for all answers.
     order
-        In which order: ``"frequency"``, ``"label"`` or ``"domain"``.
+        The order of answers: ``"frequency"``, ``"label"`` or ``"domain"``.
     clip
         Whether intervals of shares are cut to [0, 1].
     given, of
-        Of questions that were asked together: also show how those who gave each answer to the
-        questions ``given`` answered ``of``, which need not be said if one question is left.
+        For questions that were asked together: also show the answers to ``of`` among people with
+        each answer to the questions ``given``. You may omit ``of`` if only one question is left.
     marginal
-        Of several questions: also show the shares of these, whatever is answered to the others.
+        For several questions: also show the shares for these questions, whatever the other answers
+        are.
     consistent
-        Whether the tables of :class:`turnout.PairTables` are made to agree.
+        Whether to make the tables of :class:`turnout.PairTables` consistent.
     notes
-        What a reader should know besides, a sentence each.
+        Additional notes for the reader, one sentence each.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If an argument is of the wrong type or none of the allowed values.
+        If an argument is of the wrong type or not one of the allowed values.
     EstimatorError
         If the method does not apply to the participation.
     MissingExtraError
@@ -287,9 +278,16 @@ def report(
     view = View(
         method, level, simultaneous, over, order, top, clip, consistent, given, of, marginal, time
     )
-    document = Document.of(tally, view)
-    document = replace(document, notes=(*document.notes, *_sentences(notes)))
-    text = page(document, title)
+    said = _sentences(notes)
+    if isinstance(tally, TableQuality):
+        if view != View(None, top=20):
+            raise InvalidValueError(
+                "tally is a TableQuality, whose page takes no arguments except title and notes"
+            )
+        text = page_of_records(tally, title, said)
+    else:
+        document = Document.of(tally, view)
+        text = page(replace(document, notes=(*document.notes, *said)), title)
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
@@ -303,24 +301,12 @@ def _sentences(notes: Sequence[str]) -> list[str]:
 
 
 def page(document: Document, title: str | None) -> str:
-    """Put the page together."""
-    # What a browser may load: nothing but what is inside.
-    style = files("turnout.reporting").joinpath("style.css").read_text("utf-8")
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    heading = title or document.title
-    head = join(
-        [
-            void("meta", charset="utf-8"),
-            void("meta", name_="viewport", content="width=device-width, initial-scale=1"),
-            void("meta", http_equiv="Content-Security-Policy", content=policy),
-            tag("title", heading),
-            tag("style", Markup(style)),
-        ],
-        "\n",
-    )
+    """Assemble the page."""
     collected, several = document.collected, len(document.contents) > 1
-    main = tag(
-        "main",
+    return sheet(
+        title or document.title,
+        collected.lead(),
+        collected.cards(),
         *(
             estimates(contents, place if several else 0)
             for place, contents in enumerate(document.contents, 1)
@@ -333,6 +319,3 @@ def page(document: Document, title: str | None) -> str:
         _definitions("What it cost", collected.cost(), "cost"),
         _definitions("How it was made", collected.making(), "making"),
     )
-    foot = tag("footer", "Made by turnout: private statistics when only some people take part.")
-    body = tag("body", header(document, heading), main, foot)
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n{body}\n</html>\n'

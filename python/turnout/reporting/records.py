@@ -1,4 +1,4 @@
-"""Estimates as an object for programs: what ``--json`` prints, and a server answers."""
+"""Estimates as objects for programs: the output of ``--json``, and of a server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from turnout.reporting.telling import Telling, View, groups_of
 def record(
     estimate: Any, view: View, kind: Telling, counted: Any, *, method: str, made: str | None
 ) -> dict[str, Any]:
-    """Describe estimates of all people, or of groups, in terms of JSON.
+    """Describe estimates of all people, or of groups, as a JSON-compatible dictionary.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def record(
 
 
 def json_text(value: dict[str, Any]) -> str:
-    """Write an object; what is infinite, or no number, is null.
+    """Write an object as JSON; infinite values and NaN become null.
 
     Examples
     --------

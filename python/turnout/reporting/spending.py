@@ -1,4 +1,4 @@
-"""What a person spends who reports under every plan of a collection, each epsilon by its name."""
+"""The privacy that a person spends who reports under every plan, with each epsilon by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Spent = tuple[str, Fraction]
 
 @dataclass(frozen=True)
 class Asked:
-    """A question that was asked once, or again and again.
+    """A question that was asked once or repeatedly.
 
     Attributes
     ----------
@@ -31,12 +31,12 @@ class Asked:
 
     @property
     def together(self) -> Fraction:
-        """What a person spends who reported every time, whatever they answered."""
+        """The epsilon of a person who reported every time, whatever they answered."""
         return epsilon_together(self.plans[0], len(self.plans))
 
     @property
     def unchanged(self) -> Fraction:
-        """What a person spends who reported every time, if their answer stayed the same."""
+        """The epsilon of a person who reported every time with the same answer."""
         oracle = self.plans[0].oracle
         if isinstance(oracle, Memoized):
             return min(written(oracle.lifetime_epsilon), self.together)
@@ -44,7 +44,7 @@ class Asked:
 
     @property
     def spent(self) -> list[Spent]:
-        """Name what reports of a person spend."""
+        """Name what the reports of a person spend."""
         plan, times = self.plans[0], len(self.plans)
         found = [("one report", written(epsilon_of_one(plan)))]
         if isinstance(plan.oracle, Memoized):
@@ -57,7 +57,7 @@ class Asked:
 
     @property
     def words(self) -> str:
-        """Say what is asked, how, and how often."""
+        """State what is asked, how, and how often."""
         oracle = self.plans[0].oracle
         _, asked = telling(self.plans[0]).asked(oracle.domain)
         often = f", {len(self.plans):,} times" if len(self.plans) > 1 else ""
@@ -66,7 +66,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Ledger:
-    """What a person spends who reports under each of some plans.
+    """The privacy that a person spends who reports under each of some plans.
 
     Fresh reports add up. Reports of a permanent answer spend less together, as
     :class:`turnout.Memoized` bounds it. Different questions add up.
@@ -111,21 +111,21 @@ class Ledger:
 
     @property
     def times(self) -> int:
-        """How many plans there are."""
+        """The number of plans."""
         return sum(len(each.plans) for each in self.questions)
 
     @property
     def total(self) -> Fraction:
-        """What all reports of a person spend together, whatever was answered."""
+        """The epsilon of all reports of a person together, whatever they answered."""
         return sum((each.together for each in self.questions), Fraction(0))
 
     @property
     def unchanged(self) -> Fraction:
-        """What all reports of a person spend together, if no answer changed."""
+        """The epsilon of all reports of a person together, if no answer changed."""
         return sum((each.unchanged for each in self.questions), Fraction(0))
 
     def rows(self) -> list[tuple[str, str]]:
-        """Write it down: names and values."""
+        """Return the ledger as names and values."""
         several = len(self.questions) > 1
         rows = [("plans so far", f"{self.times:,}")]
         for number, each in enumerate(self.questions, 1):
@@ -140,17 +140,17 @@ class Ledger:
         return rows
 
     def statements(self) -> list[str]:
-        """Say what the numbers mean, a sentence an entry."""
+        """State what the numbers mean, one sentence for each entry."""
         said = [
-            "This is what the reports of a person say together who reported under each of these "
-            "plans. Who reported less often has spent no more."
+            "This is the total epsilon of a person who reported under each of these plans. A "
+            "person who reported less often has spent no more."
         ]
         rounds = dict.fromkeys(each.plans[0].oracle._asked_of for each in self.questions)
         said += [f"A round asks {asked}." for asked in rounds if asked]
         return said
 
     def described(self) -> dict[str, Any]:
-        """Describe it in terms of JSON; every epsilon is rounded up."""
+        """Describe the ledger as a JSON-compatible dictionary; every epsilon is rounded up."""
         up = _rounding.rounded_up
         return {
             "times": self.times,

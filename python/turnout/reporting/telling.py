@@ -1,4 +1,4 @@
-"""How a kind of question is told: to people on a page and a terminal, to programs as JSON."""
+"""The description of a kind of question: for people on a page or terminal, and as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PEOPLE: Final = "all people who count"
 
 @dataclass(frozen=True)
 class View:
-    """How an estimate is looked at.
+    """The choices for showing an estimate.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class View:
                 _arguments.instance(argument, name, str, "the name of a question, or several")
             object.__setattr__(self, argument, found)
         if self.of is not None and not self.given:
-            raise InvalidValueError("of (--of) belongs to given (--given)")
+            raise InvalidValueError("of (--of) needs given (--given)")
         object.__setattr__(self, "level", _arguments.confidence("level", self.level))
         _arguments.choice("simultaneous", self.simultaneous, (None, "bonferroni", "sidak"))
         _arguments.choice("over", self.over, OVER)
@@ -101,14 +101,12 @@ class View:
         if not self.clip:
             return estimate
         if not hasattr(estimate, "clip_intervals"):
-            raise InvalidValueError(
-                "clip (--clip) is for intervals of shares, and these are numbers"
-            )
+            raise InvalidValueError("clip (--clip) applies to intervals of shares, not of numbers")
         return estimate.clip_intervals()
 
 
 def by_group(estimate: Any) -> Any:
-    """Give the estimates of groups that a series is of; others are as they are."""
+    """Return the estimates of groups that a series is of; others are as they are."""
     return estimate.estimate if isinstance(estimate, Series) else estimate
 
 
@@ -171,7 +169,7 @@ class Told:
 
 
 class Telling(ABC):
-    """How a kind of question is told."""
+    """The description of a kind of question (base class)."""
 
     #: What the estimates are, as the words beside pictures begin, and the note below groups.
     what: ClassVar[str]
@@ -186,7 +184,7 @@ class Telling(ABC):
     methods: ClassVar[Collection[str]] = ()
 
     def check(self, options: Collection[str], method: str) -> None:
-        """Refuse the options that say nothing about this kind, and an estimator of others.
+        """Refuse options and estimators that do not apply to this kind.
 
         Raises
         ------
@@ -203,7 +201,7 @@ class Telling(ABC):
 
     @abstractmethod
     def asked(self, domain: Any) -> tuple[str, str]:
-        """Say which answers can be given: a name and a value."""
+        """State which answers can be given: a name and a value."""
 
     @abstractmethod
     def head(self, domain: Any, level: float, *, groups: bool) -> tuple[list[str], int]:
@@ -219,10 +217,10 @@ class Telling(ABC):
 
     @abstractmethod
     def scope(self, domain: Any, simultaneous: str | None) -> str:
-        """Say what the intervals of all people hold for; nothing of one number."""
+        """State what the intervals of all people hold for; nothing of one number."""
 
     def interval_words(self, method: str, domain: Any, simultaneous: str | None) -> str:
-        """Say how these are made, and what they hold for."""
+        """State how these are made, and what they hold for."""
         scope = self.scope(domain, simultaneous)
         return f"{method}, for {scope}" if scope else method
 
@@ -231,7 +229,7 @@ class Telling(ABC):
         """List what is shown of an estimate: of all people, or of groups or a series."""
 
     def domain_of(self, estimate: Any) -> Any:
-        """Give what can be answered to what is shown of an estimate."""
+        """Return what can be answered to what is shown of an estimate."""
         return by_group(estimate).domain
 
     def told(self, estimate: Any, view: View, people: str = PEOPLE) -> Told:
@@ -265,24 +263,24 @@ class Telling(ABC):
 
     @abstractmethod
     def caption(self, domain: Any, view: View, people: str) -> str:
-        """Say what the table of all people shows, who are called so."""
+        """State what the table of all people shows, who are called so."""
 
     @abstractmethod
     def group_caption(self, domain: Any, view: View) -> str:
-        """Say what the table of groups shows."""
+        """State what the table of groups shows."""
 
     def lead(
         self, records: Sequence[Mapping[str, Any]], digits: Any, view: View, people: str
     ) -> str:
-        """Say in a sentence what was estimated, where one is enough."""
+        """State in a sentence what was estimated, where one is enough."""
         return ""
 
     @abstractmethod
     def words(self, estimate: Any, view: View) -> str:
-        """Say what the intervals of all people hold."""
+        """State what the intervals of all people hold."""
 
     def interval_method(self, estimate: Any, view: View) -> str:
-        """Say how the intervals of all people are made.
+        """State how the intervals of all people are made.
 
         Raises
         ------
@@ -296,7 +294,7 @@ class Telling(ABC):
     found: ClassVar[str] = "Estimated"
 
     def finding(self, estimate: Any, view: View) -> str:
-        """Say what was found, with intervals, in a sentence for a publication."""
+        """State what was found, with intervals, in a sentence for a publication."""
         view = replace(view, top=min(view.top or _SAID, _SAID))
         records = self.records(estimate, view)
         digits, said = self.digits(self.domain_of(estimate), records), list[str]()
@@ -335,16 +333,16 @@ class Telling(ABC):
         """Write a record for a sentence: a name, perhaps empty, a value and its limits."""
 
     def entries(self, domain: Any) -> int:
-        """Say how many rows a table has of all people, or of a group, if none is left out."""
+        """State how many rows a table has of all people, or of a group, if none is left out."""
         size: int = domain.size
         return size
 
     def entries_of(self, estimate: Any) -> int:
-        """Say how many rows there are of this estimate, or of each of its groups."""
+        """State how many rows there are of this estimate, or of each of its groups."""
         return self.entries(self.domain_of(estimate))
 
     def described(self, estimate: Any) -> dict[str, Any]:
-        """Say what was done to an estimate: first members of the object of ``--json``."""
+        """State what was done to an estimate: first members of the object of ``--json``."""
         found = {
             name: getattr(estimate, name)
             for name in ("postprocessing", "converged")
@@ -354,15 +352,15 @@ class Telling(ABC):
         return found if shrinkage is None else {**found, "shrinkage": asdict(shrinkage)}
 
     def values(self, estimate: Any, view: View) -> dict[str, Any]:
-        """Give the last members of the object of ``--json``."""
+        """Return the last members of the object of ``--json``."""
         return {"estimates": [*map(json_record, self.records(estimate, view))]}
 
     def facts(self, estimate: Any, level: float) -> list[tuple[str, str]]:
-        """Say what else stands above the table of all people."""
+        """State what else stands above the table of all people."""
         return []
 
     def draws_groups(self, domain: Any) -> bool:
-        """Whether there is a picture of groups."""
+        """Return whether there is a picture of groups."""
         return True
 
     def draw_groups(self, estimate: Any, view: View) -> Any:
@@ -375,7 +373,7 @@ class Telling(ABC):
 
     @abstractmethod
     def making(self, plan: Plan) -> list[tuple[str, str]]:
-        """Say how reports are made, for those who check them."""
+        """State how reports are made, for those who check them."""
 
 
 def json_group(group: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The guarantee of a collection in plain words, and numbers as people read them."""
+"""The guarantee of a collection in plain words, and numbers in readable form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METHODS = {"bonferroni": "Bonferroni", "sidak": "Šidák"}
 
 
 def rounded_up(value: Fraction | float, digits: int = 3) -> str:
-    """Write a bound with some significant digits, never smaller than it is.
+    """Format a bound with some significant digits, rounded up.
 
     Of a float the shortest text that reads as it counts, which is what people read and type.
 
@@ -38,7 +38,7 @@ def rounded_up(value: Fraction | float, digits: int = 3) -> str:
 
 
 def number(value: float) -> str:
-    """Write a number with all of its digits and no others.
+    """Format a number with exactly the digits that it has.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def number(value: float) -> str:
 
 
 def percent(share: float, digits: int | None = None) -> str:
-    """Write a share as a percentage.
+    """Format a share as a percentage.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def percent(share: float, digits: int | None = None) -> str:
 
 
 def file_size(amount: float) -> str:
-    """Write a number of bytes.
+    """Format a number of bytes.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def file_size(amount: float) -> str:
 
 
 def digits_for(standard_error: float) -> int:
-    """Decimals of a percentage that show a standard error with two significant digits.
+    """Return the decimals of a percentage that show two significant digits of the error.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def digits_for(standard_error: float) -> int:
 
 
 def participation(plan: Plan) -> str:
-    """Say who takes part."""
+    """Describe who takes part."""
     rate = plan.participation.uniform_rate
     if rate is None:
         return "each person with a probability of their own"
@@ -106,7 +106,7 @@ def participation(plan: Plan) -> str:
 
 
 def left_out(numbers: LeftOut, *, always: bool = False) -> list[tuple[str, str]]:
-    """Say what is left out, as a row of a table; nothing if nothing is, unless ``always``.
+    """Return the table row of what is left out; nothing if it is empty, unless ``always``.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def left_out(numbers: LeftOut, *, always: bool = False) -> list[tuple[str, str]]
 
 
 def epsilon_of_one(plan: Plan) -> float:
-    """Give the epsilon of one report by itself.
+    """Return the epsilon of a single report.
 
     That is what was asked for; of permanent answers, whose epsilon is that of all reports of an
     unchanged answer, what one report has.
@@ -134,7 +134,7 @@ def epsilon_of_one(plan: Plan) -> float:
 
 
 def epsilon_together(plan: Plan, times: int) -> Fraction:
-    """Bound the epsilon of all reports of a person who reports at so many times.
+    """Bound the epsilon of all reports of a person who reports this many times.
 
     Whatever the answers are, and whenever they change.
 
@@ -150,7 +150,7 @@ def epsilon_together(plan: Plan, times: int) -> Fraction:
 
 
 def kept_answers(plan: Plan, times: int) -> str | None:
-    """Say what reports of a permanent answer spend: one, all of an unchanged answer, and all.
+    """Return the cost of permanent answers: one report, an unchanged answer, and all.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def kept_answers(plan: Plan, times: int) -> str | None:
 
 
 def written(value: float) -> Fraction:
-    """Give the shortest decimal that reads as a float: what was typed.
+    """Return the shortest decimal that reads as the float: what was typed.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def written(value: float) -> Fraction:
 
 
 def guarantee(plan: Plan, groups: tuple[str, ...] = (), times: int = 1) -> list[str]:
-    """Say what the reports protect, and what they do not, one statement an entry.
+    """Return statements of what the reports protect and what they do not protect.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def guarantee(plan: Plan, groups: tuple[str, ...] = (), times: int = 1) -> list[
     groups
         The names of the columns of the groups.
     times
-        At how many times the same people may have been asked.
+        The number of times that the same people may have been asked.
     """
     ratio = plan.oracle.realized_ratio
     odds = rounded_up(ratio, 4)
@@ -203,48 +203,48 @@ def guarantee(plan: Plan, groups: tuple[str, ...] = (), times: int = 1) -> list[
         "Every answer was randomized before it became a report. Whatever a person answered, no "
         f"report is more than {odds} times as likely as under another answer "
         f"(ε = {rounded_up(epsilon_of_one(plan), 4)}).",
-        "As a bet: take two answers that a person may have given, and somebody who thinks both "
-        f"equally likely. Once they see the person's report, their odds are at most {odds} to 1. "
-        f"A bet that was won 50 times in 100 is then won at most {wins} times in 100, with any "
-        "computing power and whatever else is known about the person.",
+        "As a bet: somebody thinks that two possible answers of a person are equally likely. "
+        f"Once they see the person's report, their odds are at most {odds} to 1. They won a bet "
+        f"on the answer 50 times in 100 before, and now win it at most {wins} times in 100. "
+        "This holds for any computing power and whatever else they know about the person.",
     ]
     if plan.oracle.silent:
         statements.append(
-            "Whether a person reports depends on the answer: it says something, and so does "
-            f"silence. Neither is more than {odds} times as likely under one answer as under "
-            "another; ε counts both."
+            "Whether a person reports depends on the answer, so a report says something, and so "
+            f"does silence. Neither is more than {odds} times as likely under one answer as "
+            "under another: ε covers both."
         )
     elif plan.participation.uniform_rate != 1.0:
         statements.append(
-            "Who sees which people report learns that they took part. To them the participation "
-            "rate adds no protection beyond ε; it saves reports."
+            "Somebody who sees which people report learns that they took part. Against such an "
+            "observer the participation rate adds no protection beyond ε; it saves reports."
         )
     else:
-        statements.append("Everyone took part, so that taking part says nothing about a person.")
+        statements.append("Everyone took part, so taking part says nothing about a person.")
     if groups:
         columns = ", ".join(groups)
         statements.append(
-            f"The columns of the groups ({columns}) are not randomized: whoever holds the report "
-            "files sees the group of each report. Small groups have wide intervals; the answers in "
-            "them are protected as all others."
+            f"The columns of the groups ({columns}) are not randomized: everybody who holds the "
+            "report files sees the group of each report. Small groups have wide intervals. Their "
+            "answers are protected like all others."
         )
     kept = kept_answers(plan, times)
     if kept is not None:
         statements.append(
-            "Each person keeps a permanent answer, of which all their reports are made. What the "
-            f"reports of a person say together is bounded by {kept}. That an answer changes, and "
-            "when, shows in enough reports."
+            "Each person keeps a permanent answer, and all their reports are made from it. All "
+            f"reports of a person together are bounded by {kept}. Enough reports show that an "
+            "answer changed, and when."
         )
     elif times > 1:
         together = rounded_up(epsilon_together(plan, times), 4)
         statements.append(
-            f"The same people may have been asked at each of the {times:,} times. Who reports at "
-            f"all of them is protected by ε = {together} in all, and everybody who reports less "
-            "often by no more than that."
+            f"The same people may have been asked at each of the {times:,} times. A person who "
+            f"reports every time is protected by ε = {together} in total; a person who reports "
+            "less often spends no more than that."
         )
-    again = "The guarantee is that of one report. A person who answers again, in this collection"
+    again = "The guarantee covers one report. A person who answers again, in this collection"
     if kept is not None:
-        again = "The guarantee is that of this question. A person who answers another one"
+        again = "The guarantee covers this question. A person who answers another one"
     statements.append(
         f"{again} {'or in another, ' if kept is None else ''}is protected by the sum of the ε of "
         f"{'their reports' if kept is None else 'both'}."
@@ -257,7 +257,7 @@ _MOST_DECIMALS, _LARGEST = 8, 1e15
 
 
 def span(bounds: Bounds) -> str:
-    """Say which numbers can be given.
+    """Return the range of the possible numbers in words.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def span(bounds: Bounds) -> str:
 
 
 def decimals(errors: Iterable[float]) -> int | None:
-    """Decimals that show every standard error with two digits or more; None for exponents.
+    """Return the decimals that show two digits of every error; None for exponents.
 
     Examples
     --------
@@ -282,7 +282,7 @@ def decimals(errors: Iterable[float]) -> int | None:
 
 
 def rounded(value: float, digits: int | None) -> str:
-    """Write a number with so many decimals.
+    """Format a number with this many decimals.
 
     Examples
     --------
@@ -296,7 +296,7 @@ def rounded(value: float, digits: int | None) -> str:
 
 
 def limits(low: float | None, high: float | None, digits: int | None) -> str:
-    """Write an interval.
+    """Format an interval.
 
     Examples
     --------

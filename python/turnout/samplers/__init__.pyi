@@ -1,10 +1,6 @@
 from turnout.samplers.adapters import Mixture as Mixture
 from turnout.samplers.adapters import as_reference as as_reference
 from turnout.samplers.base import PrivateSampler as PrivateSampler
-from turnout.samplers.baselines import BernsteinSampler as BernsteinSampler
-from turnout.samplers.baselines import PrivateKernelDensity as PrivateKernelDensity
-from turnout.samplers.boosting import BoostingRound as BoostingRound
-from turnout.samplers.boosting import MollifiedBoosting as MollifiedBoosting
 from turnout.samplers.budget import PrivacyBudget as PrivacyBudget
 from turnout.samplers.density import MollifiedDensity as MollifiedDensity
 from turnout.samplers.finite import FiniteMollifier as FiniteMollifier
@@ -22,6 +18,13 @@ from turnout.samplers.reference import Normal as Normal
 from turnout.samplers.reference import Reference as Reference
 from turnout.samplers.reference import StandardNormal as StandardNormal
 from turnout.samplers.reference import Uniform as Uniform
+from turnout.samplers.tables.collected import collect_reference as collect_reference
+from turnout.samplers.tables.estimates import TableEstimate as TableEstimate
 from turnout.samplers.tables.quality import TableQuality as TableQuality
 from turnout.samplers.tables.quality import quality as quality
+from turnout.samplers.tables.recommendation import (
+    SamplerRecommendation as SamplerRecommendation,
+)
+from turnout.samplers.tables.recommendation import recommend as recommend
+from turnout.samplers.tables.reference import CollectedReference as CollectedReference
 from turnout.samplers.tables.sampler import TableSampler as TableSampler

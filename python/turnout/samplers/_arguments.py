@@ -1,4 +1,4 @@
-"""What samplers take: points, names of columns, seeds and parameters."""
+"""Check what samplers take: points, names of columns, seeds and parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST_NUMBER = 1e100
 
 
 def training_points(X: Any) -> Floats:
-    """Return a person's records as points that may be written into, none too large to square."""
+    """Return a person's records as writable points, none too large to square."""
     records = points("X", X)
     wrong = np.abs(records) > LARGEST_NUMBER
     _arguments.refuse_entries("X", records, wrong, "between -1e100 and 1e100", private=True)
@@ -26,7 +26,7 @@ def training_points(X: Any) -> Floats:
 
 
 def random_state_of(value: Any) -> int | None:
-    """Return a seed that is a parameter."""
+    """Check the parameter ``random_state`` and return it."""
     if value is None:
         return None
     return _arguments.integer("random_state", value, least=0, most=2**64 - 1)
@@ -38,9 +38,9 @@ def points(argument: str, value: Any, *, least: int = 1, columns: int | None = N
     Parameters
     ----------
     argument, value
-        What is converted.
+        The name of the argument, and the value to convert.
     least
-        How many points there must be.
+        The least number of points.
     columns
         How many columns there must be; None for one or more.
     """
@@ -63,8 +63,8 @@ def points(argument: str, value: Any, *, least: int = 1, columns: int | None = N
         except (TypeError, ValueError):
             # The second sentence is what scikit-learn's checks look for; NumPy's shows the entry.
             raise InvalidTypeError(
-                f"{argument} must hold real numbers, and one entry is none. An argument must be a "
-                "string or a number"
+                f"{argument} must hold real numbers, but one entry is not a number. An "
+                "argument must be a string or a number"
             ) from None
     if array.dtype.kind not in "iuf":
         raise InvalidTypeError(f"{argument} must hold real numbers, got dtype {array.dtype}")
@@ -92,7 +92,7 @@ def points(argument: str, value: Any, *, least: int = 1, columns: int | None = N
 
 
 def column_names(value: Any) -> npt.NDArray[np.object_] | None:
-    """Give the names of the columns of a data frame, if all are texts."""
+    """Return the column names of a data frame if all of them are text."""
     names = list(getattr(value, "columns", ()))
     if not names or not all(isinstance(name, str) for name in names):
         return None
@@ -100,7 +100,7 @@ def column_names(value: Any) -> npt.NDArray[np.object_] | None:
 
 
 def copy_of(value: Any) -> Any:
-    """Copy a parameter, an estimator without what it was fitted on."""
+    """Copy a parameter; the copy of an estimator is not fitted."""
     if hasattr(value, "get_params") and not isinstance(value, type):
         return require("sklearn.base", "samplers").clone(value)
     return copy.deepcopy(value)

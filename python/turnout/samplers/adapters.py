@@ -1,4 +1,4 @@
-"""References made of others: mixtures, scipy's frozen distributions, scikit-learn's fitted ones."""
+"""Make references of mixtures, scipy's frozen distributions and scikit-learn's estimators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EXPECTED = (
 
 
 def as_reference(value: Any, dimensions: int | None = None) -> Reference:
-    """Make a reference of what a user gives.
+    """Convert a distribution or a fitted density estimator into a reference.
 
     Parameters
     ----------
@@ -41,8 +41,9 @@ def as_reference(value: Any, dimensions: int | None = None) -> Reference:
         ``log_density(points)`` (or ``score_samples``, ``logpdf``) and ``draw(count, seed=)`` (or
         ``sample``, ``rvs``).
     dimensions
-        The number of coordinates that it must have. None asks the object: an object of one's own
-        says it by an attribute ``dimensions``, and None by itself is one standard normal number.
+        The number of coordinates that it must have. With None, the object says it; your own objects
+        do so by an attribute ``dimensions``. If ``value`` is None too, the reference is one
+        standard normal number.
 
     Returns
     -------
@@ -52,17 +53,17 @@ def as_reference(value: Any, dimensions: int | None = None) -> Reference:
     Raises
     ------
     InvalidTypeError
-        If the object is none of these.
+        If ``value`` is not one of these.
     InvalidValueError
-        If its dimension is another one, or neither it nor ``dimensions`` says what it is.
+        If its number of coordinates is not ``dimensions``, or neither of them says what it is.
 
     Notes
     -----
     Normal distributions, their mixtures and univariate distributions with an inverse distribution
-    function are drawn from cryptographic randomness. Other objects draw with their own code, from a
-    NumPy generator that gets a fresh 256-bit seed of the operating system for every call, or from a
-    fresh integer of 63 bits if they take ``seed``. Proposals stay secret as long as such a
-    generator's output cannot be continued from a single draw. The object is copied: fitting it
+    function are drawn from cryptographic randomness. Other objects draw with their own code. For
+    every call they get a NumPy generator with a fresh 256-bit seed from the operating system, or a
+    fresh integer of 63 bits if they take ``seed``. Their proposals stay secret as long as nobody
+    can continue such a generator's output from a single draw. The object is copied, so fitting it
     again later changes nothing.
 
     Examples
@@ -120,7 +121,7 @@ def _converted(value: Any, dimensions: int | None) -> Reference:
 
 
 def _named(value: Any) -> str:
-    """Show a foreign distribution by its name and parameters, or by its kind."""
+    """Describe a foreign distribution by its name and parameters, or by its kind."""
     name = getattr(getattr(value, "dist", None), "name", None)
     if isinstance(name, str):
         given = [_arguments.shown(entry) for entry in getattr(value, "args", ())]
@@ -134,7 +135,7 @@ def _named(value: Any) -> str:
 
 
 def _fitted(value: Any) -> bool:
-    """Tell whether an estimator has attributes that only a fit gives it."""
+    """Return whether an estimator has attributes that only ``fit`` sets."""
     return any(name.endswith("_") and not name.startswith("_") for name in vars(value))
 
 
@@ -159,16 +160,16 @@ class Mixture(Reference):
     Parameters
     ----------
     components
-        References of one dimension: anything that :func:`as_reference` takes and that is drawn from
-        uniform numbers.
+        References with the same number of coordinates: anything that :func:`as_reference` takes and
+        that is drawn from uniform numbers.
     weights
         Their probabilities, non-negative; they are divided by their sum. Equal if None.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If there are no components, their dimensions differ, or the weights are not as many
-        non-negative numbers with a positive sum.
+        If there are no components, if their dimensions differ, or if ``weights`` is not one
+        non-negative number for each component, with a positive sum.
 
     Examples
     --------
@@ -200,7 +201,7 @@ class Mixture(Reference):
         self.words = 1 + max(component.words for component in self.components)
 
     def log_density(self, points: Floats) -> Floats:
-        """Give the log-density at points of shape (n, d)."""
+        """Return the log-density at points of shape (n, d)."""
         total = np.full(len(points), -np.inf)
         for component, weight in zip(self.components, self.weights, strict=True):
             if weight > 0.0:
@@ -208,13 +209,13 @@ class Mixture(Reference):
         return total
 
     def _covers(self, points: Floats) -> Truths:
-        """Tell which points are in the support of a component that has a weight."""
+        """Return which points are in the support of a component with a positive weight."""
         parts = zip(self.components, self.weights, strict=True)
         covered = [part._covers(points) for part, weight in parts if weight > 0.0]
         return np.asarray(np.any(covered, axis=0))
 
     def transform(self, uniforms: Floats) -> Floats:
-        """Turn uniform numbers into points: the first of a row chooses the component."""
+        """Turn uniform numbers into points; the first number of a row chooses the component."""
         edges = np.cumsum(self.weights)[:-1]
         chosen = np.searchsorted(edges, uniforms[:, 0], side="right")
         result = np.empty((len(uniforms), self.dimensions))
@@ -243,8 +244,8 @@ def _component(position: int, value: Any) -> Reference:
         ) from error
     if component.words < 1:
         raise InvalidValueError(
-            f"{name} must be drawn from uniform numbers, and this one draws with its own code: "
-            f"{_arguments.shown(value)}"
+            f"{name} must be drawn from uniform numbers, but this one draws with its "
+            f"own code: {_arguments.shown(value)}"
         )
     return component
 
@@ -344,12 +345,12 @@ def log_density_of(argument: str, value: Any, *, finite: bool = False) -> LogDen
     argument, value
         A function of points, or an object with ``log_density``, ``score_samples`` or ``logpdf``.
     finite
-        Whether densities must be numbers: NaN and infinity are refused.
+        Whether densities must be finite numbers, so that NaN and infinity are refused.
 
     Raises
     ------
     InvalidTypeError
-        If it is neither.
+        If it is not such a function or object.
     """
     methods = (getattr(value, name, None) for name in ("log_density", "score_samples", "logpdf"))
     function: Any = next(filter(callable, methods), value)
@@ -388,5 +389,5 @@ class _LogDensity:
 
 
 def _generator(seed: int | None) -> np.random.Generator:
-    """Make a generator for foreign code that draws: of 256 random bits, or of the seed."""
+    """Make a generator for foreign code that draws, from 256 random bits or from the seed."""
     return np.random.Generator(np.random.Philox(secrets.randbits(256) if seed is None else seed))

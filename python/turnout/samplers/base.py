@@ -1,4 +1,4 @@
-"""What all samplers share: parameters, fitting, and draws that are paid for."""
+"""Define what all samplers share: parameters, fitting, and draws that a budget pays for."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ LARGEST_EPSILON = 42.0
 
 
 class PrivateSampler(abc.ABC):
-    """A sampler that is fitted on one person's data and gives draws that are private.
+    """A sampler that is fitted on one person's data and returns private draws.
 
     It follows scikit-learn's conventions without needing scikit-learn: the constructor stores its
     arguments and nothing else, ``fit`` checks them and sets attributes that end in an underscore,
     ``get_params``, ``set_params`` and :func:`sklearn.base.clone` work.
 
-    The *fitted object* knows the person's data and is never to be handed over: only what ``sample``
-    returns is private. ``score_samples`` is for the person, for tests and for studies.
+    The *fitted object* knows the person's data: never hand it over. Only what ``sample`` returns is
+    private. ``score_samples`` is for the person, for tests and for studies.
     """
 
     #: Whether ``random_state`` seeds noise that protects, and not a training alone.
@@ -56,18 +56,17 @@ class PrivateSampler(abc.ABC):
         return sorted(name for name in signature.parameters if name != "self")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Give the parameters of the constructor by name.
+        """Return the constructor's parameters by name.
 
         Parameters
         ----------
         deep
-            Whether the parameters of parameters that are estimators are listed too, as
-            ``name__parameter``.
+            Whether to list the parameters of nested estimators too, as ``name__parameter``.
 
         Returns
         -------
         dict
-            Name to value.
+            The values by name.
         """
         result: dict[str, Any] = {}
         for name in self._parameter_names():
@@ -79,7 +78,7 @@ class PrivateSampler(abc.ABC):
         return result
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters by name; ``name__parameter`` reaches into a parameter.
+        """Change parameters by name; ``name__parameter`` changes one of a nested estimator.
 
         Returns
         -------
@@ -121,7 +120,7 @@ class PrivateSampler(abc.ABC):
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_clone__(self) -> Self:
-        """Copy the parameters, not what was fitted; a reference is copied as it is, fitted."""
+        """Copy the parameters without the fit; a reference keeps its own fit."""
         parameters = self.get_params(deep=False)
         return type(self)(
             **{
@@ -153,25 +152,25 @@ class PrivateSampler(abc.ABC):
         Parameters
         ----------
         n_samples
-            How many. m draws from one person's data cost m times epsilon.
+            How many records to draw. m draws from one person's data cost m times epsilon.
         budget
-            What pays for them, and for later draws of this fit that name none. Before any was
-            given the fit grants a single draw, ``budget_``. A copy of the fitted sampler has copies
-            of its own.
+            The budget that pays for these draws, and for later draws of this fit that name no
+            budget. Until you give one, the fit's own ``budget_`` allows a single draw. A copy of
+            the fitted sampler has its own copy of the budget.
         seed
-            For tests and simulations only: whoever knows the seed can undo the protection.
+            For tests and simulations only: anyone who knows the seed can undo the protection.
 
         Returns
         -------
         numpy.ndarray
-            The draws, one a row.
+            The draws, one per row.
 
         Raises
         ------
         BudgetExceededError
-            If the draws cost more than is left; nothing was drawn or spent.
+            If the draws cost more than is left. Nothing is drawn or spent then.
         NotFittedError
-            If the sampler was not fitted.
+            If the sampler is not fitted.
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range.
         """
@@ -195,7 +194,7 @@ class PrivateSampler(abc.ABC):
         return self._draw(count, checked)
 
     def score(self, X: Any, y: None = None) -> float:
-        """Mean of :meth:`score_samples`: minus the negative log-likelihood of a record.
+        """Return the mean of :meth:`score_samples`, the mean log-likelihood of a record.
 
         Parameters
         ----------
@@ -212,13 +211,13 @@ class PrivateSampler(abc.ABC):
         return float(np.mean(self.score_samples(X)))
 
     def fit(self, X: Any, y: None = None) -> Self:
-        """Fit on one person's data.
+        """Fit the sampler on one person's data.
 
         Parameters
         ----------
         X
-            The person's records: real numbers of shape (n_records, n_features). Of a sampler of
-            finitely many values the person's values, at least one: anything that
+            The person's records: real numbers of shape (n_records, n_features). For a sampler of
+            finitely many values, the person's values: at least one, and anything that
             :meth:`turnout.Domain.encode` takes.
         y
             Not used; scikit-learn's convention.
@@ -226,8 +225,8 @@ class PrivateSampler(abc.ABC):
         Returns
         -------
         PrivateSampler
-            The sampler itself. Each fit grants one draw anew: a second fit on the same data is a
-            second release if it is drawn from.
+            The sampler itself. Each fit allows one new draw: a draw from a second fit on the same
+            data is a second release.
 
         Raises
         ------
@@ -249,10 +248,10 @@ class PrivateSampler(abc.ABC):
 
     @abc.abstractmethod
     def score_samples(self, X: Any) -> Floats:
-        """Give the log-density of one draw, in nats."""
+        """Return the log-density of one draw, in nats."""
 
     def guarantee(self) -> str:
-        """Say in two sentences what a draw of this fit protects, and what several cost.
+        """Describe in two sentences what a draw of this fit protects and what several draws cost.
 
         Returns
         -------
@@ -262,7 +261,7 @@ class PrivateSampler(abc.ABC):
         Raises
         ------
         NotFittedError
-            If the sampler was not fitted.
+            If the sampler is not fitted.
         """
         self._check_fitted()
         return (
@@ -273,15 +272,15 @@ class PrivateSampler(abc.ABC):
 
     @abc.abstractmethod
     def _read(self, X: Any) -> Any:
-        """Check what is fitted on, and change nothing."""
+        """Check the data to fit on, and change nothing."""
 
     @abc.abstractmethod
     def _learn(self, data: Any) -> None:
-        """Fit on what was read."""
+        """Fit on the checked data."""
 
     @abc.abstractmethod
     def _draw(self, count: int, seed: int | None) -> Array:
-        """Draw what was paid for."""
+        """Make draws that are already paid for."""
 
     def _grant(self) -> PrivacyBudget:
         return PrivacyBudget(self._epsilon_)
@@ -291,16 +290,16 @@ class PrivateSampler(abc.ABC):
 
     @property
     def _of_points(self) -> bool:
-        """Whether the fitted sampler draws points, and not one of finitely many values."""
+        """Whether the fitted sampler draws points, not one of finitely many values."""
         return hasattr(self, "n_features_in_")
 
     def _check_fitted(self) -> None:
-        """Refuse to go on before ``fit``.
+        """Raise an error unless the sampler is fitted.
 
         Raises
         ------
         NotFittedError
-            If the sampler was not fitted.
+            If the sampler is not fitted.
         """
         if not self.__sklearn_is_fitted__():
             # sklearn.exceptions.NotFittedError is also a ValueError and an AttributeError.
@@ -309,34 +308,34 @@ class PrivateSampler(abc.ABC):
             )
 
     def _check_epsilon(self) -> float:
-        """Check the parameter ``epsilon``, and give it as a float.
+        """Check the parameter ``epsilon``, and return it as a float.
 
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If it is no number, or out of range.
+            If it is not a number, or out of range.
         """
         return usable_epsilon(self.epsilon)
 
 
 class RatioSampler(PrivateSampler):
-    """A sampler whose draws have a likelihood ratio that is known exactly.
+    """A sampler whose draws have an exactly known likelihood ratio.
 
-    ``fit`` keeps the ratio of what it fitted as ``_fitted_ratio``.
+    ``fit`` stores the ratio of the fitted sampler as ``_fitted_ratio``.
     """
 
     _fitted_ratio: Fraction
 
     @abc.abstractmethod
     def _ratio(self) -> Fraction:
-        """Give the ratio of the parameters as they are."""
+        """Return the ratio under the current parameters."""
 
     @property
     def realized_ratio(self) -> Fraction:
         """The largest ratio of the probabilities of a draw under two data sets; at most e^eps.
 
-        Exactly; of points, given the proposals. Of a fitted sampler that of its draws, whatever its
-        parameters are now.
+        It is exact; for points, it holds given the proposals. For a fitted sampler it is the ratio
+        of the fit's own draws, whatever the parameters are now.
         """
         return self._fitted_ratio if self.__sklearn_is_fitted__() else self._ratio()
 
@@ -365,7 +364,7 @@ class PointSampler(PrivateSampler):
         self._fit(records)
 
     def score_samples(self, X: Any) -> Floats:
-        """Give the log-density of one draw at given points.
+        """Return the log-density of one draw at given points.
 
         Parameters
         ----------
@@ -380,7 +379,7 @@ class PointSampler(PrivateSampler):
         Raises
         ------
         NotFittedError
-            If the sampler was not fitted.
+            If the sampler is not fitted.
         InvalidTypeError, InvalidValueError
             If the points cannot be used.
         """
@@ -405,11 +404,11 @@ class PointSampler(PrivateSampler):
 
     @abc.abstractmethod
     def _log_density(self, records: Floats) -> Floats:
-        """Give the log-density at checked points."""
+        """Return the log-density at checked points."""
 
 
 def usable_epsilon(epsilon: Any) -> float:
-    """Return an epsilon that draws can have as a float."""
+    """Check an epsilon for draws, and return it as a float."""
     value = _arguments.number("epsilon", epsilon)
     if not 0.0 < value <= LARGEST_EPSILON:
         raise _arguments.invalid(

@@ -1,4 +1,4 @@
-"""A privacy budget of one person: what was granted, what was spent."""
+"""Keep the privacy budget of one person: what was granted and what was spent."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from turnout.errors import BudgetExceededError, InvalidValueError
 
 
 class PrivacyBudget:
-    """What one person's data may cost, and what was spent of it.
+    """The privacy budget of one person: what was granted and what was spent.
 
     Releases about one person's data add up: m draws of epsilon each cost m epsilon (basic
     composition, which is exact for pure differential privacy of this kind). Sums are exact: ten
     draws of 0.1 cost what the ten doubles add up to, not a rounded number.
 
     One budget belongs to one person. Pass it to every sampler that is fitted on that person's data.
-    A fit's own grant, ``budget_``, is beside it: pass a budget to the first draw of a fit, and it
-    pays for all later ones.
+    A fit's own grant, ``budget_``, is separate. Pass a budget to the first draw of a fit, and it
+    pays for all later draws of that fit.
 
     Parameters
     ----------
@@ -32,7 +32,8 @@ class PrivacyBudget:
         The delta that is granted, at least 0 and below 1.
     unit
         What is protected: ``"dataset"``, all data of the person, or ``"record"``, one record of
-        them. Epsilons of different units do not add up, so a sampler of the other unit is refused.
+        them. Epsilons of different units do not add up, so a sampler with the other unit is
+        refused.
 
     Raises
     ------
@@ -42,8 +43,8 @@ class PrivacyBudget:
     Notes
     -----
     For many releases of (epsilon, delta) mechanisms, :class:`turnout.accounting.PrivacyLedger`
-    composes more tightly. Threads may share a budget; a copy in another process is a budget of its
-    own.
+    composes more tightly. Threads may share a budget; a copy in another process is a separate
+    budget.
 
     Examples
     --------
@@ -114,12 +115,12 @@ class PrivacyBudget:
         epsilon, delta
             What one release costs; epsilon is finite and above 0.
         times
-            How many releases.
+            The number of releases.
 
         Raises
         ------
         BudgetExceededError
-            If that is more than is left; nothing was spent.
+            If that is more than is left. Nothing is spent then.
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range.
         """

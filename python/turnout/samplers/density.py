@@ -1,4 +1,4 @@
-"""Private draws from any density estimate, projected onto the mollifier."""
+"""Draw privately from any density estimate, projected onto the mollifier."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST = 5000
 
 @dataclass(eq=False, repr=False)
 class ProjectedSampler(PointSampler):
-    """Draws from a density estimate of a person's records, clipped into a band."""
+    """A sampler of draws from a density estimate of a person's records, clipped into a band."""
 
     epsilon: float = 1.0
     _: KW_ONLY
@@ -47,7 +47,7 @@ class ProjectedSampler(PointSampler):
     _estimator_: Any = field(init=False)
 
     def _base(self) -> float | None:
-        """Give the least density of a draw, relative to the reference; None: e^(-epsilon/2)."""
+        """Return the least density of a draw over the reference; None means e^(-epsilon/2)."""
         return None
 
     def _fit(self, records: Floats) -> None:
@@ -70,7 +70,7 @@ class ProjectedSampler(PointSampler):
 
 
 class MollifiedDensity(ProjectedSampler):
-    """A private draw from a density estimate of a person's own records.
+    """A sampler of private draws from a density estimate of a person's own records.
 
     The estimate P may be anything: it is clipped into the band ``[Q0 e^(-epsilon/2),
     Q0 e^(epsilon/2)]`` around the public reference Q0, which gives the closest member of the
@@ -87,7 +87,7 @@ class MollifiedDensity(ProjectedSampler):
         It must not depend on the person's data.
     estimator
         A density estimator with ``fit`` and ``score_samples`` (scikit-learn's ``KernelDensity`` or
-        ``GaussianMixture``, a :class:`MollifiedBoosting` of larger epsilon, ...); a copy is fitted.
+        ``GaussianMixture``, another sampler of larger epsilon, ...); a copy is fitted.
         If None, a Gaussian mixture of as many components as BIC prefers, or a kernel estimate for
         fewer than 20 records.
     proposals
@@ -99,7 +99,7 @@ class MollifiedDensity(ProjectedSampler):
     Attributes
     ----------
     projection_
-        The projected density. Draws from it are not paid for.
+        The projected density. No budget pays for draws that you take from it directly.
     reference_
         The reference.
     estimator_
@@ -107,13 +107,13 @@ class MollifiedDensity(ProjectedSampler):
     certificate_
         A proven bound of ``|log Q/Q0|`` for the law Q of a draw: ``epsilon / 2``.
     budget_
-        What pays for draws where no other budget is given: one draw.
+        The budget that pays for draws if you give no other; it allows one draw.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        From ``fit``, if a parameter or the data cannot be used: a record outside the support
-        of the reference is refused.
+        From ``fit``, if a parameter or the data cannot be used. A record outside the support of the
+        reference is refused.
     MissingExtraError
         From ``fit``, if scikit-learn is needed and not installed.
 
@@ -121,11 +121,11 @@ class MollifiedDensity(ProjectedSampler):
     -----
     ``score_samples`` gives the projection of the estimate, which is normalised (to about 1e-4 in
     one or two dimensions, 1e-2 in more). The law of a draw differs from it by the error of the
-    constant C on as many points as there are proposals: it is in the mollifier exactly, and close
-    to the projection.
+    constant C, which is computed on as many points as there are proposals. The law is exactly in
+    the mollifier, and close to the projection.
 
     The number of proposals is fixed; the time of ``fit`` and of a draw depends on the number of
-    records and on the estimate. Where somebody can time it, release draws at a fixed hour.
+    records and on the estimate. If somebody can measure that time, release draws at a fixed hour.
 
     References
     ----------
@@ -171,7 +171,7 @@ class MollifiedDensity(ProjectedSampler):
 
 
 def _fitted(estimator: Any, records: Floats, reference: Reference, seed: int | None) -> Any:
-    """Fit a copy of a density estimator, or the one that is chosen where there is none."""
+    """Fit a copy of a density estimator, or the default estimator if there is none."""
     if estimator is None:
         return _automatic_estimate(records, reference, seed)
     missing = [
@@ -195,7 +195,7 @@ class ScaledEstimate:
     scale: Floats
 
     def score_samples(self, points: Floats) -> Floats:
-        """Give the log-density at points of shape (n, d)."""
+        """Return the log-density at points of shape (n, d)."""
         scaled = (points - self.center) / self.scale
         result: Floats = self.estimate.score_samples(scaled) - float(np.log(self.scale).sum())
         return result

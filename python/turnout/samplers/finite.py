@@ -1,4 +1,4 @@
-"""Private draws of one of finitely many values."""
+"""Draw one of finitely many values privately."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class FiniteSampler(RatioSampler):
         self._fit_counts(counts)
 
     def score_samples(self, X: Any) -> Floats:
-        """Give the log-probability of one draw at given values.
+        """Return the log-probability of one draw at given values.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class FiniteSampler(RatioSampler):
         Raises
         ------
         NotFittedError
-            If the sampler was not fitted.
+            If the sampler is not fitted.
         UnknownLabelError, CodeOutsideDomainError
             If a value is not in the domain.
         InvalidValueError
@@ -85,15 +85,15 @@ class FiniteSampler(RatioSampler):
 
     @abc.abstractmethod
     def project(self, p: Any) -> Floats:
-        """Give the law of one draw for values of a given distribution."""
+        """Return the law of one draw for a person whose values have a given distribution."""
 
     @abc.abstractmethod
     def worst_case(self, divergence: str = "kl") -> float:
-        """Give the largest divergence from a person's distribution to the law of one draw."""
+        """Return the largest divergence from a person's distribution to the law of one draw."""
 
     @abc.abstractmethod
     def _fit_counts(self, counts: Integers) -> None:
-        """Learn from how often each code occurs."""
+        """Fit the sampler on how often each code occurs."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -109,11 +109,11 @@ class LawSampler(FiniteSampler):
 
     @abc.abstractmethod
     def _band(self) -> tuple[Floats, Floats]:
-        """Give the least and the largest probability of each value."""
+        """Return the least and the largest probability of each value."""
 
     @abc.abstractmethod
     def _law(self) -> FiniteLaw:
-        """Give the band in integers."""
+        """Return the band in integers."""
 
     @property
     def certificate_(self) -> float:
@@ -137,7 +137,7 @@ class LawSampler(FiniteSampler):
         numpy.ndarray
             The law in the band with the least KL divergence from ``p``: float64 of shape (k,).
             Values without mass get what is left over, usually the least probability. The law of a
-            draw agrees with it but for the rounding to integers.
+            draw agrees with it up to the rounding to integers.
 
         Raises
         ------
@@ -158,16 +158,16 @@ class LawSampler(FiniteSampler):
 
 
 def band_of(sampler: LawSampler) -> tuple[Floats, Floats]:
-    """Give the least and the largest probability of each value in a draw."""
+    """Return the least and the largest probability of each value in a draw."""
     return sampler._band()
 
 
 @dataclass(eq=False, repr=False)
 class FiniteMollifier(LawSampler):
-    """A private draw of a value, from the projection of a person's values onto the mollifier.
+    """A sampler that projects a person's values onto the mollifier and draws one value.
 
     The mollifier is the set of laws Q with ``|log Q/Q0| <= epsilon / 2`` for a public reference Q0.
-    The law of a draw is its member that is closest to the distribution P of the person's values:
+    The law of a draw is the member closest to the distribution P of the person's values:
     ``Q = min(max(Q0 e^(-epsilon/2), P / C), Q0 e^(epsilon/2))``, realised in integers.
 
     Parameters
@@ -180,8 +180,8 @@ class FiniteMollifier(LawSampler):
         The public reference: one positive probability for each value; uniform if None. It must not
         depend on the person's data.
     domain
-        The values, where they are no codes: a :class:`turnout.Domain` or a list of labels. It is
-        public, and must not be made of the person's values.
+        The values, if they are not codes: a :class:`turnout.Domain` or a list of labels. They are
+        public, and must not be derived from the person's values.
 
     Attributes
     ----------
@@ -190,13 +190,13 @@ class FiniteMollifier(LawSampler):
     probabilities_
         The law of one draw, which is private like the whole fitted sampler.
     weights_
-        The same as integers, by which draws are made.
+        The same as integers, which draws are made with.
     certificate_
-        A proven bound of ``|log Q/Q0|``, at most ``epsilon / 2``. Q0 is the reference as it is
-        realised: in whole numbers of 2^61, which differ from given probabilities by less than
-        2^-21, relatively.
+        A proven bound of ``|log Q/Q0|``, at most ``epsilon / 2``. Q0 is the reference as realised
+        in whole numbers out of 2^61. Its relative difference from the given probabilities is less
+        than 2^-21.
     budget_
-        What pays for draws where no other budget is given: one draw.
+        The budget that pays for draws if you give no other; it allows one draw.
 
     References
     ----------
@@ -218,16 +218,16 @@ class FiniteMollifier(LawSampler):
     reference: Any = None
 
     def _band(self) -> tuple[Floats, Floats]:
-        """Give the least and the largest probability of each value."""
+        """Return the least and the largest probability of each value."""
         reference = self._reference()
         half = math.exp(0.5 * self._check_epsilon())
         return reference / half, reference * half
 
     def worst_case(self, divergence: str = "kl") -> float:
-        """Give the largest divergence from any distribution to its projection.
+        """Return the largest divergence from any distribution to its projection.
 
-        The divergence is convex in the distribution, so one that is certain of the rarest value of
-        the reference is worst.
+        The divergence is convex in the distribution. So the worst distribution is certain of the
+        rarest value of the reference.
 
         Parameters
         ----------
@@ -269,11 +269,11 @@ class FiniteMollifier(LawSampler):
 
 
 class RandomizedResponseSampler(FiniteSampler):
-    """One of the person's own values, reported by k-ary randomized response.
+    """A sampler that reports one of the person's own values by k-ary randomized response.
 
     A value is chosen uniformly among the person's own, and kept with probability
-    ``e^epsilon / (e^epsilon + k - 1)``; otherwise each other value is as likely. A baseline: a
-    person whose values differ gets the noise that hides a single one.
+    ``e^epsilon / (e^epsilon + k - 1)``; otherwise each other value is equally likely. It is a
+    baseline: even a person with different values gets the noise that hides a single value.
     :class:`MinimaxSampler` costs the same, is never worse in the worst case, and adapts to the
     whole distribution.
 
@@ -284,8 +284,8 @@ class RandomizedResponseSampler(FiniteSampler):
     domain_size
         The number of values, which are then the codes 0 .. domain_size - 1: from 2 to 2^24.
     domain
-        The values, where they are no codes: a :class:`turnout.Domain` or a list of labels. It is
-        public, and must not be made of the person's values.
+        The values, if they are not codes: a :class:`turnout.Domain` or a list of labels. They are
+        public, and must not be derived from the person's values.
 
     Attributes
     ----------
@@ -294,7 +294,7 @@ class RandomizedResponseSampler(FiniteSampler):
     probabilities_
         The law of one draw, which is private like the whole fitted sampler.
     budget_
-        What pays for draws where no other budget is given: one draw.
+        The budget that pays for draws if you give no other; it allows one draw.
 
     Examples
     --------
@@ -310,7 +310,7 @@ class RandomizedResponseSampler(FiniteSampler):
         return Fraction(own, other)
 
     def project(self, p: Any) -> Floats:
-        """Give the law of one draw for values of a given distribution: linear in it.
+        """Return the law of one draw, which is linear in the distribution of the person's values.
 
         Parameters
         ----------
@@ -333,10 +333,10 @@ class RandomizedResponseSampler(FiniteSampler):
         return result
 
     def worst_case(self, divergence: str = "kl") -> float:
-        """Give the largest divergence from any distribution to the law of one draw.
+        """Return the largest divergence from any distribution to the law of one draw.
 
-        The law is linear in the distribution and the divergence convex, so a person who is certain
-        of one value is worst.
+        The law is linear in the distribution and the divergence is convex. So the worst case is a
+        person who is certain of one value.
 
         Parameters
         ----------

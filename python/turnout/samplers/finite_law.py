@@ -1,4 +1,4 @@
-"""Laws over finitely many values, in integers and in closed form."""
+"""Compute laws over finitely many values, in integers and in closed form."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TINY = 1e-250
 
 
 def domain_of(domain_size: Any, domain: Any) -> Domain:
-    """Make the domain of a sampler from its two parameters, of which one is given."""
+    """Make the domain of a sampler from whichever of its two parameters is given."""
     if domain is None and isinstance(domain_size, (Domain, list, tuple)):
         domain_size, domain = None, domain_size
     if (domain_size is None) == (domain is None):
@@ -50,7 +50,7 @@ def domain_of(domain_size: Any, domain: Any) -> Domain:
 
 
 def codes_of(domain: Domain, values: Any) -> Integers:
-    """Give the codes of at least one value."""
+    """Return the codes of values; there must be at least one."""
     codes = np.asarray(domain.encode(values)).astype(np.int64)
     if not codes.size:
         raise InvalidValueError("X must have at least 1 value, got none")
@@ -58,7 +58,7 @@ def codes_of(domain: Domain, values: Any) -> Integers:
 
 
 def values_of(domain: Domain, codes: Integers) -> Array:
-    """Give the values of codes: the codes themselves, or an array of labels."""
+    """Return the values of codes: the codes themselves, or an array of labels."""
     if domain == Domain.from_integers(domain.size):
         return codes
     # One entry for each label, also where labels are tuples.
@@ -66,7 +66,7 @@ def values_of(domain: Domain, codes: Integers) -> Array:
 
 
 def probabilities_of(argument: str, value: Any, size: int) -> Floats:
-    """Give a distribution over the codes, which adds up to one up to rounding."""
+    """Check and return a distribution over the codes, whose sum must be one up to rounding."""
     shares = _arguments.frequencies(argument, value, size)
     _arguments.refuse_entries(argument, shares, shares < 0.0, "at least 0")
     total = float(shares.sum())
@@ -77,7 +77,7 @@ def probabilities_of(argument: str, value: Any, size: int) -> Floats:
 
 
 def positive_probabilities(value: Any, size: int | None = None) -> Floats:
-    """Give a reference over the codes: every one is possible."""
+    """Check and return a reference over the codes, which must make every code possible."""
     count = len(value) if size is None else size
     given = probabilities_of("reference", value, count)
     if not count or not (given >= LEAST_REFERENCE).all():
@@ -89,7 +89,7 @@ def positive_probabilities(value: Any, size: int | None = None) -> Floats:
 
 
 def clipped(p: Floats, low: Floats, high: Floats) -> Floats:
-    """Give ``clip(t p, low, high)`` with the t at which it adds up to one.
+    """Return ``clip(t p, low, high)`` for the t at which the sum is one.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def clipped(p: Floats, low: Floats, high: Floats) -> Floats:
     -------
     numpy.ndarray
         The limit of the clipped masses as the zeros of ``p`` go to zero: where all other entries
-        are at their upper limit, those share the rest in proportion to their lower limits.
+        are at their upper limit, these zeros share the rest in proportion to their lower limits.
     """
     some = p > _TINY
     if not some.all():
@@ -132,7 +132,7 @@ def clipped(p: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def divergence_of_point(divergence: Any, mass: float, rest: float) -> float:
-    """Give the divergence of a certain value from a law that gives it ``mass = 1 - rest``."""
+    """Return the divergence of a point mass from a law that gives its value ``mass = 1 - rest``."""
     name = _arguments.choice("divergence", divergence, ("kl", "tv", "hellinger"))
     if name == "tv":
         return rest
@@ -142,10 +142,43 @@ def divergence_of_point(divergence: Any, mass: float, rest: float) -> float:
 
 
 def worst_of_equals(divergence: Any, epsilon: float, size: int) -> float:
-    """Give the divergence of a point mass from the law that hides it among ``size`` values."""
+    """Return the divergence of a point mass from the law that hides it among ``size`` values."""
     others = size - 1
     whole = math.exp(epsilon) + others
     return divergence_of_point(divergence, math.exp(epsilon) / whole, others / whole)
+
+
+def base_of_points(epsilon: float, reference: Unsigned) -> float:
+    """Choose the base that keeps one certain value most often.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy of one draw.
+    reference
+        Integer weights, at least 1, of the values that people hold.
+
+    Returns
+    -------
+    float
+        The base, from ``e^-epsilon`` to 1, at which a draw for the value of a person is that value
+        most often, on average over people whose values follow the reference. For a uniform
+        reference of k values this is ``k / (e^epsilon + k - 1)``: randomized response.
+
+    Notes
+    -----
+    A person whose value has probability ``r`` keeps it with probability
+    ``min(b e^epsilon r, 1 - b (1 - r))`` where ``b`` is the base. The average is concave in ``b``,
+    and straight between the bases ``1 / (1 + r (e^epsilon - 1))`` at which the two are equal.
+    """
+    shares = np.unique(reference / float(reference.sum()), return_counts=True)
+    share, count = shares[0][::-1], shares[1][::-1]  # the steps ascend where the shares descend
+    steps = 1.0 / (1.0 + share * math.expm1(epsilon))
+    rising = np.cumsum((count * share**2)[::-1])[::-1] * math.exp(epsilon)
+    falling = np.cumsum(count * share * (1.0 - share))
+    # Up to a step all values from it on rise; after it they fall.
+    past = np.concatenate([rising[1:], [0.0]]) - falling
+    return float(steps[np.flatnonzero(past <= 0.0)[0]])
 
 
 @dataclass(frozen=True)
@@ -173,7 +206,7 @@ class FiniteLaw:
 
     @cached_property
     def total(self) -> int:
-        """What the weights of every law add up to."""
+        """The sum of the weights of every law."""
         return int(self.reference.sum())
 
     @cached_property
@@ -198,7 +231,7 @@ class FiniteLaw:
         return logarithm_up(max(above, below))
 
     def weights(self, counts: Integers) -> Unsigned:
-        """Give the integer weights of a draw for the numbers of a person's values."""
+        """Return the integer weights of a draw, given the counts of a person's values."""
         with np.errstate(divide="ignore"):
             ratios = np.log(counts / self.reference.astype(np.float64))
         return self.band.weights(ratios, self.reference)[0]

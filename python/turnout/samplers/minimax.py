@@ -1,4 +1,4 @@
-"""Private draws that are optimal in the worst case, and which sampler of values to take."""
+"""Draw privately with the best worst case, and choose a sampler of values."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ _MOST: Final = 2**16
 
 @dataclass(eq=False, repr=False)
 class MinimaxSampler(LawSampler, ProjectedSampler):
-    """A private draw whose largest divergence from the person's distribution is the least possible.
+    """A sampler whose largest divergence from the person's distribution is the least possible.
 
     *Finitely many values* (``domain_size`` or ``domain``): for values of distribution P the law of
-    a draw is ``Q(x) = max(P(x) / r, 1 / (e^epsilon + k - 1))``, with the r at which it adds up to
-    one. No epsilon-private sampler has a smaller worst case over all P, in KL divergence, total
+    a draw is ``Q(x) = max(P(x) / r, 1 / (e^epsilon + k - 1))``, with the r at which the sum is one.
+    No epsilon-private sampler has a smaller worst case over all P, in KL divergence, total
     variation or Hellinger distance.
 
-    *Points* (``reference`` h with ``low`` and ``high``): for densities that are between
-    ``low h`` and ``high h``, the law is ``Q = clip(P / r, b h, b e^epsilon h)`` with
-    ``b = 1 / (alpha e^epsilon + 1 - alpha)`` and ``alpha = (1 - low) / (high - low)``. The
-    band need not be symmetric about h as the mollifier's is. It is drawn from by mollified
-    resampling: exactly private, and close to Q. The data may have any density: clipping keeps the
-    guarantee of privacy, but the statement about the worst case is for the class.
+    *Points* (``reference`` h with ``low`` and ``high``): for densities that are between ``low h``
+    and ``high h``, the law is ``Q = clip(P / r, b h, b e^epsilon h)`` with
+    ``b = 1 / (alpha e^epsilon + 1 - alpha)`` and ``alpha = (1 - low) / (high - low)``. The band
+    need not be symmetric about h as the mollifier's is. Draws are made by mollified resampling:
+    they are exactly private, and their law is close to Q. The data may have any density, since
+    clipping keeps the guarantee of privacy. But the statement about the worst case is for the class
+    only.
 
     Parameters
     ----------
@@ -52,8 +53,8 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
     domain_size
         The number of values, which are then the codes 0 .. domain_size - 1: from 2 to 2^24.
     domain
-        The values, where they are no codes: a :class:`turnout.Domain` or a list of labels. It is
-        public, and must not be made of the person's values.
+        The values, if they are not codes: a :class:`turnout.Domain` or a list of labels. They are
+        public, and must not be derived from the person's values.
     reference
         The public reference h over points: anything that :func:`as_reference` takes. It must not
         depend on the person's data.
@@ -75,13 +76,13 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
     certificate_
         A proven bound of ``|log Q/Q0|``, where Q0 is the reference, or uniform over the values.
     budget_
-        What pays for draws where no other budget is given: one draw.
+        The budget that pays for draws if you give no other; it allows one draw.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        From ``fit``, if a parameter or the data cannot be used: a point outside the support
-        of the reference is refused.
+        From ``fit``, if a parameter or the data cannot be used. A point outside the support of the
+        reference is refused.
     MissingExtraError
         From ``fit`` on points, if scikit-learn is needed and not installed.
 
@@ -133,13 +134,11 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
     def _log_limits(self) -> tuple[float, float]:
         """The logarithms of the limits of Q/Q0 over points: not symmetric about zero.
 
-        Of a fitted sampler those of its draws, whatever its parameters are now.
+        For a fitted sampler they are the limits of its draws, whatever its parameters are now.
         """
         fitted = self.__sklearn_is_fitted__()
         if self._fitted_values if fitted else self._over_values():
-            raise InvalidValueError(
-                "log_limits are those of a sampler of points, got one of values"
-            )
+            raise InvalidValueError("log_limits needs a sampler of points, got a sampler of values")
         if fitted:
             return self._projection_._log_limits
         low, high = self._proposal_limits()
@@ -156,7 +155,7 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         return Fraction(high, low)
 
     def project(self, p: Any) -> Any:
-        """Give the law of one draw for a person of a given distribution.
+        """Return the law of one draw for a person with a given distribution.
 
         Parameters
         ----------
@@ -167,8 +166,8 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         Returns
         -------
         numpy.ndarray or Projection
-            Over values: float64 of shape (k,), in closed form; the law of a draw agrees with it but
-            for the rounding to integers. Over points: the density, with draws from it.
+            Over values: float64 of shape (k,), in closed form; the law of a draw agrees with it up
+            to the rounding to integers. Over points: the density, with draws from it.
 
         Raises
         ------
@@ -184,17 +183,17 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         return Projection(reference, density, epsilon, base=self._base())
 
     def _band(self) -> tuple[Floats, Floats]:
-        """Give the least and the largest probability of each value."""
+        """Return the least and the largest probability of each value."""
         size = domain_of(self.domain_size, self.domain).size
         floor = np.full(size, 1.0 / (math.exp(self._check_epsilon()) + (size - 1)))
         return floor, math.exp(self._check_epsilon()) * floor
 
     def worst_case(self, divergence: str = "kl") -> float:
-        """Give the largest divergence from a distribution of the class to its projection.
+        """Return the largest divergence from a distribution of the class to its projection.
 
-        Over values a distribution that is certain of one value is worst; over points a density
-        that is ``high h`` on a set of h-probability alpha, and ``low h`` elsewhere (h must have
-        such sets, as every continuous distribution has). No private sampler has a smaller one.
+        Over values, the worst distribution is certain of one value. Over points, the worst density
+        is ``high h`` on a set of h-probability alpha and ``low h`` elsewhere (h must have such
+        sets, as every continuous distribution has). No private sampler has a smaller worst case.
 
         Parameters
         ----------
@@ -206,8 +205,8 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         Returns
         -------
         float
-            The largest divergence. Zero over points if ``high <= low e^epsilon``: then every
-            density of the class can be drawn from as it is.
+            The largest divergence. Over points it is zero if ``high <= low e^epsilon``: every
+            density of the class can then be drawn from as it is.
 
         Raises
         ------
@@ -222,7 +221,7 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         return _worst_density(divergence, epsilon, low, high)
 
     def score_samples(self, X: Any) -> Floats:
-        """Give the log-probability or log-density of one draw.
+        """Return the log-probability or log-density of one draw.
 
         Parameters
         ----------
@@ -237,7 +236,7 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         Raises
         ------
         NotFittedError
-            If the sampler was not fitted.
+            If the sampler is not fitted.
         InvalidTypeError, InvalidValueError
             If the values or points cannot be used.
         """
@@ -247,7 +246,7 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
 
     @property
     def _of_points(self) -> bool:
-        """Whether the fitted sampler draws points, and not one of finitely many values."""
+        """Whether the fitted sampler draws points, not one of finitely many values."""
         return not self._fitted_values
 
     def _draw(self, count: int, seed: int | None) -> Array:
@@ -259,7 +258,7 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
         return (LawSampler if over_values else ProjectedSampler).__sklearn_tags__(self)
 
     def _over_values(self) -> bool:
-        """Whether the sampler is over finitely many values, not over points."""
+        """Return whether the sampler is over finitely many values, not over points."""
         over_values = self.domain_size is not None or self.domain is not None
         of_points = ("reference", "low", "high", "estimator", "proposals")
         given = [name for name in of_points if getattr(self, name) is not None]
@@ -294,12 +293,12 @@ class MinimaxSampler(LawSampler, ProjectedSampler):
 
 
 def _base_of(epsilon: float, low: float, high: float) -> float:
-    """Give the least density of a draw, relative to the reference."""
+    """Return the least density of a draw, relative to the reference."""
     return 1.0 / (1.0 + (1.0 - low) / (high - low) * math.expm1(epsilon))
 
 
 def _worst_density(divergence: Any, epsilon: float, low: float, high: float) -> float:
-    """Give the divergence of the density that is at its bounds everywhere."""
+    """Return the divergence of the density that is at its bounds everywhere."""
     name = _arguments.choice("divergence", divergence, ("kl", "tv", "hellinger"))
     if high <= low * math.exp(epsilon):
         return 0.0
@@ -323,12 +322,13 @@ def choose_sampler(
     *,
     records: int | None = None,
 ) -> MinimaxSampler | FiniteMollifier:
-    """Choose the sampler of values whose draws look most like the person's own.
+    """Choose the sampler whose draws look most like the person's own values.
 
-    Of one record :class:`MinimaxSampler` is best, which is then randomized response; of many it is
-    nearly uniform where epsilon is small, and :class:`FiniteMollifier` keeps more of what the
-    records have in common. The choice is made for a person with so many *different* values, each of
-    them once: the smaller total variation distance between that and the law of a draw wins.
+    For one record :class:`MinimaxSampler` is best; it is then randomized response. For many records
+    and a small epsilon its draws are nearly uniform, and :class:`FiniteMollifier` keeps more of
+    what the records have in common. The choice is made for a person with that many *different*
+    values, each of them once. The law of a draw with the smaller total variation distance from
+    these values wins.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ def choose_sampler(
         The values: a :class:`turnout.Domain`, a list of labels, or their number.
     records
         About how many records a person has, if that is publicly known; many by default. It must not
-        be taken from the persons' data.
+        be taken from people's data.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The relative mollifier: densities within a band around a reference, and projection onto it."""
+"""Project densities onto the relative mollifier, a band around a reference."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNIT = 2**32
 
 
 class RelativeMollifier:
-    """All densities Q with ``|log Q/Q0| <= epsilon / 2`` everywhere, for a reference Q0.
+    """The set of densities Q with ``|log Q/Q0| <= epsilon / 2`` everywhere, for a reference Q0.
 
     Any rule that turns a person's whole data set into *one draw* from a member is
     epsilon-locally differentially private for that data set, since any two members differ by a
@@ -43,7 +43,7 @@ class RelativeMollifier:
     epsilon
         Privacy of one draw: above 0, at most 42.
     dimensions
-        The number of coordinates of points; needed only where ``reference`` does not say it.
+        The number of coordinates of points; needed only if ``reference`` does not say it.
 
     Raises
     ------
@@ -85,7 +85,7 @@ class RelativeMollifier:
         return self.epsilon / 2.0
 
     def certificate(self, least: float, most: float) -> float:
-        """Give a proven bound of ``|log Q/Q0|`` for Q proportional to Q0 times ``exp(score)``.
+        """Return a proven bound of ``|log Q/Q0|`` for Q proportional to Q0 times ``exp(score)``.
 
         The normaliser lies in the range of ``exp(score)`` too, so the bound is the width of the
         range, rounded up: no integral has to be known.
@@ -114,11 +114,11 @@ class RelativeMollifier:
         return rounded_up(Fraction(high) - Fraction(low))
 
     def _admits(self, least: float, most: float) -> bool:
-        """Whether a score of that range gives a member, proven by :meth:`certificate`."""
+        """Return whether any score in that range gives a member, as :meth:`certificate` proves."""
         return self.certificate(least, most) <= self._half_width
 
     def project(self, density: Any, *, seed: int | None = 0) -> Projection | Floats:
-        """Find the member that is closest to a density: equation (8).
+        """Find the member closest to a density by equation (8).
 
         ``Q(x) = min(max(Q0(x) e^(-epsilon/2), P(x) / C), Q0(x) e^(epsilon/2))`` minimises KL(P, Q)
         over the mollifier. Where P has no density at all, Q keeps what is left, in proportion to
@@ -127,11 +127,11 @@ class RelativeMollifier:
         Parameters
         ----------
         density
-            A function that gives log-densities at points, or an object with ``log_density``,
+            A function that returns log-densities at points, or an object with ``log_density``,
             ``score_samples`` or ``logpdf``; on a finite domain probabilities. It may lack a
             constant factor.
         seed
-            Of the points on which C is solved for; they do not matter for privacy.
+            Seeds the points on which C is computed; they do not matter for privacy.
 
         Returns
         -------
@@ -141,7 +141,7 @@ class RelativeMollifier:
         Raises
         ------
         InvalidTypeError
-            If ``density`` is none.
+            If ``density`` is not one of these.
         """
         if not isinstance(self.reference, Reference):
             given = probabilities_of("density", density, self.reference.size)
@@ -156,20 +156,20 @@ class RelativeMollifier:
 
 @dataclass(eq=False, repr=False)
 class Projection:
-    """A density clipped into a band around a reference: made by :meth:`RelativeMollifier.project`.
+    """A density clipped into a band around a reference, made by :meth:`RelativeMollifier.project`.
 
     Attributes
     ----------
     reference
         The reference Q0.
     target
-        Gives the log-density P that is clipped, up to a constant.
+        Returns the log-density P that is clipped, up to a constant.
     epsilon
         Privacy of one draw.
     base
         The least Q/Q0; None for the mollifier's.
     seed
-        Of the points on which the constant is solved for.
+        Seeds the points on which the constant is computed.
     log_limits
         The logarithms of the lower and upper limit of Q/Q0.
     """
@@ -205,14 +205,14 @@ class Projection:
 
     @property
     def _log_constant(self) -> float:
-        """The logarithm of C, solved for on 65,536 points spread evenly under the reference."""
+        """The logarithm of C, computed on 65,536 points spread evenly under the reference."""
         return self._solved[0]
 
     def _band(self) -> _core.SamplerBand:
         return _core.SamplerBand(self.epsilon, self.base)
 
     def _log_ratio(self, at: Floats) -> Floats:
-        """Give log Q/Q0 at points of shape (n, d): always within ``log_limits``."""
+        """Return log Q/Q0 at points of shape (n, d): always within ``log_limits``."""
         log_constant, empty, infinite = self._solved
         ratios = log_ratios(self.reference, self.target, at)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -221,7 +221,7 @@ class Projection:
         return np.where(np.isposinf(ratios), infinite, inner)
 
     def log_density(self, at: Floats) -> Floats:
-        """Give log Q at points of shape (n, d), in nats."""
+        """Return log Q at points of shape (n, d), in nats."""
         result: Floats = self.reference.log_density(at) + self._log_ratio(at)
         return result
 
@@ -254,12 +254,12 @@ class Projection:
     def sample(
         self, n_samples: int = 1, *, proposals: int | None = None, seed: int | None = None
     ) -> Floats:
-        """Draw by mollified resampling; every draw costs epsilon, and nobody counts here.
+        """Draw by mollified resampling; every draw costs epsilon, but no budget counts it here.
 
         Parameters
         ----------
         n_samples
-            How many draws.
+            The number of draws.
         proposals
             How many proposals a draw sees; chosen by epsilon if None.
         seed
@@ -276,11 +276,15 @@ class Projection:
             If an argument is of the wrong type or out of range.
         """
         count = _arguments.integer("n_samples", n_samples, least=1)
+        return self._drawn(count, proposals, _arguments.seed(seed))
+
+    def _drawn(self, count: int, proposals: int | None, seed: Any) -> Floats:
+        """Draw points; ``seed`` may be streams."""
         return resampling(
             self.reference,
             self.target,
             band=self._band(),
             proposals=usable_proposals(proposals, self.epsilon),
             count=count,
-            seed=_arguments.seed(seed),
+            seed=seed,
         )

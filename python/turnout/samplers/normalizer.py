@@ -1,4 +1,4 @@
-"""Normalisers of bounded scores, with an interval that holds whatever the score is."""
+"""Compute normalisers of bounded scores, with an interval that holds whatever the score is."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LogNormalizer:
     confidence
         The probability, over the random points, that both bounds hold.
     points
-        How many points were evaluated.
+        The number of points evaluated.
     """
 
     value: float
@@ -61,8 +61,8 @@ def log_normalizer(
 
     Randomised quadrature: the unit cube behind the reference (one or two uniform numbers a point)
     is cut into equal cells with two uniform points each; other references give independent pairs
-    (plain Monte Carlo). The differences within the pairs bound the variance. Nothing is assumed of
-    the score but its range, so the bound holds for any classifier, smooth or not.
+    (plain Monte Carlo). The differences within the pairs bound the variance. Only the range of the
+    score is assumed, so the bound holds for any classifier, smooth or not.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def log_normalizer(
     least, most
         The range of the score; values outside are clipped to it, NaN is read as ``least``.
     points
-        About how many points are evaluated.
+        The approximate number of points to evaluate.
     confidence
         The probability that both bounds hold.
     seed
@@ -87,7 +87,8 @@ def log_normalizer(
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If ``points`` is below 2, ``confidence`` no level, or the range not finite or empty.
+        If ``points`` is below 2, ``confidence`` is not a level, or the range is empty or not
+        finite.
 
     Notes
     -----

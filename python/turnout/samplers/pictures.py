@@ -1,4 +1,4 @@
-"""Pictures of samplers: densities with the mollifier's band, heat maps, curves of studies."""
+"""Draw pictures of samplers: densities with the mollifier's band, heat maps, curves of studies."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def plot_density(
     draws: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the law of a draw on the line, with the band that it cannot leave.
+    """Plot the law of a draw on the line, with the band that it cannot leave.
 
     Parameters
     ----------
@@ -51,13 +51,14 @@ def plot_density(
         A fitted sampler of one feature, or any log-density: a callable of points of shape (n, 1),
         or an object with ``score_samples``, ``log_density`` or ``logpdf``.
     bounds
-        The pair (low, high) of where to draw. By default where the reference or the draws are, or
-        within the bounds of a sampler that has them.
+        The pair (low, high) of limits to plot between. By default they are around the reference or
+        the draws, or are the bounds of a sampler that has them.
     reference, epsilon
-        The public reference and the epsilon of the band; by default those of a fitted sampler, and
-        its own limits (a minimax sampler's are not symmetric). Without them no band is drawn.
+        The public reference and the epsilon of the band. By default they are those of a fitted
+        sampler, with its own limits (a minimax sampler's are not symmetric). Without them no band
+        is drawn.
     truth
-        The true log-density, as ``density``.
+        The true log-density, given like ``density``.
     draws
         Draws of shape (n, 1): shown one by one, or as a histogram if there are many.
     ax
@@ -73,7 +74,7 @@ def plot_density(
     MissingExtraError
         If matplotlib is not installed.
     NotFittedError
-        If the sampler was not fitted.
+        If the sampler is not fitted.
     InvalidTypeError, InvalidValueError
         If an argument cannot be used.
 
@@ -115,7 +116,7 @@ def plot_heatmap(
     draws: Any = None,
     ax: Any = None,
 ) -> list[Axes]:
-    """Draw the law of a draw in the plane, beside the truth on the same scale of colours.
+    """Plot the law of a draw in the plane, beside the truth on the same scale of colours.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ def plot_heatmap(
     draws
         Draws of shape (n, 2), shown as points on the sampler's map.
     ax
-        As many matplotlib axes as there are maps; new ones by default.
+        One matplotlib axes for each map; new ones by default.
 
     Returns
     -------
@@ -140,7 +141,7 @@ def plot_heatmap(
     MissingExtraError
         If matplotlib is not installed.
     NotFittedError
-        If the sampler was not fitted.
+        If the sampler is not fitted.
     InvalidTypeError, InvalidValueError
         If an argument cannot be used.
 
@@ -191,7 +192,7 @@ def plot_heatmap(
 
 
 class Band(NamedTuple):
-    """How far laws of draws can be from the reference: logarithms, and what a legend says."""
+    """How far laws of draws can be from the reference, as logarithms, and its text in a legend."""
 
     low: float
     high: float
@@ -199,7 +200,7 @@ class Band(NamedTuple):
 
 
 def draw_reference(axes: Axes, x: Floats, density: Floats, band: Band | None) -> None:
-    """Draw the density of the reference, and the band around it."""
+    """Plot the density of the reference, and the band around it."""
     if band is not None:
         axes.fill_between(
             x,
@@ -214,7 +215,7 @@ def draw_reference(axes: Axes, x: Floats, density: Floats, band: Band | None) ->
 
 
 def _log_density_of(argument: str, given: Any, size: int) -> LogDensity:
-    """Return checked log-densities of what has one or two features, as many as are drawn."""
+    """Return checked log-densities of an object with one or two features, as plotted."""
     if isinstance(given, PrivateSampler):
         given._check_fitted()
         if not given._of_points:
@@ -255,7 +256,7 @@ def _band_of(
 
 
 def interval_of(bounds: Any, base: Reference | None, drawn: Floats | None) -> tuple[float, float]:
-    """Choose where to draw: within bounds, else around the reference, else around the draws."""
+    """Choose where to plot: within bounds, else around the reference, else around the draws."""
     if bounds is not None:
         low, high = box(bounds)
         if low.size != 1:
@@ -302,7 +303,7 @@ def _draw_draws(axes: Axes, drawn: Floats, sides: tuple[float, float]) -> None:
 def frame(
     axes: Axes, sides: tuple[float, float], curve: Floats, middle: Floats | None, title: str = ""
 ) -> None:
-    """Set the limits so that what matters is seen: a narrow mode of the truth may be cut."""
+    """Set the limits so that what matters is visible; a narrow mode of the truth may be cut."""
     top = float(max(curve.max(), curve.max() if middle is None else middle.max()))
     axes.set_xlim(*sides)
     axes.set_ylim(0.0, 1.35 * top if math.isfinite(top) and top > 0 else None)
@@ -312,7 +313,7 @@ def frame(
 
 
 def row_of_axes(ax: Any, count: int) -> list[Any]:
-    """Take as many axes as there are pictures, or make them side by side."""
+    """Return one axes for each picture, or make them side by side."""
     pyplot = require("matplotlib.pyplot", "plot")
     if ax is None:
         _, made = pyplot.subplots(

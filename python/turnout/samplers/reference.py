@@ -1,4 +1,4 @@
-"""Public reference distributions: where proposals come from."""
+"""Define public reference distributions, which proposals are drawn from."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Reference(abc.ABC):
     """A public distribution Q0 over points, from which proposals are drawn.
 
     It must not depend on anybody's private data. Subclasses say how uniform numbers become points,
-    so that every proposal is made of cryptographic randomness.
+    so that every proposal is made from cryptographic randomness.
 
     Attributes
     ----------
@@ -42,16 +42,16 @@ class Reference(abc.ABC):
 
     @abc.abstractmethod
     def log_density(self, points: Floats) -> Floats:
-        """Give the log-density at points of shape (n, dimensions), in nats."""
+        """Return the log-density at points of shape (n, dimensions), in nats."""
 
     @abc.abstractmethod
     def transform(self, uniforms: Floats) -> Floats:
         """Turn uniform numbers in (0, 1), of shape (n, words), into points."""
 
     def _covers(self, points: Floats) -> Truths:
-        """Tell which points of shape (n, dimensions) are in the support; a border belongs to it.
+        """Return which points of shape (n, dimensions) are in the support or on its border.
 
-        Where a subclass says nothing else, those at which the density is not zero.
+        Unless a subclass says otherwise, these are the points where the density is not zero.
 
         Returns
         -------
@@ -72,7 +72,7 @@ class Reference(abc.ABC):
         Parameters
         ----------
         count
-            How many.
+            The number of points.
         seed
             For tests and simulations only.
 
@@ -87,13 +87,13 @@ class Reference(abc.ABC):
     def _draw_spread(self, count: int, *, seed: int | None = None) -> Floats:
         """Draw points that each follow the distribution and together cover it evenly.
 
-        A lattice of uniform numbers under one random shift: every point by itself is distributed as
-        from :meth:`draw`; the points are not independent.
+        They come from a lattice of uniform numbers under one random shift. Every point by itself is
+        distributed as from :meth:`draw`, but the points are not independent.
 
         Parameters
         ----------
         count
-            How many.
+            The number of points.
         seed
             For tests and simulations only.
 
@@ -164,7 +164,7 @@ class Normal(Reference):
         self._log_scale = float(np.log(np.diag(self._root)).sum())
 
     def log_density(self, points: Floats) -> Floats:
-        """Give the log-density at points of shape (n, d)."""
+        """Return the log-density at points of shape (n, d)."""
         whitened = (points - self.mean) @ self._whitening
         squares = np.einsum("ij,ij->i", whitened, whitened)
         result: Floats = -0.5 * (squares + self.dimensions * _LOG_TWO_PI) - self._log_scale
@@ -206,7 +206,7 @@ class StandardNormal(Normal):
         super().__init__(np.zeros(size), np.ones(size))
 
     def log_density(self, points: Floats) -> Floats:
-        """Give the log-density at points of shape (n, d)."""
+        """Return the log-density at points of shape (n, d)."""
         # Nothing to whiten: a product with a matrix takes long where there are many coordinates.
         squares = np.einsum("ij,ij->i", points, points)
         result: Floats = -0.5 * (squares + self.dimensions * _LOG_TWO_PI)
@@ -219,8 +219,9 @@ class StandardNormal(Normal):
 class Uniform(Reference):
     """The uniform distribution on a box.
 
-    For records of integers from a to b take ``Uniform(a - 0.5, b + 0.5)`` and round the draws: then
-    every integer has a cell of length one. From ``Uniform(a, b)`` the ends have half a cell.
+    For records of integers from a to b, use ``Uniform(a - 0.5, b + 0.5)`` and round the draws:
+    every integer then has a cell of length one. With ``Uniform(a, b)``, each end has only half a
+    cell.
 
     Parameters
     ----------
@@ -258,7 +259,7 @@ class Uniform(Reference):
         self._level = -float(np.log(self.high - self.low).sum())
 
     def log_density(self, points: Floats) -> Floats:
-        """Give the log-density at points of shape (n, d)."""
+        """Return the log-density at points of shape (n, d)."""
         inside = ((points >= self.low) & (points <= self.high)).all(axis=1)
         return np.where(inside, self._level, -np.inf)
 
@@ -272,7 +273,7 @@ class Uniform(Reference):
 
 
 def box(bounds: Any, dimensions: int | None = None) -> tuple[Floats, Floats]:
-    """Return the low and high sides of a public box: one pair for all features, or one for each.
+    """Return the low and high sides of a public box: from one pair for all features, or one each.
 
     Parameters
     ----------
@@ -284,7 +285,7 @@ def box(bounds: Any, dimensions: int | None = None) -> tuple[Floats, Floats]:
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If they are no such pairs.
+        If they are not such pairs.
     """
     expected = "a pair (low, high), or one for each of two dimensions"
     if dimensions is not None:
@@ -314,7 +315,7 @@ def check_support(name: str, records: Floats, reference: Reference) -> None:
     Raises
     ------
     InvalidValueError
-        If there are any; says how many, and which is the first.
+        If there are any; the message says how many, and which is the first.
     """
     outside = np.flatnonzero(~reference._covers(records))
     if outside.size:
@@ -328,7 +329,7 @@ def check_support(name: str, records: Floats, reference: Reference) -> None:
 
 
 def shares_of(weights: Any, count: int) -> Floats:
-    """Divide weights by their sum: one for each of some parts, non-negative, not all zero."""
+    """Divide weights by their sum: one for each part, non-negative, and not all zero."""
     expected = f"{count} non-negative numbers with a positive sum, one for each part"
     given = _arguments.vector("weights", weights, expected).astype(np.float64)
     usable = given.size == count > 0 and bool(np.isfinite(given).all() and (given >= 0.0).all())

@@ -116,7 +116,7 @@ def fetch_adult(
     base_url: str | Sequence[str] | None = None,
     progress: bool = True,
 ) -> TableSplit:
-    """Download Adult, unless it is there already, and read it.
+    """Download Adult, unless it already exists, and read it.
 
     32,561 and 16,281 people of the census of 1994 with 15 columns each: see :func:`read_adult`.
     About 6 MB, CC BY 4.0. Files appear whole or not at all, and only if their SHA-256 is the known

@@ -247,7 +247,7 @@ def fetch_mnist(
     base_url: str | Sequence[str] | None = None,
     progress: bool = True,
 ) -> ImageSplit:
-    """Download MNIST, unless it is there already, and read it.
+    """Download MNIST, unless it already exists, and read it.
 
     60,000 images of handwritten digits to train with and 10,000 to test with, 28 by 28 pixels,
     labels 0 to 9. About 12 MB. Files appear whole or not at all, and only if their SHA-256 is the
@@ -302,7 +302,7 @@ def fetch_emnist(
     base_url: str | Sequence[str] | None = None,
     progress: bool = True,
 ) -> ImageSplit:
-    """Download EMNIST, unless it is there already, and read one of its splits.
+    """Download EMNIST, unless it already exists, and read one of its splits.
 
     Handwritten digits and letters, 28 by 28 pixels, in the format of MNIST. All splits come in one
     archive of about 560 MB, which is kept; the four files of the split are unpacked beside it. The

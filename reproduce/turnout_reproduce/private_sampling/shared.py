@@ -12,11 +12,11 @@ import numpy as np
 from turnout._extras import require
 from turnout._seeds import derived
 from turnout._types import Figure, Floats
-from turnout.samplers.baselines.bernstein import BernsteinSampler
-from turnout.samplers.baselines.kernel import PrivateKernelDensity
-from turnout.samplers.boosting import MollifiedBoosting
 from turnout.samplers.density import MollifiedDensity
-from turnout.samplers.weak_learner import LOG_TWO, default_learner
+from turnout_reproduce.baselines.bernstein import BernsteinSampler
+from turnout_reproduce.baselines.kernel import PrivateKernelDensity
+from turnout_reproduce.boosting.sampler import MollifiedBoosting
+from turnout_reproduce.boosting.weak_learner import LOG_TWO, default_learner
 from turnout_reproduce.curves import Curve
 from turnout_reproduce.measures.targets import FloorOfMollifier, PublicReference
 from turnout_reproduce.outcome import Finding, Outcome, Scale

@@ -17,11 +17,11 @@ import numpy as np
 from turnout._progress import track
 from turnout._seeds import derived
 from turnout._types import Figure, Floats
-from turnout.samplers.boosting import MollifiedBoosting, boosting_weights, score_bound
 from turnout.samplers.mollifier import Projection
-from turnout.samplers.networks import DenseNetwork
 from turnout.samplers.reference import StandardNormal
-from turnout.samplers.weak_learner import LOG_TWO, clipped
+from turnout_reproduce.boosting.networks import DenseNetwork
+from turnout_reproduce.boosting.sampler import MollifiedBoosting, boosting_weights, score_bound
+from turnout_reproduce.boosting.weak_learner import LOG_TWO, clipped
 from turnout_reproduce.curves import Curve, readable
 from turnout_reproduce.measures.targets import seed_mixture
 from turnout_reproduce.outcome import Experiment, Finding, Outcome, Scale

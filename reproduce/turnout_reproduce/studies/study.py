@@ -18,7 +18,7 @@ from turnout_reproduce.curves import Curve, count_on_top, draw, panels_of
 
 Record = TypeVar("Record")
 
-#: Of more curves in a panel the legend stands beside it.
+#: Of more curves in a panel the legend stands beside it, or below if there are several panels.
 _MANY = 6
 
 
@@ -143,12 +143,14 @@ class Study(Listing, Generic[Record]):
         """
         picture = self.picture
         number = len(panels_of(picture.curves))
-        beside = len(picture.curves) > _MANY * number
+        beside = number == 1 and len(picture.curves) > _MANY
         axes = _axes(ax, number, 2.6 if beside else 0.0, shared=bool(picture.y))
         draw(picture.curves, axes, x=picture.x, y=picture.y, log=picture.log)
         if beside:
             axes[-1].legend(frameon=False, fontsize="small", loc="center left",
                             bbox_to_anchor=(1.0, 0.5))  # fmt: skip
+        elif number > 1:
+            _below(axes)
         if number == 1 and picture.title:
             axes[0].set_title(picture.title, fontsize="medium")
         if picture.names:
@@ -184,6 +186,33 @@ def curve_of(label: str, records: Sequence[Any], x: str, y: str, panel: str = ""
     if all(hasattr(row, f"{y}_error") for row in rows):
         error = tuple(float(getattr(row, f"{y}_error")) for row in rows)
     return Curve(label, columns[0], columns[1], error, panel)
+
+
+def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
+    """Give the interval of the mean of some repeats, by Student's t; all numbers for one repeat.
+
+    Examples
+    --------
+    >>> low, high = mean_interval([1.0, 2.0, 3.0])
+    >>> round(low, 3), round(high, 3)
+    (-0.484, 4.484)
+    """
+    from scipy import special  # noqa: PLC0415 (slow)
+
+    count = len(values)
+    if count < 2:
+        return -math.inf, math.inf
+    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(count)
+    half = float(special.stdtrit(count - 1, (1.0 + level) / 2.0)) * error
+    return mean - half, mean + half
+
+
+def _below(axes: list[Any]) -> None:
+    """Put the legends of several panels below them, if one would cover its curves."""
+    if max(len(one.get_legend_handles_labels()[1]) for one in axes) > _MANY:
+        for one in axes:
+            one.legend(frameon=False, fontsize="small", loc="upper center", ncols=2,
+                       bbox_to_anchor=(0.5, -0.13))  # fmt: skip
 
 
 def _axes(ax: Any, number: int, beside: float, *, shared: bool) -> list[Any]:

@@ -25,7 +25,6 @@ from turnout._types import Array, Integers
 from turnout.errors import CorruptDataError, PlanMismatchError
 from turnout.federated.engine import InProcessEngine
 from turnout.federated.optimizers import SGD
-from turnout.federated.plan import RandomParticipationSGD
 from turnout_reproduce.studies.study import Picture, Study, curve_of
 from turnout_reproduce.training.scenarios import Arm, Scenario
 
@@ -197,7 +196,7 @@ def _record(
         arm.name,
         noise,
         arm.keeps_target,
-        scenario.delta(epsilon, noise) if noise else None,
+        float(arm.mechanism(scenario).delta(epsilon)) if noise else None,
         after,
         float(np.mean(accuracies)),
         spread,
@@ -284,7 +283,8 @@ class _Training:
         return [self._accuracies[after] for after in stops]
 
     def _begin(self) -> None:
-        scenario, arm, train = self.scenario, self.arm, self._common.data.train
+        arm, train = self.arm, self._common.data.train
+        scenario = arm.placed(self.scenario)
         model = self._model = self._common.model(_seeds.derived(self._seed, _MODEL))
         shares = self._shares(train)
 
@@ -294,14 +294,10 @@ class _Training:
                 parameters, train.images[chosen], train.labels[chosen]
             )
 
-        plan = RandomParticipationSGD(
-            scenario.client_rate,
-            scenario.sample_rate,
+        plan = arm.plan(
+            self.scenario,
             self._common.clip if arm.noise_multiplier else math.inf,
-            noise_multiplier=arm.noise_multiplier or None,
-            noise="exact" if arm.noise_multiplier else "none",
-            local_size=scenario.local_size,
-            seed=_seeds.derived(self._seed, _PLAN),
+            _seeds.derived(self._seed, _PLAN),
         )
         self._engine = InProcessEngine(
             plan,
@@ -319,7 +315,7 @@ class _Training:
 
     def _shares(self, train: Images) -> Integers:
         """Split the examples among clients: at random, and the same in all arms."""
-        scenario = self.scenario
+        scenario = self.arm.placed(self.scenario)
         order = np.random.default_rng(_seeds.derived(self._seed, _SHARES)).permutation(len(train))
         return order[: scenario.clients * scenario.local_size].reshape(scenario.clients, -1)
 

@@ -1,8 +1,9 @@
-"""Who has how much data, and the noise that each analysis asks for."""
+"""Who has how much data, the noise that each analysis requires, and the plan of each training."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 from turnout import _arguments
@@ -14,6 +15,7 @@ from turnout.accounting import (
     calibrate_noise,
     paper,
 )
+from turnout.federated import RandomParticipationSGD
 
 #: Below this noise multiplier the paper's formula is not searched.
 _LEAST_CLAIMED_NOISE = 0.05
@@ -64,30 +66,54 @@ class Scenario:
         examples = self.clients * self.local_size
         return round(examples * self.client_rate * self.sample_rate, 9)
 
-    def delta(self, epsilon: float, noise_multiplier: float) -> float:
-        """Give the delta of a round that is proven for a noise multiplier."""
-        mechanism = RandomParticipation(
-            self.client_rate, self.sample_rate, self.local_size, noise_multiplier
+    def pooled(self) -> Scenario:
+        """Give the same data and batches in one place, where nobody takes part at random.
+
+        Examples
+        --------
+        >>> Scenario("few", 60, 1000, client_rate=0.25, sample_rate=0.5).pooled()
+        Scenario(name='few', clients=1, local_size=60000, client_rate=1.0, sample_rate=0.125)
+        """
+        return dataclasses.replace(
+            self,
+            clients=1,
+            local_size=self.clients * self.local_size,
+            client_rate=1.0,
+            sample_rate=self.client_rate * self.sample_rate,
         )
-        return float(mechanism.delta(epsilon))
+
+
+#: What pictures and tables call each arm. The one that may be left out is last, so that the others
+#: have the same colours in every picture.
+_LABELS = {
+    "none": "no privacy",
+    "central": "central, as with Opacus",
+    "sound": "random participation",
+    "wcs": "weak client sampling",
+    "ols": "only local sampling",
+    "each": "each participant's noise",
+    "every": "every client's noise",
+    "unsound": "unsound: Theorem 4.1",
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """One way to choose the noise.
+    """One way to train: who is trusted, and how the noise is chosen.
 
     Parameters
     ----------
     name
-        A word for files: ``"none"``, ``"sound"``, ``"wcs"``, ``"ols"`` or ``"unsound"``.
+        A word for files, such as ``"sound"``: see :func:`arms_of`.
     label
         What pictures and tables call it.
     noise_multiplier
         The standard deviation of the noise over the clipping norm; 0 for no noise and no clipping.
+        Where clients add noise, that of one of them.
     learning_rate
         Of stochastic gradient descent.
     keeps_target
-        Whether epsilon and delta of a round are proven to be at most those of the study.
+        Whether epsilon and delta are proven to be at most those of the study.
     """
 
     name: str
@@ -96,28 +122,80 @@ class Arm:
     learning_rate: float
     keeps_target: bool
 
+    def placed(self, scenario: Scenario) -> Scenario:
+        """Give who has the data in this arm: one party in the arm ``"central"``."""
+        return _placed(self.name, scenario)
+
+    def mechanism(self, scenario: Scenario) -> Mechanism:
+        """Give the mechanism of a round that is proven for this arm and its noise."""
+        proven = self.name if self.name in ("central", "each") else "sound"
+        return _accounted(proven, self.placed(scenario), self.noise_multiplier)
+
+    def plan(self, scenario: Scenario, clip: float, seed: int | None) -> RandomParticipationSGD:
+        """Give the plan of a training, whose sum has the noise of this arm.
+
+        Examples
+        --------
+        >>> scenario = Scenario("small", 100, 5, client_rate=0.5, sample_rate=0.5)
+        >>> (arm,) = arms_of(scenario, 1.0, 1e-6, {"every": 0.1})
+        >>> round(arm.noise_multiplier, 3), round(arm.plan(scenario, 1.0, 7).noise_multiplier, 2)
+        (2.68, 26.8)
+        """
+        placed, noise = self.placed(scenario), self.noise_multiplier
+        if self.name == "every":
+            # The noises of all clients add up to one of this deviation: it is drawn once.
+            noise *= math.sqrt(scenario.clients)
+        return RandomParticipationSGD(
+            placed.client_rate,
+            placed.sample_rate,
+            clip,
+            noise_multiplier=noise or None,
+            noise="exact" if noise else "none",
+            local_size=placed.local_size,
+            mode="participants_only" if self.name == "each" else "trusted_server",
+            seed=seed,
+        )
+
+
+def _placed(name: str, scenario: Scenario) -> Scenario:
+    return scenario.pooled() if name == "central" else scenario
+
 
 def arms_of(
-    scenario: Scenario, epsilon: float, delta: float, learning_rates: Mapping[str, float]
+    scenario: Scenario,
+    epsilon: float,
+    delta: float,
+    learning_rates: Mapping[str, float],
+    rounds: int = 1,
 ) -> list[Arm]:
-    """Choose the noise that each analysis asks for at the same epsilon and delta of a round.
+    """Choose the noise that each analysis requires at the same epsilon and delta.
 
     Parameters
     ----------
     scenario
         Who takes part.
     epsilon, delta
-        What a round may cost.
+        What ``rounds`` rounds may cost together.
     learning_rates
-        One for each arm that is wanted: ``"none"`` (no privacy), ``"sound"`` (the sound bound of
-        random participation), ``"wcs"`` (weak client sampling), ``"ols"`` (only local sampling) and
-        ``"unsound"``: Theorem 4.1 of the paper, which is no bound. It is there to be seen, and left
-        out where its formula is below delta for every noise and so asks for none.
+        One for each arm that is wanted.
+
+        * ``"none"``: no privacy.
+        * ``"central"``: one party has all data and draws each batch by itself, as with Opacus.
+        * ``"sound"``: the sound bound of random participation.
+        * ``"wcs"``: weak client sampling, the bound of the paper before.
+        * ``"ols"``: only local sampling, Poisson accounting without participation.
+        * ``"each"``: nobody trusts the server, and each client that takes part adds noise.
+        * ``"every"``: nobody trusts the server, and every client adds noise in every round.
+        * ``"unsound"``: Theorem 4.1 of the paper, which is no bound. It is there to be seen, for
+          one round. It is left out where its formula is below delta for every noise and so
+          requires none.
+    rounds
+        How many rounds the target is for.
 
     Returns
     -------
     list of Arm
-        In the order of the noise: none, unsound, sound, wcs, ols.
+        In the order of this list.
 
     Raises
     ------
@@ -131,39 +209,40 @@ def arms_of(
     >>> paper_scenario = Scenario("many clients", 23264, 30, client_rate=0.001, sample_rate=0.1)
     >>> for arm in arms_of(paper_scenario, 0.015, 1e-6, dict.fromkeys(["sound", "wcs", "ols"], 1)):
     ...     print(arm.label, round(arm.noise_multiplier, 3))
-    sound bound 2.373
+    random participation 2.373
     weak client sampling 7.665
     only local sampling 22.497
     """
-    p, q = scenario.client_rate, scenario.sample_rate
-    labels = {
-        "none": "no privacy",
-        "unsound": "unsound: Theorem 4.1",
-        "sound": "sound bound",
-        "wcs": "weak client sampling",
-        "ols": "only local sampling",
-    }
-    sound: dict[str, Mechanism] = {
-        "sound": RandomParticipation(p, q, scenario.local_size, 1.0),
-        "wcs": WeakClientSampling(p, q, 1.0),
-        "ols": LocalSampling(q, 1.0),
-    }
-    unknown = sorted(set(learning_rates) - set(labels))
+    unknown = sorted(set(learning_rates) - set(_LABELS))
     if unknown:
         raise _arguments.invalid(
-            f"learning_rates must have keys among {', '.join(labels)}", unknown[0]
+            f"learning_rates must have keys among {', '.join(_LABELS)}", unknown[0]
         )
+    if "unsound" in learning_rates and rounds != 1:
+        raise _arguments.invalid("rounds must be 1 with the arm 'unsound'", rounds)
     chosen = []
-    for name in [name for name in labels if name in learning_rates]:
+    for name in [name for name in _LABELS if name in learning_rates]:
+        keeps_target = name not in ("none", "unsound")
         noise: float | None = 0.0
-        if name in sound:
-            noise = float(calibrate_noise(sound[name], epsilon=epsilon, delta=delta))
-        elif name == "unsound":
+        if name == "unsound":
             noise = _claimed(scenario, epsilon, delta)
+        elif keeps_target:
+            mechanism = _accounted(name, _placed(name, scenario), 1.0)
+            noise = float(calibrate_noise(mechanism, epsilon=epsilon, delta=delta, rounds=rounds))
         if noise is not None:
             rate = _arguments.number(f"learning_rates[{name!r}]", learning_rates[name])
-            chosen.append(Arm(name, labels[name], noise, rate, keeps_target=name in sound))
+            chosen.append(Arm(name, _LABELS[name], noise, rate, keeps_target))
     return chosen
+
+
+def _accounted(name: str, placed: Scenario, noise_multiplier: float) -> Mechanism:
+    """Give the mechanism of a round as the analysis of an arm sees it."""
+    if name in ("central", "ols"):
+        return LocalSampling(placed.sample_rate, noise_multiplier)
+    rates = placed.client_rate, placed.sample_rate
+    if name in ("wcs", "each"):
+        return WeakClientSampling(*rates, noise_multiplier)
+    return RandomParticipation(*rates, placed.local_size, noise_multiplier)
 
 
 def _claimed(scenario: Scenario, epsilon: float, delta: float) -> float | None:

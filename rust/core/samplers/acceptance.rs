@@ -1,4 +1,4 @@
-//! Proposals accepted by exact trials.
+//! Accepts proposals by exact trials.
 
 use super::{each_row, rows};
 use crate::memory::room;
@@ -12,18 +12,19 @@ pub const MOST: f64 = 64.0;
 /// 2^64 as a floating-point number.
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
-/// For each row of `columns` gaps, the first that is accepted, with probability `e^-gap` each.
+/// Finds, in each row of `columns` gaps, the first that is accepted. Each is accepted with
+/// probability `e^-gap`.
 ///
-/// The law of what is accepted is within a factor `e^most` of the law of the proposals, whatever
-/// the gaps: each is taken as the multiple of 2^-64 below it, and as `0` where it is negative and
-/// `most` where it is larger than that or not a number. So the probability of acceptance is exactly
-/// `e^-g` for a `g` from 0 to `most`: no floating-point number is compared with another. All gaps
-/// of a row are tried, also after one was accepted.
+/// The law of the accepted proposal is within a factor `e^most` of the law of the proposals,
+/// whatever the gaps. Each gap is rounded down to a multiple of 2^-64. A negative gap becomes `0`,
+/// and a gap that is larger than `most` or not a number becomes `most`. So the probability of
+/// acceptance is exactly `e^-g` for a `g` from 0 to `most`, and no floating-point number is
+/// compared with another. All gaps of a row are tried, even after one was accepted.
 ///
-/// A row without an accepted proposal gives `None`; a fresh draw from the reference in its place
-/// keeps the law within the same factor.
+/// A row without an accepted proposal gives `None`. If you then draw afresh from the reference, the
+/// law stays within the same factor.
 ///
-/// Rows run on the current rayon pool and depend on `streams` alone.
+/// Rows run on the current rayon pool, and the result depends on `streams` alone.
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
@@ -39,8 +40,8 @@ const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 ///
 /// # Errors
 ///
-/// [`Error::Accounting`] unless `most` is from 0 to [`MOST`]; [`Error::Integer`] if the gaps are not
-/// rows of so many columns.
+/// [`Error::Accounting`] unless `most` is from 0 to [`MOST`]; [`Error::Integer`] if the gaps are
+/// not rows of `columns`.
 pub fn first_accepted<S: Streams>(
     gaps: &[f64],
     columns: usize,

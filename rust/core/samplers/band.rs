@@ -10,11 +10,11 @@ use crate::{Error, Result};
 /// The largest total of reference weights.
 pub const LARGEST_TOTAL: u64 = 1 << 62;
 
-/// How far an integer weight may be from its reference.
+/// The allowed range of an integer weight around its reference.
 ///
-/// A weight of reference `n` stays within [`limits(n)`](Self::limits), two integers whose ratio is
-/// at most `e^epsilon`: the limits are rounded inwards, with proven bounds of the exponential
-/// function. So two data sets never give weights of a ratio above `e^epsilon`.
+/// A weight with reference `n` stays within [`limits(n)`](Self::limits), two integers whose ratio
+/// is at most `e^epsilon`. The limits are rounded inwards, with proven bounds of the exponential
+/// function. So the weights of two data sets never have a ratio above `e^epsilon`.
 ///
 /// ```
 /// use turnout_core::samplers::Band;
@@ -39,7 +39,7 @@ enum Kind {
 }
 
 impl Band {
-    /// From `e^(-epsilon/2)` to `e^(epsilon/2)` times the reference: the relative mollifier.
+    /// Makes the relative mollifier: from `e^(-epsilon/2)` to `e^(epsilon/2)` times the reference.
     ///
     /// # Errors
     ///
@@ -49,13 +49,14 @@ impl Band {
         Ok(Self { kind: Kind::Mollifier, factor: ExponentialBounds::new(half) })
     }
 
-    /// From `base` to `base e^epsilon` times the reference: the band of minimax-optimal sampling.
-    /// Park, Asoodeh, Lee, "Exactly minimax-optimal locally differentially private sampling",
-    /// `NeurIPS` 2024.
+    /// Makes the band from `base` to `base e^epsilon` times the reference, for minimax-optimal
+    /// sampling. Source: Park, Asoodeh, Lee, "Exactly minimax-optimal locally differentially
+    /// private sampling", `NeurIPS` 2024.
     ///
     /// # Errors
     ///
-    /// [`Error::Epsilon`] as above; [`Error::Accounting`] unless the base is above 0 and at most 1.
+    /// [`Error::Epsilon`] as for [`mollifier`](Self::mollifier); [`Error::Accounting`] unless the
+    /// base is above 0 and at most 1.
     pub fn from_base(base: f64, epsilon: f64) -> Result<Self> {
         let epsilon = Epsilon::new(epsilon)?.get();
         if !(base > 0.0 && base <= 1.0) {
@@ -67,11 +68,11 @@ impl Band {
         Ok(Self { kind, factor: ExponentialBounds::new(epsilon) })
     }
 
-    /// The smallest and the largest weight of an entry of that reference, which is from 1 to
-    /// [`LARGEST_TOTAL`]. A largest weight beyond 64 bits is given as `u64::MAX`.
+    /// Returns the smallest and the largest weight of an entry with this reference, which must be
+    /// from 1 to [`LARGEST_TOTAL`]. If the largest weight exceeds 64 bits, it is `u64::MAX`.
     ///
-    /// The smallest is at least 1 and at most the reference. The largest is at least the reference
-    /// for a mollifier, and above a base wherever `base * e^epsilon >= 1`.
+    /// The smallest is at least 1 and at most the reference. For a mollifier, the largest is at
+    /// least the reference; for a base, it is so wherever `base * e^epsilon >= 1`.
     ///
     /// # Errors
     ///

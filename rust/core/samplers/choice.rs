@@ -1,4 +1,4 @@
-//! Choices among proposals by the weights of a band.
+//! Chooses among proposals by the weights of a band.
 
 use super::weights::Entries;
 use super::{Band, LARGEST_TOTAL, each_row, rows};
@@ -12,15 +12,15 @@ pub const UNIT: u64 = 1 << 32;
 /// The largest number of proposals among which [`resample`] chooses.
 pub const LARGEST_ROW: usize = 1 << 30;
 
-/// For each row of `columns` logarithms of ratios, the index of one column: chosen exactly, with
-/// the [`weights`](super::weights()) of the row, whose references are all [`UNIT`].
+/// Chooses one column in each row of `columns` logarithms of ratios. The choice is exact, with the
+/// [`weights`](super::weights()) of the row; each reference is [`UNIT`].
 ///
-/// Where a row has proposals from a reference and their log ratios of a density to that reference,
-/// the proposal chosen has a law in the band around the reference, whatever the ratios are: each is
-/// chosen with a probability between its two limits. The ratio of these probabilities for two data
-/// sets is at most `e^epsilon`, given the proposals.
+/// Let a row have proposals from a reference, and the log ratios of a density to that reference.
+/// Then the law of the chosen proposal is in the band around the reference, whatever the ratios,
+/// because each probability is between its two limits. Given the proposals, the ratio of these
+/// probabilities for two data sets is at most `e^epsilon`.
 ///
-/// Rows run on the current rayon pool and depend on `streams` alone.
+/// Rows run on the current rayon pool, and the result depends on `streams` alone.
 ///
 /// ```
 /// use turnout_core::random::AesStreams;
@@ -35,8 +35,8 @@ pub const LARGEST_ROW: usize = 1 << 30;
 ///
 /// # Errors
 ///
-/// [`Error::Integer`] if the ratios are not rows of so many columns, from 1 to [`LARGEST_ROW`];
-/// [`Error::Accounting`] if the band leaves no room for weights that add up.
+/// [`Error::Integer`] if the ratios are not rows of `columns`, which is from 1 to [`LARGEST_ROW`];
+/// [`Error::Accounting`] if no weights within the band have the right total.
 pub fn resample<S: Streams>(
     log_ratios: &[f64],
     columns: usize,

@@ -1,17 +1,17 @@
 //! Private samplers: draws whose law stays in a band around a public reference.
 //!
-//! A user releases one draw from a law that is close to the law of the user's own data, and within
-//! a [`Band`] around a public reference. Whatever the data, the law is in the band, so the draw
-//! hides all of the data at once. Husain, Balle, Cranko, Nock, "Local differential privacy for
-//! sampling", AISTATS 2020, call the symmetric band a relative mollifier.
+//! A user releases one draw. Its law is close to the law of the user's own data, and within a
+//! [`Band`] around a public reference. The law is in the band whatever the data, so the draw hides
+//! all of the data at once. Husain, Balle, Cranko, Nock, "Local differential privacy for sampling",
+//! AISTATS 2020, call the symmetric band a relative mollifier.
 //!
-//! What makes it private is never a floating-point number. Densities and scores arrive as
-//! floating-point numbers, infinite and undefined ones included; they choose among integer
-//! [`weights()`] within integer limits, or exponents within a limit, and the draw is exact:
+//! Privacy never depends on a floating-point number. Densities and scores are floating-point
+//! numbers, and may be infinite or undefined. But they only choose among integer [`weights()`]
+//! within integer limits, or among exponents within a limit, and the draw is exact:
 //!
 //! * [`resample`] chooses one of many proposals from the reference by such weights;
 //! * [`first_accepted`] accepts proposals by exact trials of probability `e^-g`;
-//! * [`uniforms`] are what proposals are made of;
+//! * [`uniforms`] draws the numbers from which proposals are made;
 //! * [`NetworkSum`] evaluates boosted scores at many points.
 //!
 //! ```

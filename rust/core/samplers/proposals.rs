@@ -1,4 +1,4 @@
-//! Uniform numbers, of which proposals are made.
+//! Uniform numbers from which proposals are made.
 
 use rand::Rng;
 
@@ -7,14 +7,15 @@ use crate::memory::room;
 use crate::parallel;
 use crate::random::{Purpose, Streams};
 
-/// Numbers drawn from one stream: a chunk has a stream of its own, whichever thread takes it.
+/// How many numbers are drawn from one stream. Each chunk has a stream of its own, whichever thread
+/// draws it.
 pub const CHUNK: usize = 4096;
 
-/// Uniform numbers strictly between 0 and 1, on the current rayon pool; they depend on `streams`
-/// alone.
+/// Draws uniform numbers strictly between 0 and 1, on the current rayon pool. They depend on
+/// `streams` alone.
 ///
-/// Each is the middle of one of 2^52 cells of equal width, so that none is 0 or 1 and `u` is as
-/// likely as `1 - u`.
+/// Each is the middle of one of 2^52 cells of equal width. So none is 0 or 1, and `u` is as likely
+/// as `1 - u`.
 ///
 /// ```
 /// use turnout_core::random::AesStreams;

@@ -20,6 +20,6 @@ def test_no_reader_waits_for_a_pipe(
 ) -> None:
     path = tmp_path / name
     os.mkfifo(path, 0o600)
-    with pytest.raises(OSError, match="Not a regular file") as found:
+    with pytest.raises(OSError, match="not a regular file") as found:
         read(path)
     assert found.value.filename == os.fspath(path)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turnout.accounting import paper
+from turnout.accounting import LocalSampling, WeakClientSampling, paper
 from turnout.errors import CorruptDataError, InvalidTypeError, InvalidValueError, PlanMismatchError
 from turnout.federated.checkpoint import read_checkpoint
 from turnout_reproduce.datasets import ImageSplit
@@ -100,17 +100,43 @@ def small() -> dict[str, Any]:
 
 def test_noise_is_that_of_the_paper_where_the_paper_is_right() -> None:
     arms = {arm.name: arm for arm in arms_of(PAPER, 0.015, 1e-6, EVERY_ARM)}
-    assert list(arms) == ["none", "unsound", "sound", "wcs", "ols"]
+    assert list(arms) == ["none", "sound", "wcs", "ols", "unsound"]
     assert arms["none"].noise_multiplier == 0.0
     # Printed as 7.65 and 22.4, rounded down.
     assert arms["wcs"].noise_multiplier == pytest.approx(7.66512, abs=1e-5)
     assert arms["ols"].noise_multiplier == pytest.approx(22.49746, abs=1e-5)
     assert arms["sound"].noise_multiplier == pytest.approx(2.37328, abs=1e-5)
     assert arms["unsound"].noise_multiplier == pytest.approx(2.37150, abs=1e-5)
-    assert [arm.keeps_target for arm in arms.values()] == [False, False, True, True, True]
+    assert [arm.keeps_target for arm in arms.values()] == [False, True, True, True, False]
     for name in ("sound", "wcs", "ols"):
-        assert PAPER.delta(0.015, arms[name].noise_multiplier) <= 1e-6
-    assert PAPER.delta(0.015, arms["unsound"].noise_multiplier) > 1.004e-6
+        assert arms[name].mechanism(PAPER).delta(0.015) <= 1e-6
+    assert arms["unsound"].mechanism(PAPER).delta(0.015) > 1.004e-6
+
+
+def test_other_ways_of_trust_have_the_noise_that_keeps_the_same_target() -> None:
+    wanted = dict.fromkeys(["central", "sound", "wcs", "each", "every"], 0.1)
+    scenario = Scenario("small", 400, 5, client_rate=0.5, sample_rate=0.2)
+    arms = {arm.name: arm for arm in arms_of(scenario, 1.0, 1e-6, wanted, rounds=20)}
+    assert all(arm.keeps_target for arm in arms.values())
+    for arm in arms.values():
+        assert arm.mechanism(scenario).compose(20).epsilon(1e-6) <= 1.0
+    assert arms["central"].noise_multiplier < arms["sound"].noise_multiplier
+    # Who sees the participants is protected from by the bound of weak client sampling alone.
+    assert arms["each"].noise_multiplier == arms["wcs"].noise_multiplier
+    assert arms["each"].mechanism(scenario) == WeakClientSampling(
+        0.5, 0.2, arms["wcs"].noise_multiplier
+    )
+    assert arms["every"].noise_multiplier == arms["sound"].noise_multiplier
+    plans = {name: arm.plan(scenario, 1.0, 7) for name, arm in arms.items()}
+    assert plans["each"].mode == "participants_only"
+    assert plans["each"].noise_multiplier == arms["each"].noise_multiplier
+    # 400 noises add up to one that is 20 times as large.
+    assert plans["every"].noise_multiplier == 20 * arms["every"].noise_multiplier
+    central = plans["central"]
+    assert (central.client_rate, central.sample_rate, central.local_size) == (1.0, 0.1, 2000)
+    assert central.mechanism.delta(1.0) == pytest.approx(
+        LocalSampling(0.1, central.noise_multiplier or 0).delta(1.0)
+    )
 
 
 def test_the_claimed_noise_is_the_largest_at_which_the_formula_says_delta() -> None:
@@ -131,8 +157,10 @@ def test_where_the_formula_asks_for_no_noise_there_is_no_such_arm() -> None:
 
 
 def test_unknown_arms_and_impossible_scenarios_are_refused(small: dict[str, Any]) -> None:
-    with pytest.raises(InvalidValueError, match=r"keys among none, unsound, .* got 'shuffle'"):
+    with pytest.raises(InvalidValueError, match=r"keys among none, central, .* got 'shuffle'"):
         arms_of(PAPER, 0.015, 1e-6, {"shuffle": 1.0})
+    with pytest.raises(InvalidValueError, match="rounds must be 1 with the arm 'unsound', got 2"):
+        arms_of(PAPER, 0.015, 1e-6, {"unsound": 1.0}, rounds=2)
     with pytest.raises(InvalidValueError, match="client_rate must be a probability"):
         Scenario("none", 10, 10, client_rate=0.0, sample_rate=0.5)
     with pytest.raises(InvalidValueError, match="clients must be an integer of at least 1"):
@@ -303,7 +331,7 @@ def test_the_script_trains_on_mnist_and_says_what_came_out(tmp_path: Path) -> No
         env={**os.environ, "MPLBACKEND": "agg", "PYTHONIOENCODING": "utf-8"},
     )
     assert done.returncode == 0, done.stderr
-    assert "unsound: Theorem 4.1" in done.stdout
+    assert "central, as with Opacus" in done.stdout
     assert (tmp_path / "accuracy.png").stat().st_size > 10_000
     rows = json.loads((tmp_path / "results.json").read_text())["records"]
     many, few = (
@@ -311,9 +339,12 @@ def test_the_script_trains_on_mnist_and_says_what_came_out(tmp_path: Path) -> No
         for name in ("many clients", "few clients")
     )
     noise = {name: row["noise_multiplier"] for name, row in many.items()}
-    assert noise["none"] == 0 < noise["unsound"] < noise["sound"] < noise["wcs"] < noise["ols"]
+    assert noise["none"] == 0 < noise["sound"] < noise["wcs"] < noise["ols"]
+    assert 0 < noise["central"] < noise["sound"] == noise["every"]
+    assert noise["each"] == noise["wcs"]
     assert all(row["proven_delta"] <= 1e-6 for row in many.values() if row["keeps_target"])
-    assert list(few) == ["none", "sound", "wcs", "ols"]
+    arms = ["none", "central", "sound", "wcs", "ols", "each", "every"]
+    assert list(many) == list(few) == arms
     missing = subprocess.run(
         [sys.executable, script, "--data", str(tmp_path), "--output", str(tmp_path)],
         capture_output=True,

@@ -360,5 +360,5 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(InvalidTypeError):
         known.bounds("half")
     plan = PopulationPlan(tn.Domain.from_integers(2), 1.0, 1)
-    with pytest.raises(EstimatorError, match="say nothing"):
+    with pytest.raises(EstimatorError, match="these draws contain no information"):
         debiased(plan, np.array([0]), 0.5, 0.5, one_value=True)

@@ -24,10 +24,8 @@ from turnout.errors import (
     TurnoutError,
 )
 from turnout.samplers import (
-    BernsteinSampler,
     FiniteMollifier,
     MinimaxSampler,
-    MollifiedBoosting,
     MollifiedDensity,
     PrivateSampler,
     StandardNormal,
@@ -36,6 +34,8 @@ from turnout.samplers import (
 )
 from turnout.samplers.base import PointSampler
 from turnout.samplers.population.points import PopulationEstimate
+from turnout_reproduce.baselines import BernsteinSampler
+from turnout_reproduce.boosting import MollifiedBoosting
 
 Floats = Any
 
@@ -442,7 +442,7 @@ def test_bad_input_of_the_estimate_is_refused() -> None:
 
 def test_noise_that_all_users_would_share_is_refused() -> None:
     same = BernsteinSampler(1.0, bounds=(0.0, 1.0), degree=2, random_state=9)
-    with pytest.raises(InvalidValueError, match="must not have a random_state, which seeds its"):
+    with pytest.raises(InvalidValueError, match="must not have a random_state, because it"):
         sample_population(same, np.zeros((4, 1)), [0, 0, 1, 1])
     without = BernsteinSampler(1.0, bounds=(0.0, 1.0), degree=2)
     data, users = np.zeros((4, 1)), [0, 0, 1, 1]

@@ -78,7 +78,12 @@ def largest_ratio(laws: list[list[Fraction]]) -> Fraction:
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 2.0, 4.0, 9.0])
 @pytest.mark.parametrize(
     ("reference", "records", "method"),
-    [(None, None, "mollifier"), (None, 1, "minimax"), (PEOPLE[5], None, "mollifier")],
+    [
+        (None, None, "mollifier"),
+        (None, 1, "minimax"),
+        (PEOPLE[5], None, "mollifier"),
+        (PEOPLE[5], 1, "minimax"),
+    ],
 )
 def test_no_two_tables_are_told_apart_where_all_combinations_are_weighed(
     epsilon: float, reference: Any, records: int | None, method: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import time
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import turnout as tn
 from turnout.errors import InvalidTypeError, InvalidValueError, NotFittedError
 from turnout.samplers import PrivacyBudget, TableSampler
+from turnout.samplers.finite_law import base_of_points
 
 NOON = datetime.datetime(2024, 3, 1, 12)
 
@@ -187,6 +189,36 @@ def test_records_that_cannot_be_are_refused_and_not_shown(rows: Any, problem: st
         TableSampler(1.0, SMALL).fit(pl.DataFrame(rows))
 
 
+def test_columns_of_equal_names_are_refused() -> None:
+    frames: list[Any] = [
+        pd.DataFrame([[30, "f", "f"]], columns=["age", "sex", "sex"]),
+        pa.table([[30], ["f"], [1], [2]], names=["age", "sex", "more", "more"]),
+    ]
+    for frame in frames:
+        with pytest.raises(InvalidValueError, match=r"^X must have columns of different names"):
+            TableSampler(1.0, SMALL).fit(frame)
+
+
+def test_text_in_columns_of_other_types_is_named_and_not_shown() -> None:
+    columns = {"day": (datetime.date(2024, 1, 1), datetime.date(2024, 12, 31)), "grade": [1, 2]}
+    good = {"day": [datetime.date(2024, 1, 5)], "grade": [1]}
+    for name, value in (("day", "2024-01-05"), ("grade", "1")):
+        with pytest.raises(InvalidValueError, match="row 0 is text: convert") as caught:
+            TableSampler(1.0, columns).fit(pd.DataFrame({**good, name: [value]}))
+        assert f"column {name!r}" in str(caught.value)
+        assert "05" not in str(caught.value)
+    label = TableSampler(1.0, {"sex": ["f", "m"]})
+    with pytest.raises(InvalidValueError, match=r"the value of row 0 is not$"):
+        label.fit(pd.DataFrame({"sex": ["x"]}))
+
+
+def test_a_time_with_a_time_zone_is_refused_with_the_reason() -> None:
+    columns = {"at": (datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 2))}
+    times = pd.to_datetime(pd.Series(["2024-01-01T10:00"])).dt.tz_localize("UTC")
+    with pytest.raises(InvalidValueError, match="a time without a time zone from 2024-01-01"):
+        TableSampler(1.0, columns).fit(pd.DataFrame({"at": times}))
+
+
 def test_what_is_no_frame_is_refused() -> None:
     for given in (3, [[30, "f"]], None):
         with pytest.raises(InvalidTypeError, match="X must be a frame"):
@@ -209,8 +241,7 @@ def test_everybody_gives_one_record(library: Any, reference: Any) -> None:
     assert len(drawn) == 5
     again = tn.samplers.sample_population(sampler, data, users, seed=1, n_jobs=2)
     assert str(again.draws) == str(drawn.draws)
-    with pytest.raises(tn.errors.EstimatorError, match="have no estimate"):
-        drawn.estimate()
+    assert set(drawn.estimate().columns) == set(COLUMNS)
 
 
 def test_whose_record_cannot_be_is_said_and_not_which() -> None:
@@ -218,7 +249,44 @@ def test_whose_record_cannot_be_is_said_and_not_which() -> None:
     with pytest.raises(InvalidValueError, match=r"no draw for user 'ann': .*'sex'") as caught:
         tn.samplers.sample_population(TableSampler(1.0, SMALL), data, ["bob", "ann"])
     assert "SECRET" not in str(caught.value)
+    holed = pl.DataFrame({"age": [30, None], "sex": ["f", "m"]})
+    with pytest.raises(InvalidValueError, match="no draw for user 'ann': X has a missing value"):
+        tn.samplers.sample_population(TableSampler(1.0, SMALL), holed, ["bob", "ann"])
     with pytest.raises(InvalidTypeError, match=r"^columns\['age'\] must be a pair"):
         tn.samplers.sample_population(TableSampler(1.0, {"age": 3}), data, ["bob", "ann"])
     with pytest.raises(InvalidTypeError, match="data must be a frame"):
         tn.samplers.sample_population(TableSampler(1.0, SMALL), [[3, "f"]], ["bob"])
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 2.5, 6.0, 40.0])
+def test_the_base_of_one_record_keeps_most_values(epsilon: float) -> None:
+    generator = np.random.default_rng(8)
+    for shares in (
+        np.full(9, 1 / 9),
+        generator.dirichlet(np.ones(12)),
+        np.array([0.98, 0.01, 0.01]),
+    ):
+        reference = np.rint(shares * 2.0**50).astype(np.uint64)
+
+        def kept(base: float, shares: np.ndarray = shares) -> float:
+            own = np.minimum(base * math.exp(epsilon) * shares, 1.0 - base * (1.0 - shares))
+            return float((shares * own).sum())
+
+        found = base_of_points(epsilon, reference)
+        grid = np.exp(np.linspace(-epsilon, 0.0, 20_001))
+        assert math.exp(-epsilon) <= found <= 1.0
+        # No base of a fine grid is better, and the chosen one is no end of it by accident.
+        assert kept(found) >= max(kept(base) for base in grid) - 1e-12
+    equal = base_of_points(epsilon, np.full(9, 1000, dtype=np.uint64))
+    assert equal == pytest.approx(9 / (math.exp(epsilon) + 8), rel=1e-12)
+
+
+def test_cells_of_different_weight_keep_one_value_at_a_large_epsilon() -> None:
+    columns = {"age": (17, 91), "sex": ["f", "m"]}
+    for age in (17, 20, 91):
+        mine = pd.DataFrame({"age": [age] * 20, "sex": ["f"] * 20})
+        sampler = TableSampler(30.0, columns, records=1).fit(mine)
+        drawn = sampler.sample(500, budget=PrivacyBudget(1e9), seed=3)
+        # Of 500 draws at e^-30 none is of another cell.
+        assert (drawn["sex"] == "f").all()
+        assert ((drawn["age"] - age).abs() <= 5).all()

@@ -13,18 +13,30 @@ import typer
 
 from turnout import samplers
 from turnout._extras import require
+from turnout._types import Array
 from turnout.cli import options
 from turnout.cli.commands import command
-from turnout.cli.running import messages, note, output
+from turnout.cli.running import messages, note, note_seed, output
 from turnout.cli.sample.integers import MOST_INTEGER, Integers
 from turnout.cli.sample.mixed import TableRecords, read_table
 from turnout.cli.sample.records import Records, read_records
-from turnout.cli.sample.results import Drawn, quality, show_quality
-from turnout.cli.sample.wanted import NUMBER_METHODS, TABLE, Method, Rows, Wanted, Way
-from turnout.cli.tables import csv_of, print_estimates, print_json, tell, write_picture, write_table
+from turnout.cli.sample.results import Drawn, quality, show_quality, show_shares
+from turnout.cli.sample.wanted import DENSITY, TABLE, Method, Rows, Wanted, Way
+from turnout.cli.tables import (
+    TABLE_SUFFIXES,
+    csv_of,
+    print_estimates,
+    print_json,
+    tell,
+    write_picture,
+    write_table,
+)
 from turnout.errors import EstimatorError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.answer import ordered
+from turnout.pipeline import sample as draw_records
+from turnout.pipeline.job import Job
 from turnout.samplers.base import LARGEST_EPSILON
+from turnout.samplers.tables.collected_file import read_collected
 
 _ASSUME = "--assume"
 
@@ -36,19 +48,25 @@ _COMPONENTS, _ROWS = 5, 50
 
 _SAMPLERS: Final[dict[Method, Callable[..., samplers.PrivateSampler]]] = {
     "density": samplers.MollifiedDensity,
-    "boosting": samplers.MollifiedBoosting,
     "minimax": samplers.MinimaxSampler,
     "randomized-response": samplers.RandomizedResponseSampler,
     "mollifier": samplers.FiniteMollifier,
     TABLE: samplers.TableSampler,
 }
 
-_check_epsilon = options.accepting(
+check_epsilon = options.accepting(
     lambda value: 0 < value <= LARGEST_EPSILON, f"above 0 and at most {LARGEST_EPSILON:g}"
 )
 _check_jobs = options.accepting(
     lambda value: value != 0, "a number of processes, or -1 for all cores"
 )
+
+
+def _check_target(target: Path | None) -> Path | None:
+    """Accept a file of records, or a folder: what has no suffix."""
+    if target is None or target.is_dir() or not target.suffix:
+        return target
+    return options.ending_in(*TABLE_SUFFIXES)(target)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,16 +76,21 @@ class _Output:
     Attributes
     ----------
     target
-        File of records: .csv, .parquet or .arrow.
+        File of records: .csv, .parquet or .arrow; or a folder, for a job that can be resumed.
+    resume
+        Continue the job in the folder, if there is one.
     overwrite
-        Replace a file of records that is there already.
+        Replace an existing file of records.
     ids
-        Write whose record it is; without ids records are sorted.
+        Write whose record each is. Without ids, records are sorted.
     with_quality
-        Compare the records with the rows: for whoever holds these, it protects nobody.
+        Compare the records with the real rows. The comparison is not private.
     """
 
-    target: options.TableFile = None
+    target: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="OUT", callback=_check_target)
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume")] = False
     overwrite: Annotated[bool, typer.Option("--overwrite")] = False
     ids: Annotated[bool, typer.Option("--ids/--no-ids")] = True
     with_quality: Annotated[bool, typer.Option("--quality")] = False
@@ -85,8 +108,22 @@ class _Output:
         for path in (self.target, self.plot):
             if path is not None:
                 options.refuse_overwriting_inputs(path, [source])
+        if self.folder is not None:
+            ids = "are left out by --no-ids in a file alone"
+            options.refuse_if(
+                (self.overwrite, "--overwrite", "needs a file as --output"),
+                (not self.ids, "--no-ids", f"a folder says whose record it is: ids {ids}"),
+            )
+            return
+        options.refuse_if((self.resume, "--resume", "needs a folder as --output"))
         if self.target is not None and not self.overwrite:
             options.refuse_drawing_again(self.target, "records")
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of a job, if there is to be one."""
+        target = self.target
+        return target if target is not None and (target.is_dir() or not target.suffix) else None
 
     def refuse_for_tables(self, *, rounded: bool) -> None:
         """Refuse what is not for records of several types."""
@@ -94,15 +131,18 @@ class _Output:
             (
                 rounded,
                 "--round",
-                "write bounds without a point, as in age=17:91: they ask for "
-                "whole numbers where numbers and labels are together",
+                f"is for --method {DENSITY}: bounds without a point, as in age=17:91, ask for "
+                "whole numbers",
             ),
-            (self.plot is not None, "--plot", "is for numbers alone, or labels alone"),
+            (
+                self.plot is not None,
+                "--plot",
+                f"is not for --method {TABLE}: turnout sample-report draws pictures of its records",
+            ),
             (
                 self.with_quality,
                 "--quality",
-                "is for numbers alone, or labels alone; in Python tn.samplers.quality compares "
-                "tables",
+                f"is not for --method {TABLE}: turnout sample-report compares its records",
             ),
         )
 
@@ -116,7 +156,9 @@ class _Output:
         if self.target is None:
             typer.echo(csv_of(drawn.table), nl=False)
         below: list[Any] = [] if self.target is None else [drawn.preview()]
-        if estimate is not None:
+        if isinstance(estimate, samplers.TableEstimate):
+            below.append(lambda console: show_shares(console, estimate))
+        elif estimate is not None:
             codes = ordered(estimate, "frequency", 20)
             below.append(lambda console: print_estimates(console, estimate, codes, 0.95, None))
         if compared is not None:
@@ -135,33 +177,34 @@ def sample(
     source: Annotated[Path, typer.Argument(metavar="IN")],
     *,
     rows: Rows,
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=_check_epsilon)],
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", callback=check_epsilon)],
     way: Way,
     written: _Output,
     jobs: Annotated[int, typer.Option("--jobs", "-j", callback=_check_jobs)] = 1,
     seed: Annotated[int | None, typer.Option(min=0, max=2**64 - 1)] = None,
 ) -> None:
-    r"""Draw one realistic record for each user that is safe to hand over.
+    r"""Draw one private, realistic record for each person.
 
-    A user is all rows with the same value of --rows-are. From a user's rows, however many, a
-    single record is drawn, from a distribution that is close to theirs and never far from a public
-    one: no record is more than e^epsilon times as likely as if the user had entirely other rows.
-    Every further run on the same users spends epsilon again; a file of records that is there is not
-    replaced without --overwrite.
+    All rows with the same value of --rows-are belong to one user. From a user's rows, however many,
+    a single record is drawn. Its distribution is close to that of the user's rows and never far
+    from a public one: no record is more than e^epsilon times as likely as if the user had entirely
+    different rows. Each run on the same users spends epsilon again, so an existing file of records
+    is replaced only with --overwrite. If OUT is a folder, records are written in parts. If a run is
+    killed, the same command with --resume continues it, and no user is drawn twice. Until the job
+    is complete, protect its folder like the rows.
 
-    Numbers are drawn around a public distribution: uniform within --bounds, which must not be
-    computed from the data; without them the standard normal, and records are numbers of about -3
-    to 3. Labels are those of --labels or --labels-file; without them the distinct values of each
-    column are taken and treated as public. A column whose values all read as numbers is one of
-    numbers, unless a method for labels is named.
+    Each column needs --bounds or --labels. They are public, so never compute them from the data. If
+    bounds are written as whole numbers, the records have whole numbers; 2020-01-01:2024-12-31 gives
+    days. Records are drawn around the uniform distribution, or around that of --reference: public
+    rows, or what turnout sample-reference collected.
 
-    With both --bounds and --labels (or --method table) columns of several types make one record,
-    and each must have one of the two. Bounds that are written as whole numbers ask for whole
-    numbers, 2020-01-01:2024-12-31 for days. Records are drawn around the uniform distribution, or
-    around that of the public rows of --reference.
+    Name another --method for numbers alone or labels alone. Then columns need neither bounds nor
+    labels. Without bounds, numbers are drawn around the standard normal, so they are from about -3
+    to 3. Without labels, the distinct values of a column become the labels, and are treated as
+    public.
 
-    Without --output the records go to standard output as CSV, the summary to standard error.
-    --plot shows what the records of all users tell together.
+    Without --output, the records go to standard output as CSV, and the summary to standard error.
+    --plot draws estimates from the records of all users, with another --method than table.
 
     [bold]Example:[/]
 
@@ -173,45 +216,37 @@ def sample(
     Parameters
     ----------
     source
-        CSV (also .csv.gz), Parquet or Arrow IPC file with rows of users.
+        CSV (also .csv.gz), Parquet or Arrow IPC file with the rows of users.
     epsilon
         Privacy of a user's record; less is more.
     jobs
-        Processes that draw, one if not given; -1 for all cores.
+        The number of processes that draw; -1 for all cores. Default: 1.
     seed
-        For tests only: whoever knows the seed can undo the protection.
+        For tests only: anybody who knows the seed can undo the protection.
     """
     wanted = way.of(rows)
     written.check(source)
     records: Records | TableRecords
     sampler: samplers.PrivateSampler
-    chosen: Method = TABLE
-    because, integers = "", None
+    integers = None
     if wanted.method == TABLE:
-        written.refuse_for_tables(rounded=rows.rounded)
+        written.refuse_for_tables(rounded=way.rounded)
         records = read_table(source, wanted)
-        data, sampler = records.data, _table_sampler(epsilon, wanted, records)
+        data, sampler = records.data, table_sampler(epsilon, wanted, records)
+        if wanted.one_value:
+            _tell_of_several(records.codes, records.users)
     else:
         records = read_records(source, wanted)
-        integers = _integers(wanted, records) if rows.rounded else None
+        integers = _integers(wanted, records) if way.rounded else None
         if written.plot is not None:
             _check_picture_of(records)
         _check_one_value(wanted, records)
-        chosen, because = _settled_method(epsilon, wanted, records)
-        sampler = _make_sampler(chosen, epsilon, wanted, records, integers)
+        sampler = _make_sampler(epsilon, wanted, records, integers)
         data = records.data if integers is None else integers.nearest(records.values)
-    draws = samplers.sample_population(
-        sampler,
-        data,
-        records.users,
-        n_jobs=jobs,
-        progress=True,
-        seed=seed,
-    )
-    if seed is not None:
-        note("made with --seed: fit for tests only, the draws can be computed again")
-    drawn = Drawn(wanted, records, chosen, because, draws, written.ids, integers)
-    if written.target is not None:
+    draws = _drawn(sampler, data, records.users, written, jobs=jobs, seed=seed)
+    note_seed(seed, "repeat the draws")
+    drawn = Drawn(wanted, records, draws, written.ids, integers)
+    if written.target is not None and written.folder is None:
         write_table(written.target, drawn.table)
     write_picture(written.plot, lambda: _picture(draws, wanted, integers))
     compared = None
@@ -219,6 +254,42 @@ def sample(
         compared = quality(records, drawn.values)
     estimate = _estimated(draws, wanted) if wanted.one_value else None
     written.show(f"Records of the users of {source}", drawn, estimate, compared)
+
+
+def _drawn(
+    sampler: samplers.PrivateSampler,
+    data: Any,
+    users: Array,
+    written: _Output,
+    *,
+    jobs: int,
+    seed: int | None,
+) -> samplers.PopulationDraws:
+    """Draw a record of each user, into a folder if there is to be one."""
+    if written.folder is None:
+        return samplers.sample_population(
+            sampler, data, users, n_jobs=jobs, progress=True, seed=seed
+        )
+    if not isinstance(sampler, samplers.TableSampler):
+        raise typer.BadParameter(
+            f"{str(written.folder)!r} is a folder, which is for --method table: name a file that "
+            f"ends in {', '.join(TABLE_SUFFIXES)}",
+            param_hint="--output",
+        )
+    there = Job.read(written.folder)
+    if written.resume and there is not None and there.complete:
+        note(f"the job in {written.folder} is already complete; nobody was drawn")
+    workers = None if jobs == -1 else jobs
+    return draw_records(
+        sampler,
+        data,
+        users,
+        written.folder,
+        seed=seed,
+        resume=written.resume,
+        workers=workers,
+        progress=True,
+    )
 
 
 def _integers(wanted: Wanted, records: Records) -> Integers:
@@ -240,29 +311,10 @@ def _integers(wanted: Wanted, records: Records) -> Integers:
     return Integers.within([bounds[name] for name in wanted.columns if bounds])
 
 
-def _settled_method(epsilon: float, wanted: Wanted, records: Records) -> tuple[Method, str]:
-    """Name the method, and say why if it was chosen.
-
-    Without a column of users every row is one of its own; what is known of the number of their rows
-    is stated, never taken from the data.
-    """
-    if wanted.method is not None:
-        return wanted.method, ""
-    if records.domain is None:
-        return NUMBER_METHODS[0], ""
-    if wanted.reference is not None:
-        return "mollifier", "; chosen for the public shares of --reference"
-    known = 1 if wanted.user_column is None else wanted.known_records
-    sampler = samplers.choose_sampler(epsilon, records.domain, records=known)
-    rows = "many rows" if known is None else "one row" if known == 1 else f"about {known:,} rows"
-    method: Method = "mollifier" if isinstance(sampler, samplers.FiniteMollifier) else "minimax"
-    return method, f"; chosen for users with {rows} (--records, --method)"
-
-
 def _make_sampler(
-    method: Method, epsilon: float, wanted: Wanted, records: Records, integers: Integers | None
+    epsilon: float, wanted: Wanted, records: Records, integers: Integers | None
 ) -> samplers.PrivateSampler:
-    """Make the sampler of a method, with a note if its reference is the standard normal."""
+    """Make the sampler of numbers or labels alone; note if it is around the standard normal."""
     arguments: dict[str, Any] = {} if records.domain is None else {"domain": records.domain}
     if wanted.reference is not None:
         arguments["reference"] = _public_reference(wanted.reference, records)
@@ -274,17 +326,19 @@ def _make_sampler(
             "be numbers of about -3 to 3, whatever the columns hold; --bounds gives public ranges"
         )
         arguments["reference"] = samplers.StandardNormal(len(wanted.columns))
-    if wanted.rounds is not None:
-        arguments["n_rounds"] = wanted.rounds
-    return _SAMPLERS[method](epsilon, **arguments)
+    return _SAMPLERS[wanted.method](epsilon, **arguments)
 
 
-def _table_sampler(epsilon: float, wanted: Wanted, records: TableRecords) -> samplers.TableSampler:
+def table_sampler(epsilon: float, wanted: Wanted, records: TableRecords) -> samplers.TableSampler:
     """Make the sampler of a table."""
     reference = None
     if wanted.reference is not None:
         try:
-            reference = records.public(wanted.reference)
+            reference = (
+                read_collected(wanted.reference, records.parts)
+                if wanted.collected
+                else records.public(wanted.reference)
+            )
         except TurnoutError as error:
             raise InvalidValueError(f"--reference: {error}") from error
     known = 1 if wanted.user_column is None else wanted.known_records
@@ -346,6 +400,8 @@ def _estimated(draws: samplers.PopulationDraws, wanted: Wanted) -> Any:
 
     Of labels every user holds one value if every row is a user of its own, or if that is assumed.
     """
+    if isinstance(draws.sampler, samplers.TableSampler):
+        return draws.estimate(assume="one_value")
     if draws.draws.ndim == 1 and (wanted.one_value or wanted.user_column is None):
         try:
             return draws.estimate(assume="one_value")
@@ -361,8 +417,12 @@ def _check_one_value(wanted: Wanted, records: Records) -> None:
         return
     if records.domain is None:
         raise typer.BadParameter("one-value is for labels, these are numbers", param_hint=_ASSUME)
-    codes = records.values
-    _, users = np.unique(records.users, return_inverse=True)
+    _tell_of_several(records.values, records.users)
+
+
+def _tell_of_several(codes: Array, of: Array) -> None:
+    """Say how many users hold more than one value."""
+    _, users = np.unique(of, return_inverse=True)
     order = np.lexsort((codes, users))
     same = users[order][1:] == users[order][:-1]
     several = np.unique(users[order][1:][same & (codes[order][1:] != codes[order][:-1])])

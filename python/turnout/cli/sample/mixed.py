@@ -32,8 +32,25 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 #: A day, which some files write as its midnight.
 _DAY: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]00:00(?::00(?:\.0+)?)?)?", re.ASCII)
 
-#: What a value is: one of its column, missing, something else, or a number that is not whole.
-_GOOD, _GONE, _WRONG, _REAL = range(4)
+#: A time in whole seconds, or a day, which is its midnight.
+_TIME: Final = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)?)(?:\.0+)?", re.ASCII
+)
+
+#: How days and times are written, and what reads them.
+_MOMENTS: Final[dict[str, tuple[re.Pattern[str], Callable[[str], Any]]]] = {
+    "date32": (_DAY, datetime.date.fromisoformat),
+    "timestamp[us]": (_TIME, datetime.datetime.fromisoformat),
+}
+
+#: A number with commas, spaces or apostrophes between thousands.
+_GROUPED: Final = re.compile(
+    r"[+-]?[0-9]{1,3}([,' \u00a0\u2009\u202f\u2019][0-9]{3})+(\.[0-9]*)?", re.ASCII
+)
+
+#: What a value is: one of its column, missing, something else, a number that is not whole, one with
+#: marks between thousands, or text that is no day and no time as we read them.
+_GOOD, _GONE, _WRONG, _REAL, _THOUSANDS, _MOMENT = range(6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +99,13 @@ class TableRecords:
             held.append(f"{part.name}: {what}{', or missing' if part.missing else ''}")
         return "; ".join(held)
 
+    @property
+    def codes(self) -> Integers:
+        """A number for each different row, by its values."""
+        rows = zip(*(self.data[name].to_pylist() for name in self.given), strict=True)
+        known: dict[Any, int] = {}
+        return np.array([known.setdefault(row, len(known)) for row in rows], np.int64)
+
     def columns_of(self, draws: Any) -> list[Any]:
         """Give draws as columns."""
         return list(draws.columns)
@@ -126,7 +150,9 @@ def read_table(source: Path, wanted: Wanted) -> TableRecords:
         given: dict[str, dict[str, Any]] = {}
         for name in wanted.columns:
             bounds = wanted.ranges.get(name)
-            held = {"labels": list(domains[name].labels)} if bounds is None else {"bounds": bounds}
+            held: dict[str, Any] = {"bounds": bounds, "bins": wanted.bins.get(name)}
+            if bounds is None:
+                held = {"labels": list(domains[name].labels), "ordered": name in wanted.ordered}
             given[name] = {**held, "missing": wanted.missing == KEPT}
         parts = columns_of(given)
         rows = _Rows(answers, parts)
@@ -201,7 +227,7 @@ class _Rows:
                 wrong.append(
                     f"column {part.name!r}: {places.size:,} of {len(self):,} values are not "
                     f"{part.expected} ({rows_text(places)})"
-                    + (_hint(part.name) if (kinds == _REAL).any() else "")
+                    + "".join(_HINTS[kind].format(part.name) for kind in _HINTS if kind in kinds)
                 )
             missing = np.flatnonzero(kinds == _GONE)
             if missing.size and not part.missing:
@@ -213,9 +239,7 @@ class _Rows:
             kept[nobody] = False
         problems = wrong if drop else wrong + gone
         if problems:
-            remedy = (
-                f"; --missing drop leaves rows out, {KEPT} makes a missing value one of its own"
-            )
+            remedy = f"; --missing drop leaves rows out, {KEPT} makes missing values a value"
             raise InvalidValueError(
                 f"{name}: {'; '.join(problems)}{remedy if gone and not drop else ''}"
             )
@@ -253,9 +277,12 @@ def _missing(column: str, what: str, places: Integers, rows: int) -> str:
     )
 
 
-def _hint(column: str) -> str:
-    """Say how real numbers are asked for."""
-    return f"; bounds with a point ask for real numbers, as in --bounds {column}=0.0:99.0"
+#: How to mend what is wrong.
+_HINTS: Final = {
+    _REAL: "; bounds with a point ask for real numbers, as in --bounds {}=0.0:99.0",
+    _THOUSANDS: "; remove the marks between thousands: 12000, not 12,000",
+    _MOMENT: "; write days as 2024-12-31, and times as 2024-12-31T18:30:15",
+}
 
 
 def _reader(part: Column, answers: Answers) -> Callable[[Any], tuple[Any, int]]:
@@ -275,21 +302,33 @@ def _reader(part: Column, answers: Answers) -> Callable[[Any], tuple[Any, int]]:
             found = _read(value, part)
             if isinstance(found, float) and part.arrow_type == "int64":
                 return None, _REAL
-        return (found, _GOOD) if found is not None and part.fits(found) else (None, _WRONG)
+        if found is not None and part.fits(found):
+            return found, _GOOD
+        if found is None and isinstance(value, str) and not isinstance(part, LabelColumn):
+            if part.arrow_type in _MOMENTS:
+                return None, _MOMENT
+            return None, _THOUSANDS if _GROUPED.fullmatch(value) else _WRONG
+        return None, _WRONG
 
     return read
 
 
+def _moment(value: Any, kind: str) -> Any:
+    """Read a day or a time; None if it is neither."""
+    written, read = _MOMENTS[kind]
+    found = written.fullmatch(value) if isinstance(value, str) else None
+    try:
+        return None if found is None else read(found[1])
+    except ValueError:
+        return None
+
+
 def _read(value: Any, part: Column) -> Any:
-    """Read a number or a day; None if it is neither. What is whole is an integer."""
+    """Read a number, a day or a time, or return None. A whole number becomes an integer."""
     if isinstance(value, bool):
         return None
-    if part.arrow_type == "date32":
-        day = _DAY.fullmatch(value) if isinstance(value, str) else None
-        try:
-            return None if day is None else datetime.date.fromisoformat(day[1])
-        except ValueError:
-            return None
+    if part.arrow_type in _MOMENTS:
+        return _moment(value, part.arrow_type)
     if isinstance(value, str):
         if _WHOLE.fullmatch(value) and not isinstance(part, NumberColumn):
             return int(value)

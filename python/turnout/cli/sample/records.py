@@ -17,7 +17,7 @@ from turnout._progress import doing
 from turnout._types import Array
 from turnout.cli.answers import settled
 from turnout.cli.running import note
-from turnout.cli.sample.wanted import LABEL_METHODS, NUMBER_METHODS, Wanted, remedies
+from turnout.cli.sample.wanted import DENSITY, Wanted
 from turnout.collecting.left_out import LeftOut
 from turnout.errors import InvalidValueError
 from turnout.pipeline import Answers, scan
@@ -206,27 +206,13 @@ def _joined(columns: Sequence[Array], parts: Mapping[str, Any]) -> Array:
 
 def _are_numbers(answers: Answers, wanted: Wanted) -> bool:
     """Whether the columns are sampled as numbers; labels otherwise."""
-    if wanted.method in LABEL_METHODS:
+    if wanted.method != DENSITY:
         return False
-    unstated = [name for name in answers.asked if name not in wanted.labels]
-    texts = [name for name in unstated if _holds_text(answers, name)]
-    if not texts and not wanted.labels:
-        return True
-    if wanted.bounds is not None or wanted.method in NUMBER_METHODS:
-        said = "--bounds are" if wanted.bounds is not None else f"--method {wanted.method} is"
+    texts = [name for name in answers.asked if _holds_text(answers, name)]
+    if texts:
         held = "; ".join(f"column {name!r} holds text" for name in texts)
-        raise InvalidValueError(f"{held}, but {said} for numbers")
-    if len(texts) < len(unstated):
-        needed = "; ".join(
-            f"{name!r} holds {'text' if name in texts else 'numbers'} and needs "
-            + remedies(name, text=name in texts)
-            for name in unstated
-        )
-        raise InvalidValueError(
-            f"--columns: say what each column holds: {needed}; or take all values as labels with a "
-            f"method for labels ({', '.join(LABEL_METHODS)})"
-        )
-    return False
+        raise InvalidValueError(f"{held}, but --method {DENSITY} is for numbers")
+    return True
 
 
 def _holds_text(answers: Answers, column: str) -> bool:

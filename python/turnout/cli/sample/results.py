@@ -23,7 +23,11 @@ from turnout.cli.sample.records import Records
 from turnout.cli.sample.wanted import Method, Wanted
 from turnout.cli.tables import Whole, printable, table
 from turnout.reporting.words import file_size, number, percent, rounded_up
-from turnout.samplers import MollifiedBoosting, PopulationDraws, TableSampler
+from turnout.samplers import (
+    PopulationDraws,
+    TableEstimate,
+    TableSampler,
+)
 
 #: So many records are shown, and so many labels.
 _SHOWN, _SHOWN_LABELS = 5, 20
@@ -33,7 +37,6 @@ _BOTH = ("own", "records")
 
 _NAMES: Final[dict[Method, str]] = {
     "density": "mollified density",
-    "boosting": "mollified boosting",
     "minimax": "minimax sampler",
     "randomized-response": "randomized response of one of the user's values",
     "mollifier": "projection onto the mollifier of the uniform distribution",
@@ -56,10 +59,6 @@ class Drawn:
     ----------
     wanted, records
         What was asked for, and the rows of the users.
-    method
-        How records were drawn.
-    because
-        Why so, if that was chosen.
     draws
         The draws.
     ids
@@ -70,8 +69,6 @@ class Drawn:
 
     wanted: Wanted
     records: Records | TableRecords
-    method: Method
-    because: str
     draws: PopulationDraws
     ids: bool
     integers: Integers | None
@@ -107,7 +104,7 @@ class Drawn:
         unit = "the user's row" if self.wanted.user_column is None else "all rows of the user"
         shown = "How many users there are is not hidden."
         if self.ids:
-            shown = "Who has rows is not hidden: the ids tell."
+            shown = "The ids show who has rows."
         if self.wanted.missing == "drop":
             shown += " Users without a complete row have no record, which is not hidden either."
         taken: list[str] = []
@@ -120,8 +117,13 @@ class Drawn:
             f"One record per user: whatever {unit} may hold, no record is more than "
             f"e^{epsilon!r} = {rounded_up(math.exp(epsilon), 4)} times as likely as if they held "
             f"anything else. {shown} Every further record of the same users costs {epsilon!r} "
-            "again."
+            f"again.{self._spent_before()}"
         )
+
+    def _spent_before(self) -> str:
+        """Say what the reference has cost those who reported it."""
+        sampler = self.draws.sampler
+        return sampler._cost_of_reference() if isinstance(sampler, TableSampler) else ""
 
     def summary(self, target: Path | None) -> list[tuple[str, str]]:
         """Give the rows of the summary."""
@@ -141,19 +143,21 @@ class Drawn:
             ("epsilon", f"{number(self.draws.epsilon)} for a user, all rows together"),
         ]
         if target is not None:
-            size = file_size(target.stat().st_size)
+            files = sorted(target.glob("part-*")) if target.is_dir() else [target]
+            size = file_size(sum(file.stat().st_size for file in files))
             result.append(("file", Whole(f"{printable(str(target))}, {size}")))
         return [*result, ("guarantee", self.guarantee())]
 
     def _sampler(self) -> str:
         if self.records.labels is not None:
-            return _NAMES[self.method] + self.because
+            return _NAMES[self.wanted.method]
         base = "standard normal distribution"
         if self.wanted.ranges:
             base = "uniform distribution on the bounds"
         if self.wanted.reference is not None:
-            base = f"distribution of the public rows of {self.wanted.reference}"
-        name = _NAMES[self.method]
+            what = "that people reported, in" if self.wanted.collected else "of the public rows of"
+            base = f"distribution {what} {self.wanted.reference}"
+        name = _NAMES[self.wanted.method]
         sampler = self.draws.sampler
         if isinstance(sampler, TableSampler):
             public = sampler._public()
@@ -161,8 +165,6 @@ class Drawn:
                 base = "uniform distribution"
             cells = f"{math.prod(public.shape):,} combinations of cells"
             return f"{_LAWS[public.method]} the {base}, over {cells}"
-        if isinstance(sampler, MollifiedBoosting):
-            name += f" in {sampler.n_rounds:,} round{'s' if sampler.n_rounds > 1 else ''}"
         return f"{name} around the {base}"
 
     def _reference(self) -> str | None:
@@ -190,7 +192,7 @@ class Drawn:
             "users": len(self.draws),
             "user_column": self.wanted.user_column,
             "columns": list(self.records.columns),
-            "method": self.method,
+            "method": self.wanted.method,
             "epsilon": sampler.epsilon,
             "reference": self._reference(),
             "labels": None if labels is None else [list(entries) for entries in labels],
@@ -290,3 +292,16 @@ def show_quality(console: Console, found: dict[str, Any]) -> None:
     console.print(table(heads, rows, right=range(1, len(heads))))
     if last:
         console.print(last)
+
+
+def show_shares(console: Console, estimate: TableEstimate) -> None:
+    """Print the estimated shares of each column, and what they rest on."""
+    rows = []
+    for found in estimate.to_records():
+        numbers = (found["frequency"], found["low"], found["high"], found["share"])
+        shown = ("–" if number is None else percent(number, 1) for number in numbers)
+        rows.append((printable(found["column"]), printable(found["value"]), *shown))
+    head = ("column", "value", "of all people", "low", "high", "in records")
+    console.print(table(head, rows, right=range(2, len(head))))
+    for words in dict.fromkeys(column.why for column in estimate.columns.values()):
+        console.print(words, soft_wrap=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -16,30 +16,36 @@ from turnout.cli import options
 from turnout.cli.columns import by_column
 from turnout.cli.numbers import read_bounds
 from turnout.cli.question import Labels
+from turnout.samplers.tables.columns import MOST_CELLS
 
 Assumption = Literal["one-value"]
-Method = Literal["density", "boosting", "minimax", "randomized-response", "mollifier", "table"]
+Method = Literal["density", "minimax", "randomized-response", "mollifier", "table"]
 
-#: Ways to sample numbers; the first is the default.
-NUMBER_METHODS: Final = ("density", "boosting")
-#: Ways to sample labels; which is the default depends on how many records a user has.
+#: The way to sample numbers alone.
+DENSITY: Final = "density"
+#: Ways to sample labels alone.
 LABEL_METHODS: Final = ("minimax", "randomized-response", "mollifier")
 
-#: The way to sample tables with columns of several types.
+#: The way to sample tables with columns of any type.
 TABLE: Final = "table"
 #: What is missing is a value of its own.
 KEPT: Final = "keep"
 
 _REF: Final = "--reference"
 
+#: How files of references end that people reported: others hold public rows.
+COLLECTED: Final = ".json"
+
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_TIME: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?"
+_TIMES: Final = re.compile(f"({_TIME}):({_TIME})", re.ASCII)
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 # The groups of options in the help.
 _NUMBERS = "Columns of numbers"
 _LABELS = "Columns of labels"
 
-#: Two numbers or two days: integers where both are written so.
+#: Two numbers, days or times: integers where both are written so.
 Range = tuple[Any, Any]
 
 
@@ -54,9 +60,7 @@ class Wanted:
     user_column
         The column that says whose row it is; None if every row is a user of its own.
     method
-        The method, if one was named.
-    rounds
-        How many rounds boosting has at most, if that was stated.
+        How records are drawn.
     ranges
         Public ranges of columns, where they were stated.
     labels
@@ -75,12 +79,15 @@ class Wanted:
         Whether white space around texts is taken off.
     separator, encoding
         How the text of a CSV file is written, if that was stated.
+    ordered
+        The columns whose labels stand in their order.
+    bins
+        How many cells columns with bounds are cut into, where that was stated.
     """
 
     columns: tuple[str, ...]
     user_column: str | None
-    method: Method | None
-    rounds: int | None
+    method: Method
     ranges: dict[str, Range]
     labels: dict[str, list[str]]
     missing: str | None
@@ -91,12 +98,19 @@ class Wanted:
     trim: bool = False
     separator: str | None = None
     encoding: str | None = None
+    ordered: tuple[str, ...] = ()
+    bins: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def bounds(self) -> dict[str, Bounds] | None:
         """The ranges of numbers, if they were stated."""
         found = {name: Bounds(float(low), float(high)) for name, (low, high) in self.ranges.items()}
         return found or None
+
+    @property
+    def collected(self) -> bool:
+        """Whether people reported the reference."""
+        return self.reference is not None and self.reference.suffix.lower() == COLLECTED
 
     def check(self) -> None:
         """Refuse what does not go together."""
@@ -109,6 +123,11 @@ class Wanted:
         days = any(isinstance(low, datetime.date) for low, _ in self.ranges.values())
         reference, records = self.reference is not None, self.known_records is not None
         options.refuse_if(
+            (
+                self.collected and method != TABLE,
+                _REF,
+                f"was collected for tables: pass --method {TABLE}",
+            ),
             (
                 self.user_column in self.columns,
                 "--rows-are",
@@ -132,15 +151,14 @@ class Wanted:
                 "--missing",
                 "is for all columns: a label, or drop",
             ),
-            (records and every, "--records", "needs --rows-are"),
-            (records and method not in (None, TABLE), "--records", "needs no --method"),
-            (
-                self.rounds is not None and method != "boosting",
-                "--rounds",
-                "is for --method boosting",
+            *(
+                (bool(given) and method != TABLE, option, f"is for --method {TABLE}")
+                for option, given in (("--ordered", self.ordered), ("--bins", self.bins))
             ),
+            (records and every, "--records", "needs --rows-are"),
+            (records and method != TABLE, "--records", f"is for --method {TABLE}"),
             (
-                stated and method in NUMBER_METHODS,
+                stated and method == DENSITY,
                 "--labels",
                 f"are not for numbers: leave out --method {method}",
             ),
@@ -168,11 +186,27 @@ class Wanted:
             (
                 self.missing not in (None, "drop", KEPT),
                 "--missing",
-                f"is drop or {KEPT} where numbers and labels are together",
+                f"is drop or {KEPT} for --method {TABLE}",
             ),
-            (self.one_value, "--assume", "is for columns of labels alone"),
+            *(
+                (name not in self.labels, "--ordered", f"{name!r} needs --labels {name}=A,B,C")
+                for name in self.ordered
+            ),
+            *(
+                (name not in self.ranges, "--bins", f"{name!r} needs --bounds {name}=LOW:HIGH")
+                for name in self.bins
+            ),
             *(
                 (len(labels) < 2, "--labels", f"{name!r} needs at least two")
+                for name, labels in self.labels.items()
+            ),
+            *(
+                (
+                    len(labels) > MOST_CELLS,
+                    "--labels",
+                    f"{name!r} has {len(labels):,}, and --method {TABLE} takes at most "
+                    f"{MOST_CELLS:,}: pass --method minimax or mollifier",
+                )
                 for name, labels in self.labels.items()
             ),
         )
@@ -223,7 +257,21 @@ def ranges_of(text: str | None, names: Sequence[str]) -> dict[str, Range]:
 
 
 def _read_range(text: str) -> Range:
-    """Read LOW:HIGH, of days or of numbers."""
+    """Read LOW:HIGH, of times, of days or of numbers.
+
+    Examples
+    --------
+    >>> _read_range("2024-01-01T08:00:2024-12-31T18:30:15")[1]
+    datetime.datetime(2024, 12, 31, 18, 30, 15)
+    """
+    if times := _TIMES.fullmatch(text):
+        try:
+            begin, end = map(datetime.datetime.fromisoformat, times.groups())
+        except ValueError as error:
+            raise typer.BadParameter(f"{text!r} has a time that is on no clock") from error
+        if begin >= end:
+            raise typer.BadParameter(f"{text!r} must have a first time before the last")
+        return begin, end
     parts = text.split(":")
     if len(parts) == 2 and all(_DAY.fullmatch(part) for part in parts):
         try:
@@ -239,6 +287,28 @@ def _read_range(text: str) -> Range:
     return bounds.low, bounds.high
 
 
+def _ordered(text: str | None, names: Sequence[str]) -> tuple[str, ...]:
+    """Read ``A,B``, which must be columns."""
+    found = () if text is None else tuple(name.strip() for name in text.split(","))
+    for name in found:
+        options.refuse_if((name not in names, "--ordered", f"{name!r} is none of --columns"))
+    return found
+
+
+def _bins(text: str | None, names: Sequence[str]) -> dict[str, int]:
+    """Read ``a=20,b=5``."""
+    if text is None:
+        return {}
+    parts = [re.sub(" *= *", "=", part.strip()) for part in text.split(",")]
+    return by_column("--bins", parts, names, _read_bins)
+
+
+def _read_bins(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 2 <= int(text) <= MOST_CELLS):
+        raise typer.BadParameter(f"{text!r} must be a number of cells from 2 to {MOST_CELLS:,}")
+    return int(text)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rows(Labels):
     """Which columns make a record, and what they hold.
@@ -250,14 +320,18 @@ class Rows(Labels):
     rows_are
         Column that says whose row it is; without it every row is a user of its own.
     bounds
-        Public range of columns of numbers, or of days; no value may be outside.
-    rounded
-        Records of integers within --bounds; a value counts as the nearest one.
+        Public range of columns of numbers, days or times, ends included; no value may be outside.
+        age=17:91 asks for whole numbers, age=17.0:91 for real ones,
+        2024-01-01:2024-12-31 for days, 2024-01-01T00:00:2024-12-31T23:59:59 for times.
+    bins
+        Into how many cells columns with bounds are cut, 16 if not given.
     labels
         The possible labels of a column; repeatable.
+    ordered
+        Columns whose labels stand in their order: neighbours are like each other.
     missing
-        Count missing values as this label or number, or drop rows that have one; of numbers and
-        labels together drop, or keep them as values of their own.
+        Drop rows in which a value is missing, or keep missing values as values of their own. With
+        another --method than table: drop them, or count them as this label or number.
     """
 
     columns: Annotated[str, typer.Option("--columns", "-c", metavar="A,B")]
@@ -265,10 +339,11 @@ class Rows(Labels):
     bounds: Annotated[
         str | None, typer.Option(metavar="A=LOW:HIGH,...", rich_help_panel=_NUMBERS)
     ] = None
-    rounded: Annotated[bool, typer.Option("--round", rich_help_panel=_NUMBERS)] = False
+    bins: Annotated[str | None, typer.Option(metavar="A=N,...", rich_help_panel=_NUMBERS)] = None
     labels: Annotated[
         list[str] | None, typer.Option(metavar="[COLUMN=]A,B,C", rich_help_panel=_LABELS)
     ] = None
+    ordered: Annotated[str | None, typer.Option(metavar="A,B", rich_help_panel=_LABELS)] = None
     missing: Annotated[str | None, typer.Option(metavar="LABEL|drop|keep")] = None
     missing_value: options.MissingValues = None
     trim: options.Trim = False
@@ -283,27 +358,25 @@ class Way:
     Attributes
     ----------
     method
-        For numbers density (if not given) or boosting, for labels minimax, randomized-response or
-        mollifier: by --records if not given; table where --bounds and --labels are given, and for
-        all columns.
+        table for columns of any type, each with --bounds or --labels; density for numbers alone;
+        minimax, randomized-response or mollifier for labels alone.
     known_records
         About how many rows a user has, if that is public; many if not given.
-    rounds
-        Rounds of --method boosting, 10 if not given; time grows with them.
     reference
-        Draw around the distribution of these rows, which must be public.
+        Draw around the distribution of these rows, which must be public; or around what turnout
+        sample-reference collected, a file ending in .json.
+    rounded
+        Records of integers within --bounds; a value counts as the nearest one.
     assume
-        That every user holds one value: then shares are estimated, with intervals.
+        That every user holds one value, in all rows: then shares are estimated, with intervals.
     """
 
-    method: Annotated[Method | None, typer.Option("--method", "-m", metavar="NAME")] = None
+    method: Annotated[Method, typer.Option("--method", "-m", metavar="NAME")] = TABLE
     known_records: Annotated[
         int | None, typer.Option("--records", metavar="N", min=1, rich_help_panel=_LABELS)
     ] = None
-    rounds: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=10_000, rich_help_panel=_NUMBERS)
-    ] = None
     reference: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    rounded: Annotated[bool, typer.Option("--round", rich_help_panel=_NUMBERS)] = False
     assume: Annotated[Assumption | None, typer.Option(rich_help_panel=_LABELS)] = None
 
     def of(self, rows: Rows) -> Wanted:
@@ -316,13 +389,10 @@ class Way:
         """
         names = column_names(rows.columns)
         ranges, labels = ranges_of(rows.bounds, names), rows.of(names)
-        days = any(isinstance(low, datetime.date) for low, _ in ranges.values())
-        mixed = days or bool(ranges and labels)
         wanted = Wanted(
             names,
             rows.rows_are,
-            TABLE if mixed and self.method is None else self.method,
-            self.rounds,
+            self.method,
             ranges,
             labels,
             rows.missing,
@@ -333,6 +403,8 @@ class Way:
             trim=rows.trim,
             separator=rows.separator,
             encoding=rows.encoding,
+            ordered=_ordered(rows.ordered, names),
+            bins=_bins(rows.bins, names),
         )
         wanted.check()
         return wanted

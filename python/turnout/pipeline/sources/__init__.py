@@ -1,4 +1,4 @@
-"""Where rows come from: files, frames and streams, in a fixed order and in blocks."""
+"""Sources of rows: files, frames and streams, in a fixed order and in blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def open_source(
     encoding: str | None = None,
     block_rows: int = BLOCK,
 ) -> Source:
-    """Open rows, wherever they are.
+    """Open a source of rows of any kind.
 
     Parameters
     ----------
@@ -90,6 +90,8 @@ def open_source(
 
 
 def _refuse_stated(stated: Mapping[str, str]) -> None:
-    """Refuse to be told how text is written where there is none."""
+    """Refuse a text format for a source without text."""
     for argument, value in stated.items():
-        raise InvalidValueError(f"{argument} is of CSV files, and there are none, got {value!r}")
+        raise InvalidValueError(
+            f"{argument} applies to CSV files, but there are no CSV files, got {value!r}"
+        )

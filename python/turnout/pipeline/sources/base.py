@@ -14,10 +14,12 @@ from turnout.errors import InvalidTypeError, InvalidValueError
 T = TypeVar("T")
 
 _SHOWN = 12
+#: The largest scale of a decimal that Arrow can write as a number, by bits.
+_MOST_SCALE: Final = {32: 9, 64: 18, 128: 38, 256: 76}
 
 
 def is_text(kind: Any) -> bool:
-    """Whether an Arrow type holds text, as it is or in a dictionary."""
+    """Return whether an Arrow type holds text, as it is or in a dictionary."""
     return _family(kind) == "text"
 
 
@@ -34,7 +36,7 @@ def _family(kind: Any) -> str:
 
 
 def plain_type(kind: Any) -> Any:
-    """Tell the type in which a column is read: of runs of values the type of the values."""
+    """Return the type in which a column is read: for runs of values, the type of the values."""
     types = require("pyarrow", "cli").types
     if not types.is_run_end_encoded(kind):
         return kind
@@ -43,20 +45,20 @@ def plain_type(kind: Any) -> Any:
 
 
 def plain_schema(schema: Any) -> Any:
-    """Tell the types in which columns are read."""
+    """Return the types in which columns are read."""
     pa = require("pyarrow", "cli")
     return pa.schema([pa.field(item.name, plain_type(item.type)) for item in schema])
 
 
 def wanted_schema(schema: Any, columns: Sequence[str], name: str) -> Any:
-    """Take the wanted columns; each must be there once and hold one value a row.
+    """Return the wanted columns; each must exist exactly once, with one value for each row.
 
     Raises
     ------
     InvalidValueError
         If a column is missing, or if several have its name.
     InvalidTypeError
-        If a column is nested.
+        If a column is nested, or has decimals of which Arrow cannot make numbers.
     """
     pa = require("pyarrow", "cli")
     fields = []
@@ -78,6 +80,12 @@ def wanted_schema(schema: Any, columns: Sequence[str], name: str) -> Any:
             raise InvalidTypeError(
                 f"{name}: column {column!r} has type {kind}, expected one value a row"
             )
+        most = _MOST_SCALE[inner.bit_width] if pa.types.is_decimal(inner) else 0
+        if most and abs(inner.scale) > most:
+            raise InvalidTypeError(
+                f"{name}: column {column!r} has type {kind}, expected a scale from -{most} to "
+                f"{most}: cast the column to float64"
+            )
         fields.append(pa.field(column, kind))
     return pa.schema(fields)
 
@@ -88,7 +96,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def unified(column: str, found: Iterable[tuple[str, Any]], source: str) -> Any:
-    """Find the one type for a column of several files.
+    """Return the one type for a column of several files.
 
     Parameters
     ----------
@@ -139,7 +147,7 @@ def as_category(kind: Any) -> Any:
 
 
 def conform(table: Any, schema: Any, name: str) -> Any:
-    """Give the columns of a table the order and the types of a schema.
+    """Return a table with the column order and the types of a schema.
 
     Raises
     ------
@@ -176,7 +184,7 @@ def _cast(column: Any, kind: Any) -> Any:
 
 
 def _decoded(chunk: Any, plain: Any) -> Any:
-    """Write the runs of values out."""
+    """Expand runs of values."""
     pa, compute = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
     if chunk.type.value_type != plain:
         # Arrow decodes no dictionaries.
@@ -232,12 +240,12 @@ class Block(ABC):
 
 @dataclass(frozen=True, eq=False)
 class TableBlock(Block):
-    """A block that is in memory."""
+    """A block in memory."""
 
     table: Any = field(repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the rows of the block, and not the table that they are a slice of."""
+        """Pickle the rows of the block without the table that they are sliced from."""
         pa = require("pyarrow", "cli")
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.table.schema) as writer:
@@ -246,7 +254,7 @@ class TableBlock(Block):
         return _unpickled, (self.index, self.rows, rows, self.first_row, self.left_out)
 
     def read(self) -> Any:
-        """Give the table."""
+        """Return the table."""
         return self.table
 
 
@@ -258,7 +266,7 @@ def _unpickled(index: int, rows: int, table: Any, first_row: int, left_out: Any)
 
 
 class Source(ABC):
-    """Where rows come from.
+    """A source of rows (base class).
 
     Attributes
     ----------
@@ -295,16 +303,16 @@ class Source(ABC):
 
     @property
     def file_rows(self) -> Mapping[str, int]:
-        """The rows of each file, by its path as it was given, as far as they are known."""
+        """The rows of each file, by its path as it was passed, as far as they are known."""
         return {}
 
     @property
     def number_of_blocks(self) -> int | None:
-        """The number of blocks, where that of rows is known, or None."""
+        """The number of blocks, if the number of rows is known, or None."""
         return None if self.rows is None else -(-self.rows // self.block_rows)
 
     def content(self) -> bytes | None:
-        """Compute a digest of all that is in the source, by which a job knows it again.
+        """Compute a digest of the whole source, by which a job recognizes it.
 
         It is written under the job's secret only.
 
@@ -321,7 +329,7 @@ class Source(ABC):
         return None
 
     def _checked(self, columns: Sequence[str], categories: Container[str] = ()) -> Any:
-        """Check that columns can be read, and give what :meth:`_blocks` needs: their schema."""
+        """Check that columns can be read, and return their schema for :meth:`_blocks`."""
         return wanted_schema(self.schema, columns, self.name)
 
     def check(self, columns: Sequence[str]) -> None:
@@ -385,7 +393,7 @@ class Source(ABC):
 def blocks_of_stream(
     tables: Iterable[Any], source: Source, skip: Container[int] = ()
 ) -> Iterator[Block]:
-    """Cut a stream of tables of any length into blocks, one of them in hand."""
+    """Cut a stream of tables of any length into blocks, with one block in memory."""
     pa = require("pyarrow", "cli")
     size = source.block_rows
     for index, pieces in enumerate(cut(((table, table.num_rows) for table in tables), size)):
@@ -396,7 +404,7 @@ def blocks_of_stream(
 
 
 def cut(stretches: Iterable[tuple[T, int]], size: int) -> Iterator[list[tuple[T, int, int]]]:
-    """Cut stretches of rows into blocks of one size, of which the last may be smaller.
+    """Cut tables into blocks of one size; the last block may be smaller.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Parquet and Arrow IPC files: blocks that are read by whoever wants them.
+"""Parquet and Arrow IPC files, whose blocks any process can read.
 
 A block knows the files, row groups and rows that it is made of, so that several processes can read
 several blocks at once. A row group that is many blocks long would be decoded again for each of
@@ -15,6 +15,11 @@ from typing import Any, Final
 from turnout._extras import require
 from turnout._files import open_regular
 from turnout.collecting.report_files.header import METADATA_KEY
+from turnout.collecting.report_files.parquet_headers import (
+    column_chunks,
+    footer_limits,
+    page_headers,
+)
 from turnout.errors import CorruptDataError, InvalidValueError
 from turnout.pipeline.sources.base import BLOCK, Block, TableBlock, cut
 from turnout.pipeline.sources.filed import FileSource, own_names, reading, with_partitions
@@ -57,7 +62,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class FileBlock(Block):
-    """Rows of columnar files, read when they are asked for.
+    """Rows of columnar files, read on demand.
 
     Attributes
     ----------
@@ -87,7 +92,7 @@ _REPORTS: Final = METADATA_KEY.encode("ascii")
 
 
 class ColumnarSource(FileSource):
-    """Parquet or Arrow IPC files: blocks know where they are.
+    """Parquet or Arrow IPC files, whose blocks know their location.
 
     Parameters
     ----------
@@ -140,15 +145,14 @@ def _inspect(file: DataFile) -> tuple[Any, list[int]]:
     """Read the schema of a file, and the numbers of rows of its groups."""
     with reading(file):
         if file.format == "parquet":
-            parquet = require("pyarrow.parquet", "cli")
-            with parquet.ParquetFile(file.path) as opened:
+            with _open_parquet(file) as opened:
                 metadata = opened.metadata
                 check_parquet(file, metadata)
                 rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
                 return _plain_schema(opened.schema_arrow, file), rows
         pa = require("pyarrow", "cli")
         stream = _is_stream(file)
-        with (pa.OSFile if stream else pa.memory_map)(file.path) as source:
+        with pa.OSFile(file.path) as source:
             with _open_ipc(source, stream=stream) as opened:
                 schema, place = _plain_schema(opened.schema, file), source.tell()
             if not stream:
@@ -167,12 +171,18 @@ def _inspect(file: DataFile) -> tuple[Any, list[int]]:
                 return schema, counts
 
 
+def _open_parquet(file: DataFile, **options: Any) -> Any:
+    with open_regular(file.path) as stream:
+        limits = footer_limits(stream)
+    return require("pyarrow.parquet", "cli").ParquetFile(file.path, **options, **limits)
+
+
 def _plain_schema(schema: Any, file: DataFile) -> Any:
-    """Leave the metadata out of a schema, and refuse that of reports: they are nobody's answers."""
+    """Remove the metadata from a schema; refuse report files, which contain no answers."""
     if _REPORTS in (schema.metadata or {}):
         raise InvalidValueError(
-            f"{file.shown} is a file of reports: its rows have been randomized already, and "
-            "turnout.pipeline.tally counts them"
+            f"{file.shown} is a file of reports, which are already randomized: count "
+            "them with turnout.pipeline.tally"
         )
     # Names are decoded here, and may not be UTF-8.
     return require("pyarrow", "cli").schema(list(zip(schema.names, schema.types, strict=True)))
@@ -193,13 +203,11 @@ def _batches(piece: Piece, schema: Any) -> Iterator[Any]:
     pa = require("pyarrow", "cli")
     names = own_names(piece.file, schema)
     if piece.file.format == "parquet":
-        parquet = require("pyarrow.parquet", "cli")
-        with parquet.ParquetFile(
-            piece.file.path,
-            read_dictionary=_dictionaries(schema, names),
-            pre_buffer=False,
-            buffer_size=_BUFFER,
+        dictionaries = _dictionaries(schema, names)
+        with _open_parquet(
+            piece.file, read_dictionary=dictionaries, pre_buffer=False, buffer_size=_BUFFER
         ) as file:
+            _check_pages(piece, names)
             for batch in file.iter_batches(
                 _BATCH, row_groups=[piece.group], columns=names, use_threads=False
             ):
@@ -209,11 +217,10 @@ def _batches(piece: Piece, schema: Any) -> Iterator[Any]:
                         column.validate(full=True)
                 yield pa.Table.from_batches([batch])
     else:
-        # Read and not mapped: a mapped file that somebody cuts kills who looks at it. But a long
-        # record batch need not fit into memory; the batches of a stream, which is one group, do.
+        # Read, not mapped: the process would end if somebody cut a mapped file. A batch of some
+        # columns would not even save memory, because Arrow copies the columns.
         stream = _is_stream(piece.file)
-        mapped = piece.group_rows > _LONG * BLOCK and not stream
-        with (pa.memory_map if mapped else pa.OSFile)(piece.file.path) as source:
+        with pa.OSFile(piece.file.path) as source:
             with _open_ipc(source, stream=stream) as opened:
                 positions = sorted(opened.schema.get_field_index(name) for name in names)
             with _open_ipc(source, positions, stream=stream) as opened:
@@ -221,6 +228,19 @@ def _batches(piece: Piece, schema: Any) -> Iterator[Any]:
                     # What is looked at unchecked can kill who looks at it.
                     batch.validate(full=True)
                     yield pa.Table.from_batches([batch])
+
+
+def _check_pages(piece: Piece, names: Sequence[str]) -> None:
+    """Refuse pages of some columns of a row group that state more bytes than the file has."""
+    try:
+        with open_regular(piece.file.path) as stream:
+            for chunk in column_chunks(stream)[piece.group]:
+                # A nested column is several, whose paths begin with its name.
+                if any(chunk.path == name or chunk.path.startswith(f"{name}.") for name in names):
+                    for _ in page_headers(stream, chunk):
+                        pass
+    except CorruptDataError as error:
+        raise CorruptDataError(f"{piece.file.shown}: {error}") from None
 
 
 def _dictionaries(schema: Any, names: Sequence[str]) -> list[str]:
@@ -237,7 +257,7 @@ def _open_ipc(source: Any, fields: Sequence[int] | None = None, *, stream: bool)
 
 
 def _is_stream(file: DataFile) -> bool:
-    """Tell whether a file holds the streaming format of Arrow IPC, and not the file format."""
+    """Return whether a file has the streaming format of Arrow IPC, not the file format."""
     with open_regular(file.path) as opened:
         return opened.read(6) != b"ARROW1"
 
@@ -266,7 +286,7 @@ class _Cursor:
             while self._position < end:
                 table = next(self._tables, None) if self._rest is None else self._rest
                 if table is None:
-                    raise CorruptDataError(f"{piece.file.shown}: has fewer rows than it says")
+                    raise CorruptDataError(f"{piece.file.shown}: has fewer rows than it states")
                 skipped = min(max(piece.offset - self._position, 0), table.num_rows)
                 part = table.slice(skipped, end - self._position - skipped)
                 self._position += skipped + part.num_rows

@@ -1,4 +1,4 @@
-"""CSV files, which are read in order: what is read is what the core counted in their text."""
+"""CSV files, which are read in order and checked against the rows that the core counted."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _checked_separator(separator: str | None) -> str | None:
     plain = _TAB.get(separator, separator)
     if len(plain) != 1 or not plain.isascii() or plain in '"\r\n\0':
         raise _arguments.invalid(
-            "separator must be one ASCII character that is no quote and no line end", separator
+            "separator must be one ASCII character, not a quote and not a line end", separator
         )
     return plain
 

@@ -1,4 +1,4 @@
-"""Sources of files: what all formats share."""
+"""The common base of file sources."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from turnout.pipeline.sources.files import (
 
 @contextmanager
 def reading(file: DataFile, *, values: bool = False) -> Iterator[None]:
-    """Name the file in what its readers have to say about it.
+    """Add the file's name to the errors of its reader.
 
     What they say of ``values`` may quote one, and is passed over; what they say of the file is not.
     """

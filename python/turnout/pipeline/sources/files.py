@@ -1,4 +1,4 @@
-"""Files on disk: which they are, in what order, and what their Hive partitions say."""
+"""Files on disk: finding them, their order, and their Hive partitions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DataFile:
     state: tuple[int, int, int]
 
     def check_unchanged(self) -> None:
-        """Refuse a file that is no longer the one that was opened.
+        """Refuse a file that has changed since it was opened.
 
         Raises
         ------
@@ -86,7 +86,7 @@ def _state(path: str) -> tuple[int, int, int]:
 
 
 def find_files(data: Any) -> tuple[str, list[DataFile]]:
-    """Find the files that a path, a folder, a glob or a list of these stands for.
+    """Find the files of a path, a folder, a glob or a list of these.
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ def find_files(data: Any) -> tuple[str, list[DataFile]]:
         for place in places:
             if place in seen:
                 raise InvalidValueError(
-                    f"data names a file twice, as {seen[place]} and as {file.shown}: its people "
-                    "would report twice"
+                    f"data has a duplicate file, {seen[place]} and as {file.shown}: its "
+                    "people would report twice"
                 )
             seen[place] = file.shown
     formats = {file.format: file.shown for file in reversed(files)}
@@ -207,7 +207,7 @@ def _expand(entry: Any) -> list[DataFile]:
 
 
 def partitions_of(root: Path, file: Path) -> list[tuple[str, str | None]]:
-    """Tell the partitions of a file: all below a folder, and those that the folder ends in."""
+    """Return the partitions of a file: all below a folder, and those that the folder ends in."""
     below = map(_partition, file.relative_to(root).parent.parts)
     return _run_of_partitions(root.parts) + [pair for pair in below if pair]
 
@@ -228,12 +228,12 @@ def _describe(path: Path, partitions: Iterable[tuple[str, str | None]]) -> DataF
     place, pairs = os.fspath(path.absolute()), tuple(partitions)
     state, names = _state(place), [name for name, _ in pairs]
     if len(set(names)) < len(names):
-        raise InvalidValueError(f"{os.fspath(path)}: a partition is named twice in the path")
+        raise InvalidValueError(f"{os.fspath(path)}: a partition is duplicated in the path")
     return DataFile(place, os.fspath(path), kind, pairs, state)
 
 
 def _natural(path: str) -> list[tuple[tuple[int, int, str], ...]]:
-    """Order numbers in names by their size."""
+    """Return a sort key that orders numbers in names by value."""
     return [
         tuple(
             (0, int(piece), piece) if piece.isdecimal() else (1, 0, piece)
@@ -252,7 +252,7 @@ def _partition(part: str) -> tuple[str, str | None] | None:
 
 
 def _run_of_partitions(parts: tuple[str, ...]) -> list[tuple[str, str | None]]:
-    """Partitions at the end of a path, up to the first folder that is none."""
+    """Partitions at the end of a path, up to the first folder that is not a partition."""
     found: list[tuple[str, str | None]] = []
     for part in reversed(parts):
         pair = _partition(part)
@@ -263,7 +263,7 @@ def _run_of_partitions(parts: tuple[str, ...]) -> list[tuple[str, str | None]]:
 
 
 def partition_types(partitions: Iterable[Iterable[tuple[str, str | None]]]) -> dict[str, Any]:
-    """Tell the Arrow type of each partition: int32 if every value is such a number, else text.
+    """Return the Arrow type of each partition: int32 if every value is such a number, else text.
 
     The rule of ``pyarrow.dataset``; and dates, if every value is one as ISO 8601 writes it.
 
@@ -291,14 +291,14 @@ def _partition_type(name: str, values: set[str]) -> Any:
                     if same != text:
                         raise InvalidValueError(
                             f"the folders '{name}={same}' and '{name}={text}' would be one group: "
-                            "name them alike"
+                            "give them the same name"
                         )
                 return kind
     return pa.string()
 
 
 def partition_value(text: str | None, kind: Any) -> Any:
-    """Give the value, of an Arrow type, that the text of a partition stands for.
+    """Return the value of a partition's text in an Arrow type.
 
     Examples
     --------
@@ -311,7 +311,7 @@ def partition_value(text: str | None, kind: Any) -> Any:
 
 
 def rows_of_files(files: Mapping[str, int]) -> str:
-    """Say how many rows each of some files has; the first few are named.
+    """State the number of rows of each file; only the first few files are named.
 
     Examples
     --------
@@ -332,8 +332,8 @@ def rows_of_files(files: Mapping[str, int]) -> str:
 def fingerprint(files: Iterable[DataFile], how: str) -> str:
     """Digest of paths, times of last change, sizes and ends of files, and of how they are read.
 
-    The first 32 digits are of the paths, the times and how they are read, and so say nothing of
-    what is in the files; the other 64 are of everything.
+    The first 32 digits depend on the paths, the times and how the files are read, so they reveal
+    nothing about the content. The other 64 digits depend on everything.
     """
     begin = f"turnout-files/{how}".encode()
     places, whole = hashlib.sha256(begin), hashlib.sha256(begin)
@@ -351,8 +351,8 @@ def fingerprint(files: Iterable[DataFile], how: str) -> str:
 def content_digest(files: Sequence[DataFile]) -> bytes:
     """Digest of all bytes of files that are as they were when they were found.
 
-    A fingerprint does not see a change that keeps the size and the times, as a copy with its times
-    does: what must be the same answers is compared by this.
+    A fingerprint does not detect a change that keeps the size and the times, such as a copy that
+    keeps its times. Use this digest if the answers must be the same.
 
     Raises
     ------

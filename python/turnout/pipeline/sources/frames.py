@@ -1,4 +1,4 @@
-"""Tables in memory, whatever library they are of, and streams of Arrow batches."""
+"""Tables in memory, from any library, and streams of Arrow batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from turnout.pipeline.sources.base import (
 
 
 class StreamSource(Source):
-    """Rows that come as batches: each time they are read, or once.
+    """A source of batches that can be read repeatedly, or once.
 
     Parameters
     ----------
@@ -58,18 +58,18 @@ class StreamSource(Source):
         self._used = False
 
     def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[Block]:
-        """Cut the stream into blocks; what can be read once is used up by this."""
+        """Cut the stream into blocks; a source that can be read once is then used up."""
         if self._used and not self.repeatable:
             raise InvalidValueError(
-                f"{self.name} can be read only once, and has been: open it again, or use a file or "
-                "a table, which can be read as often as is needed"
+                f"{self.name} can be read only once, and was already read: open it again, "
+                "or pass a file or a table"
             )
         self._used = True
         return blocks_of_stream(_selected(self._run, checked, self.name), self, skip)
 
 
 def _selected(run: Callable[[list[str]], Iterable[Any]], schema: Any, name: str) -> Iterator[Any]:
-    """Take the wanted columns of each batch, in the types of the first."""
+    """Select the wanted columns of each batch, in the types of the first."""
     pa = require("pyarrow", "cli")
     with unquoted(
         CorruptDataError,
@@ -93,11 +93,11 @@ def _selected(run: Callable[[list[str]], Iterable[Any]], schema: Any, name: str)
 
 
 def _from_iterator(data: Iterator[Any]) -> Source:
-    """Open an iterator of record batches; the first of them is asked for now."""
+    """Open an iterator of record batches, and read the first of them now."""
     pa = require("pyarrow", "cli")
     with unquoted(
         CorruptDataError,
-        f"data: {type(data).__name__} gives no first batch; what it says of it may quote a value "
+        f"data: {type(data).__name__} gives no first batch; its error may quote a value "
         "and is not shown",
     ):
         first = next(data, None)
@@ -120,7 +120,7 @@ _QUERY_ROWS: Final = 2**17
 
 
 def _from_ray(data: Any) -> Source:
-    """Read a data set as a query, in the order of its rows."""
+    """Read a data set as a query, in row order."""
     dataset, schema = with_schema(data)
 
     def run(columns: list[str]) -> Iterable[Any]:
@@ -133,7 +133,7 @@ def _from_ray(data: Any) -> Source:
 
 
 def with_schema(dataset: Any) -> tuple[Any, Any]:
-    """Give a data set of Arrow tables, and its Arrow schema.
+    """Return a data set of Arrow tables, and its Arrow schema.
 
     Raises
     ------
@@ -214,7 +214,7 @@ class TableSource(Source):
         return plain_schema(self._converted(self._names).schema)
 
     def _blocks(self, checked: Any, skip: Container[int]) -> Iterator[Block]:
-        """Cut the table into slices; nothing is copied, but runs of values are written out."""
+        """Cut the table into slices without copying; only runs of values are expanded."""
         (table, schema), size = checked, self.block_rows
         for index in range(-(-table.num_rows // size)):
             if index not in skip:
@@ -317,7 +317,7 @@ def _column(values: Any) -> Any:
 
 
 def _from_rows(data: Sequence[Any]) -> Source | None:
-    """Read a list of dictionaries, one a row; what one of them lacks is missing there."""
+    """Read a list of dictionaries, one for each row; absent keys become missing values."""
     if not data or not all(isinstance(row, Mapping) for row in data):
         return None
     pa = require("pyarrow", "cli")
@@ -418,7 +418,7 @@ _KINDS: Final[list[tuple[str, str, Callable[[Any], Source | None]]]] = [
 
 
 def open_frame(data: Any) -> Source | None:
-    """Open a frame of any library, or a stream; None if it is none.
+    """Open a frame of any library, or a stream; return None for other objects.
 
     Raises
     ------
@@ -431,7 +431,7 @@ def open_frame(data: Any) -> Source | None:
         if isinstance(data, getattr(sys.modules.get(library), kind, ())):
             with unquoted(
                 InvalidTypeError,
-                f"data: the columns of {type(data).__name__} cannot be read; what is said of them "
+                f"data: the columns of {type(data).__name__} cannot be read; the error "
                 "may quote a value and is not shown",
             ):
                 return opener(data)

@@ -1,4 +1,4 @@
-"""The text of CSV files: decoded, cut where rows end, and refused where a reader would lose rows.
+"""The text of CSV files: decoded, cut at row ends, and refused if a reader would lose rows.
 
 Readers drop and join rows without a word where a quote is never closed, where text comes after a
 closing quote, at zero bytes, and at line ends of several kinds. The core (``rows``) looks for all
@@ -57,7 +57,7 @@ OTHER_SEPARATOR: Final = (
 
 
 class Found(NamedTuple):
-    """The whole rows at the beginning of some text, and what is wrong with the next one."""
+    """The whole rows at the beginning of some text, and the error in the next one."""
 
     end: int
     rows: int
@@ -100,7 +100,7 @@ def find_rows(
 
 @dataclass(frozen=True)
 class Layout:
-    """How the text of a file is laid out.
+    """The layout of the text of a file.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Some whole rows of a file.
+    """A range of whole rows of a file.
 
     Attributes
     ----------
@@ -180,11 +180,11 @@ def _text(file: DataFile, encoding: str | None, size: int) -> Iterator[bytes]:
 
 
 def layout_of(file: DataFile, separator: str | None, encoding: str | None) -> Layout:
-    """Find out how the text of a file is laid out, and read its header.
+    """Detect the layout of the text of a file, and read its header.
 
-    A separator that is not stated is a comma, or a tab in ``.tsv``; where that does not divide the
-    header and the first row into as many fields each, and one of the other usual ones does, it is
-    that.
+    If no separator is stated, it is a comma, or a tab in ``.tsv``. If this does not divide the
+    header and the first row into the same number of fields, and exactly one other usual separator
+    does, it is that one.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def _place(layout: Layout, start: Stretch | None, rows: int, lines: int) -> str:
 def _refusal(
     file: DataFile, layout: Layout, found: Found, start: Stretch | None, how: str = ""
 ) -> CorruptDataError:
-    """Say what is wrong with the row after those that were found: it is quoted nowhere."""
+    """State what is wrong with the row after those that were found: it is quoted nowhere."""
     assert found.fault is not None
     reason, field, lines = found.fault
     alone, number = len(layout.header) == 1, field + 1
@@ -337,8 +337,9 @@ def _refusal(
         "unclosed": f"the quote that opens field {number:,} is "
         f"{f'not closed {how}' if how else 'never closed'}: the rows after it would be lost; "
         "remove it, or close it",
-        "closed": f"there is text after the quote that closes field {number:,}: within quotes a "
-        "quote is written twice; remove the quote that opens the field if it is none",
+        "closed": f"there is text after the quote that closes field {number:,}: within "
+        "quotes a quote is written twice; remove the quote that opens the field "
+        "if the field is not quoted",
         "zero": f"there is a zero byte in field {number:,}: the file is damaged, or no text; "
         f"{_OTHER_ENCODING}",
         "ends": "some rows end with a carriage return alone and others with a line feed: let all "

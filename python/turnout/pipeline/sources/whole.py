@@ -1,10 +1,9 @@
-"""Whether a columnar file is one file, and all of it is there.
+"""Checks that a columnar file is one complete file.
 
-Parquet and Arrow IPC files say at their ends what is in them, with places counted from their
-beginnings. Two of them that were written one after the other into one (``cat a b > c``) are read
-without an error: as the rows of the first, however many the second says that it has. A stream of
-Arrow IPC ends where it says so: what comes after it is passed over, and where it was cut between
-two batches the rest is not missed.
+Parquet and Arrow IPC files describe their content at their ends, with positions counted from their
+beginnings. Readers read two concatenated files (``cat a b > c``) without an error: as the rows of
+the first, however many rows the second declares. An Arrow IPC stream ends at its end marker:
+readers ignore data after it, and do not notice if the stream was cut between two batches.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from turnout._files import open_regular
+from turnout.collecting.report_files.parquet_headers import column_chunks
 from turnout.errors import CorruptDataError
 from turnout.pipeline.sources.files import DataFile
 
@@ -28,7 +28,7 @@ _STRETCH: Final = 2**20
 
 
 def check_parquet(file: DataFile, metadata: Any) -> None:
-    """Refuse a Parquet file that is several, or whose numbers of rows contradict each other.
+    """Refuse a Parquet file that is a concatenation, or whose row counts contradict.
 
     Raises
     ------
@@ -42,25 +42,20 @@ def check_parquet(file: DataFile, metadata: Any) -> None:
             f"{file.shown}: says that it has {metadata.num_rows:,} rows, and its row groups have "
             f"{rows:,}"
         )
-    end = 0
-    for group in groups[-1:]:
-        columns = [group.column(i) for i in range(group.num_columns)]
-        end = max((_start(each) + each.total_compressed_size for each in columns), default=0)
     size = file.state[0]
     with open_regular(file.path) as stream:
+        try:
+            last = column_chunks(stream)[-1:]
+        except CorruptDataError as error:
+            raise CorruptDataError(f"{file.shown}: {error}") from None
+        end = max((chunk.start + chunk.length for chunks in last for chunk in chunks), default=0)
         stream.seek(max(size - len(_PARQUET) - 4, 0))
         length = int.from_bytes(stream.read(4), "little")
     _refuse_several(file, end, size - len(_PARQUET) - 4 - length, _PARQUET)
 
 
-def _start(column: Any) -> int:
-    first = column.data_page_offset
-    dictionary = column.dictionary_page_offset
-    return int(first if dictionary is None else min(first, dictionary))
-
-
 def check_arrow_file(file: DataFile) -> None:
-    """Refuse an Arrow IPC file, of the file format, that is several.
+    """Refuse a file in the Arrow IPC file format that is a concatenation.
 
     Raises
     ------
@@ -101,7 +96,7 @@ def _ends(footer: bytes) -> Iterator[int]:
 def _refuse_several(file: DataFile, start: int, end: int, magic: bytes) -> None:
     """Refuse a file in which another begins, after its data and before what it says of them."""
     if not 0 <= start <= end:
-        raise CorruptDataError(f"{file.shown}: what it says of its data does not fit into it")
+        raise CorruptDataError(f"{file.shown}: its metadata describe more data than it contains")
     joint, rest = magic + magic, b""
     with open_regular(file.path) as stream:
         stream.seek(start)
@@ -120,7 +115,7 @@ def _several(file: DataFile) -> CorruptDataError:
 
 
 def check_arrow_stream(file: DataFile, last: int, end: int) -> None:
-    """Refuse a stream of Arrow IPC that was cut, or after which something comes.
+    """Refuse an Arrow IPC stream that was cut, or that has trailing data.
 
     Parameters
     ----------
@@ -141,8 +136,8 @@ def check_arrow_stream(file: DataFile, last: int, end: int) -> None:
     # Dictionaries that no batch follows may stand before it.
     if after != _OLD_MARK and not after.endswith(_MARK):
         raise CorruptDataError(
-            f"{file.shown}: has no mark of its end: whoever wrote it did not finish, or it was "
-            "cut, and rows would be lost"
+            f"{file.shown}: has no end mark: the file is incomplete or truncated, so "
+            "rows are missing"
         )
     if end != file.state[0]:
         raise _several(file)

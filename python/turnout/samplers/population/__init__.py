@@ -1,4 +1,4 @@
-"""One private draw of every user, and what all draws together tell."""
+"""Make one private draw for every user, and estimate from all draws together."""
 
 from turnout.samplers.population.answers import FinitePopulationEstimate, IdentifiedBounds
 from turnout.samplers.population.draws import PopulationDraws, sample_population

@@ -1,4 +1,4 @@
-"""What draws of finite samplers tell about the mean of all people's distributions."""
+"""Estimate or bound the mean of all people's distributions from draws of finite samplers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from turnout.frequency.oracles.direct_encoding import DirectEncoding
 from turnout.samplers.base import PrivateSampler
 from turnout.samplers.finite import LawSampler, RandomizedResponseSampler, band_of
 from turnout.samplers.finite_law import codes_of, domain_of
+from turnout.samplers.hull import concave
 from turnout.samplers.pictures import DRAWS
 
 
 @dataclass(frozen=True)
 class PopulationPlan:
-    """How one draw of each user was made, for estimates.
+    """A description of how one draw of each user was made, for estimates.
 
     Attributes
     ----------
@@ -37,7 +38,7 @@ class PopulationPlan:
     epsilon
         What a draw cost.
     users
-        How many there are.
+        How many users there are.
     """
 
     domain: Domain
@@ -70,12 +71,15 @@ def debiased(
     p, q
         The probabilities of a draw that is the user's value, and of any other one.
     one_value
-        Whether every user holds one value. Then the perturbation alone is random, and the variance
-        is that of direct encoding. If not, what a user's draw varies by his own distribution counts
-        too: up to ``f (1 - f) / users`` more, attained where all users have the same one.
+        Whether every user holds one value. Then only the perturbation is random, and the variance
+        is that of direct encoding. Otherwise a user's draw also varies with the user's own
+        distribution. That raises the variance by up to ``f (1 - f) / users``, which is attained if
+        all users have the same distribution.
     """
     if not p > q:
-        raise EstimatorError("these draws say nothing: every answer is as likely for every user")
+        raise EstimatorError(
+            "these draws contain no information: every answer is equally likely for every user"
+        )
     if one_value:
         return _estimate(
             plan, codes, support_model(plan.users, 1.0, ScoreMoments.pure(p, q)), "one_value"
@@ -108,15 +112,15 @@ def _estimate(
 
 @dataclass(frozen=True)
 class IdentifiedBounds:
-    """Bounds between which the mean of all users' distributions must be.
+    """The bounds between which the mean of all users' distributions must be.
 
     Attributes
     ----------
     low, high
         float64, one for each answer.
     level
-        With which confidence they hold, all at once; None where the mean law of the draws was taken
-        as known.
+        The confidence with which all of them hold at once; None if the mean law of the draws was
+        taken as known.
     """
 
     low: Floats
@@ -124,7 +128,7 @@ class IdentifiedBounds:
     level: float | None
 
     def contains(self, truth: npt.ArrayLike) -> Truths:
-        """Whether the bounds enclose each of some frequencies.
+        """Return for each of some frequencies whether the bounds enclose it.
 
         Raises
         ------
@@ -136,16 +140,16 @@ class IdentifiedBounds:
 
 
 class IdentifiedSet:
-    r"""What the mean law of draws of clipped samplers tells about the users' own distributions.
+    r"""What the mean law of draws of clipped samplers says about the users' own distributions.
 
     A user with distribution P draws from ``Q(x) = clip(P(x)/C, low(x), high(x))``, where C makes
-    the probabilities add up to one; where P has so few answers that it cannot, those are at their
-    upper limits and the others share what is left. The minimax sampler and the projection onto a
-    relative mollifier are such samplers.
+    the probabilities add up to one; if P has so few answers that no C can, those answers are at
+    their upper limits and the others share what is left. The minimax sampler and the projection
+    onto a relative mollifier are such samplers.
 
     Two users with P = (1, 0) and two with P = (1/2, 1/2) may give the same mean law of draws as
     four with something in between, while their own means differ: no function of the draws is
-    unbiased for the mean P. What is known of the mean P(x), given the mean Q(x), is that
+    unbiased for the mean P. Given the mean Q(x), all that is known of the mean P(x) is that
     ``(Pbar(x), Qbar(x))`` lies in the convex hull of the pairs ``(P(x), Q(x))`` over all P.
 
     Parameters
@@ -213,8 +217,8 @@ class IdentifiedSet:
         Parameters
         ----------
         mean
-            The mean probability of each answer in a draw. Values outside of the limits, which no
-            users can have, are moved to them.
+            The mean probability of each answer in a draw. Values outside the limits, which no users
+            can have, are moved to the limits.
 
         Returns
         -------
@@ -278,38 +282,24 @@ class IdentifiedSet:
         values, parts = values[order], parts[order]
         if high - least <= 1e-12:
             return np.array([least, high]), np.ones(2)
-        return _concave(np.append(values, high), np.append(parts, 1.0))
-
-
-def _concave(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Give the upper hull of points with ascending x, as a function."""
-    kept: list[int] = []
-    for place in range(x.size):
-        while len(kept) > 1:
-            first, second = kept[-2], kept[-1]
-            rise = (y[second] - y[first]) * (x[place] - x[first])
-            if rise > (y[place] - y[first]) * (x[second] - x[first]):
-                break
-            kept.pop()
-        kept.append(place)
-    return x[kept], y[kept]
+        return concave(np.append(values, high), np.append(parts, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
 class FinitePopulationEstimate(WithIntervals):
-    """What one draw of each user tells, where draws are not linear in the users' distributions.
+    """An estimate from one draw of each user, if draws are not linear in users' distributions.
 
-    No unbiased estimate of the mean of the users' distributions exists. Let P mix two
-    distributions evenly: a user with P draws from the projection of P, while two users with one
-    distribution each draw from the mean of two projections. The mean of the users' distributions is
-    the same, the law of the draws is not, since the projection is not linear.
+    No unbiased estimate of the mean of the users' distributions exists. Let P mix two distributions
+    evenly: a user with P draws from the projection of P, while two users with one distribution each
+    draw from the mean of two projections. The mean of the users' distributions is the same, but the
+    law of the draws is not, since the projection is not linear.
 
     Attributes
     ----------
     mixture
         The mean law of the draws, with standard errors and intervals.
     identified_set
-        What it says about the users' distributions.
+        What the mean law says about the users' distributions.
     """
 
     mixture: FrequencyEstimate
@@ -333,8 +323,9 @@ class FinitePopulationEstimate(WithIntervals):
         Parameters
         ----------
         level
-            With which confidence all bounds hold at once: those of the mean law are Clopper and
-            Pearson's by Bonferroni's inequality. None takes the shares of the draws for the law.
+            The confidence with which all bounds hold at once. The bounds of the mean law are
+            Clopper and Pearson's, by Bonferroni's inequality. None takes the shares of the draws as
+            the law.
 
         Returns
         -------
@@ -345,7 +336,7 @@ class FinitePopulationEstimate(WithIntervals):
         Raises
         ------
         InvalidTypeError, InvalidValueError
-            If the level is none.
+            If ``level`` is not a confidence level.
         """
         if level is None:
             return self.identified_set.bounds(self.mixture.frequencies)
@@ -353,7 +344,7 @@ class FinitePopulationEstimate(WithIntervals):
         return self.identified_set.envelope(interval.low, interval.high, level)
 
     def plot(self, truth: Any = None, *, ax: Axes | None = None, level: float = 0.95) -> Axes:
-        """Draw the bounds of every answer, and the shares of the draws.
+        """Plot the bounds of every answer, and the shares of the draws.
 
         Parameters
         ----------
@@ -430,7 +421,7 @@ def estimate_of_answers(
     Raises
     ------
     EstimatorError
-        If nothing is known of how draws depend on the users' distributions.
+        If it is not known how draws depend on the users' distributions.
     """
     if not isinstance(sampler, (LawSampler, RandomizedResponseSampler)):
         raise EstimatorError(

@@ -1,4 +1,4 @@
-"""One private draw of every user, and what all draws together tell."""
+"""Make one private draw for every user, and estimate from all draws together."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from turnout._extras import require
 from turnout._one_thread import one_thread
 from turnout._progress import track
 from turnout._seeds import derived
-from turnout._types import Array
-from turnout.errors import EstimatorError, InvalidTypeError, InvalidValueError, TurnoutError
+from turnout._types import Array, Integers
+from turnout.errors import InvalidTypeError, InvalidValueError, TurnoutError
 from turnout.frequency.estimation.estimate import FrequencyEstimate
 from turnout.samplers._arguments import LARGEST_NUMBER
 from turnout.samplers.adapters import as_reference
@@ -25,13 +25,15 @@ from turnout.samplers.base import PointSampler, PrivateSampler
 from turnout.samplers.population.answers import FinitePopulationEstimate, estimate_of_answers
 from turnout.samplers.population.points import PopulationEstimate, estimate_of_points
 from turnout.samplers.reference import check_support
-from turnout.samplers.tables.frames import concatenated, rows_of_frame
+from turnout.samplers.tables.columns import table_codes
+from turnout.samplers.tables.estimates import TableEstimate, estimate_of_tables
+from turnout.samplers.tables.frames import frame_of, read_frame, rows_of_frame
 from turnout.samplers.tables.sampler import TableSampler
 
 #: The sampler, the rows of a user and a seed.
 _Job: TypeAlias = "tuple[PrivateSampler, Any, int | None]"
 
-#: The draw of a user, or why there is none: an array, or of a TableSampler a frame.
+#: The draw of a user, or why there is none: an array, or of a TableSampler lists of values.
 _Drawn: TypeAlias = Any
 
 
@@ -42,12 +44,12 @@ class PopulationDraws:
     Attributes
     ----------
     users
-        The users, sorted; by type and text where they cannot be compared.
+        The users, sorted; by type and text if they cannot be compared.
     draws
         Their draws, in the same order: of shape (n_users, n_features), or (n_users,) for samplers
-        of one answer. Of a :class:`TableSampler` a frame of the library of the data.
+        of one answer. For a :class:`TableSampler`, a frame of the same library as the data.
     sampler
-        The sampler that was fitted on each user's rows; this one is not fitted.
+        The sampler; copies of it were fitted on each user's rows, and it is not fitted itself.
     """
 
     users: Array
@@ -56,12 +58,12 @@ class PopulationDraws:
 
     @property
     def epsilon(self) -> float:
-        """What the draw of a user cost that user: for all of its rows, if that is the unit."""
+        """What a user's draw cost that user: for all of the user's rows, if that is the unit."""
         return self.sampler.epsilon
 
     @property
     def delta(self) -> float:
-        """The delta that goes with it: 0 but for :class:`PrivateKernelDensity`."""
+        """The delta that goes with :attr:`epsilon`: 0 unless the sampler has one."""
         return float(getattr(self.sampler, "delta", 0.0))
 
     def __len__(self) -> int:
@@ -69,40 +71,40 @@ class PopulationDraws:
 
     def estimate(
         self, *, assume: str | None = None
-    ) -> PopulationEstimate | FrequencyEstimate | FinitePopulationEstimate:
-        """Estimate what can be known of the population.
+    ) -> PopulationEstimate | FrequencyEstimate | FinitePopulationEstimate | TableEstimate:
+        """Estimate what the draws can tell about the population.
 
         Parameters
         ----------
         assume
-            For samplers of one answer: ``"one_value"`` if every user holds one value. Then the
-            draws of every such sampler are randomized responses, and are de-biased exactly.
+            For samplers of one answer or of tables: ``"one_value"`` if every user holds one value,
+            in all records. Then the law of a draw is known for each value, and the estimate undoes
+            what the sampler does.
 
         Returns
         -------
-        PopulationEstimate, FinitePopulationEstimate or turnout.FrequencyEstimate
-            Of points: a density estimate of the mean law of the draws. Of answers: unbiased
-            frequencies with intervals where the sampler is linear in the users' distributions
-            (randomized response) or every user holds one value; else the mean law of the draws
-            with bounds of what it says of the users.
+        PopulationEstimate, FinitePopulationEstimate, TableEstimate or turnout.FrequencyEstimate
+            For points, a density estimate of the mean law of the draws. For answers, unbiased
+            frequencies with intervals, if the sampler is linear in the users' distributions
+            (randomized response) or every user holds one value. Otherwise the mean law of the
+            draws, with bounds on what it says about the users. For tables, the shares of each
+            column's cells: with intervals if every user holds one value, otherwise with bounds that
+            say why they are wide.
 
         Raises
         ------
         EstimatorError
             If the sampler or the number of dimensions has no such estimate.
         InvalidValueError
-            If an argument is none of the allowed values.
+            If an argument is not one of the allowed values.
         """
         _arguments.choice("assume", assume, (None, "one_value"))
         if isinstance(self.sampler, TableSampler):
-            raise EstimatorError(
-                "draws of TableSampler have no estimate: count them as they are, and say that they "
-                "lean towards the reference"
-            )
+            return estimate_of_tables(self.sampler, self.draws, one_value=assume is not None)
         if self.draws.ndim == 1:
             return estimate_of_answers(self.sampler, self.draws, one_value=assume is not None)
         if assume is not None:
-            raise _arguments.invalid("assume is for samplers of one answer", assume)
+            raise _arguments.invalid("assume is for samplers of one answer or of tables", assume)
         return estimate_of_points(self.sampler, self.draws)
 
     def __repr__(self) -> str:
@@ -120,23 +122,23 @@ def sample_population(
 ) -> PopulationDraws:
     """Draw one private record for each user.
 
-    A copy of the sampler is fitted on all rows of a user, gives a single draw, and is thrown away:
-    what is released of a user costs epsilon once, for the whole set of rows.
+    For each user, a copy of the sampler is fitted on all of the user's rows, makes a single draw,
+    and is thrown away. So the release costs a user epsilon once, for the whole set of rows.
 
     Parameters
     ----------
     sampler
-        What is fitted: any sampler of this package. It is not changed.
+        Any sampler of this package. Copies of it are fitted; it is not changed.
     data
         The rows of all users: of shape (n_rows, n_features), or (n_rows,) for samplers of one
-        answer. For :class:`TableSampler` a frame.
+        answer. For :class:`TableSampler`, a frame.
     users
-        Whose row it is: one hashable value for each row. Rows of a user need not be together.
+        The user of each row: one hashable value for each row. Rows of a user need not be together.
     n_jobs
-        How many processes work on it, as in joblib (comes with scikit-learn): -1 for all cores.
-        One, this one, by default.
+        How many processes to use, as in joblib (comes with scikit-learn): -1 for all cores. By
+        default only this process works.
     progress
-        Whether a bar of users is shown on standard error once two seconds have passed. The command
+        Whether to show a progress bar of users on standard error after two seconds. The command
         line shows it on a terminal.
     seed
         For tests and simulations only: every user gets a seed derived from it, so that the result
@@ -147,53 +149,85 @@ def sample_population(
     Returns
     -------
     PopulationDraws
-        The users and one draw of each. Users are sorted: the order of their rows may tell of what
-        stands in them.
+        The users and one draw of each. Users are sorted, because the order of their rows may reveal
+        something about the contents.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError, TurnoutError
         If an argument cannot be used, or the sampler cannot be fitted on a user's rows: the message
-        names the user, and nothing is returned. Such an error tells of that user's data; where
-        each user draws by himself he keeps it to himself. Where a parameter of the sampler cannot
-        be used the message names the parameter alone, and of rows outside the support of the
-        reference the first by its place in ``data``.
+        names the user, and nothing is returned. Such an error reveals something about that user's
+        data; users who draw for themselves keep it to themselves. If a parameter of the sampler
+        cannot be used, the message names only the parameter. If rows are outside the support of the
+        reference, it names the first by its position in ``data``.
     MissingExtraError
         If several processes are asked for and joblib is not installed.
 
     Notes
     -----
-    Each user is fitted on one thread; ``n_jobs`` is the way to several.
+    Each user is fitted on one thread; pass ``n_jobs`` to use several processes.
 
-    The ids of the users are handed on as they are. That somebody has rows at all is not protected,
-    nor how many users there are.
+    The ids of the users are returned as they are. Neither the fact that somebody has rows nor the
+    number of users is protected.
     """
     _arguments.instance("sampler", sampler, PrivateSampler, "a sampler of turnout.samplers")
     if sampler._seeds_noise and getattr(sampler, "random_state", None) is not None:
         raise InvalidValueError(
-            "sampler must not have a random_state, which seeds its noise: all users would get the "
-            "same noise; give seed= to sample_population for a simulation"
+            "sampler must not have a random_state, because it would give all users "
+            "the same noise; for a simulation, pass seed= to sample_population"
         )
     tables = isinstance(sampler, TableSampler)
     rows = rows_of_frame("data", data) if tables else _rows(data)
-    names, places = _grouped(users, len(rows))
+    names, places = grouped(users, len(rows))
     root = _arguments.seed(seed)
     workers = None if n_jobs is None else _workers(n_jobs)
     model = sampler.__sklearn_clone__()
     _check_parameters(model, rows)
-    # What is public is computed once, for all.
-    worker = model._prepared() if isinstance(model, TableSampler) else model
-    jobs = ((worker, rows[own], derived(root, place)) for place, own in enumerate(places))
+    worker, data_of = model, rows
+    if isinstance(model, TableSampler):
+        # What is public is computed once, for all, and so are the cells of all rows.
+        worker = model._prepared()
+        data_of, library = codes_of_people(worker, rows, names, places)
+    jobs = ((worker, data_of[own], derived(root, place)) for place, own in enumerate(places))
     draws: list[Any] = []
     for drawn in track(_worked(jobs, workers), "drawing", progress, total=len(names)):
         if isinstance(drawn, Exception):
             _refuse(model, names[len(draws)], drawn)
         draws.append(drawn)
-    return PopulationDraws(names, concatenated(draws) if tables else np.concatenate(draws), model)
+    if isinstance(worker, TableSampler):
+        return PopulationDraws(names, frame_of_people(worker, library, draws), model)
+    return PopulationDraws(names, np.concatenate(draws), model)
+
+
+def codes_of_people(
+    worker: TableSampler, rows: Any, names: Array, places: list[npt.NDArray[np.intp]]
+) -> tuple[Integers, Any]:
+    """Return the cells of all rows, and the library of their frame; an error names the person."""
+    columns = worker._public().columns
+    try:
+        table, library = read_frame("data", rows, columns)
+        return table_codes(columns, "data", table), library
+    except (InvalidTypeError, InvalidValueError):
+        for name, own in zip(names, places, strict=True):
+            try:
+                table_codes(columns, "X", read_frame("X", rows[own], columns)[0])
+            except (InvalidTypeError, InvalidValueError) as error:
+                _refuse(worker, name, error)
+        raise
+
+
+def frame_of_people(worker: TableSampler, library: Any, draws: list[dict[str, list[Any]]]) -> Any:
+    """Put the records of all people into one frame."""
+    columns = worker._public().columns
+    values = {
+        column.name: [value for drawn in draws for value in drawn[column.name]]
+        for column in columns
+    }
+    return frame_of(library, columns, values)
 
 
 def seeded(sampler: Any, seed: int | None) -> Any:
-    """Give a sampler a ``random_state`` if it takes one and has none."""
+    """Set the ``random_state`` of a sampler that takes one and has none."""
     if seed is None or not hasattr(sampler, "get_params"):
         return sampler
     if sampler.get_params(deep=False).get("random_state", 0) is None:
@@ -202,7 +236,7 @@ def seeded(sampler: Any, seed: int | None) -> Any:
 
 
 def _check_parameters(model: PrivateSampler, rows: Any) -> None:
-    """Refuse what no user's rows could be sampled with, and rows beyond the reference."""
+    """Refuse parameters that no user's rows can be sampled with, and rows beyond the reference."""
     model._check_epsilon()
     given = getattr(model, "reference", None)
     if not isinstance(model, PointSampler) or given is None or rows.ndim == 1:
@@ -211,8 +245,8 @@ def _check_parameters(model: PrivateSampler, rows: Any) -> None:
     if rows.dtype.kind not in "iuf":
         return
     records = rows.astype(np.float64)
-    # Before the work of the first fit, and for all users at once; fit refuses what is no number or
-    # is too large to be one of a record.
+    # This check runs for all users at once, before the work of the first fit. fit refuses values
+    # that are not numbers, or too large for a record.
     if (np.abs(records) <= LARGEST_NUMBER).all():
         check_support("data", records, reference)
 
@@ -235,8 +269,8 @@ def _rows(data: Any) -> Array:
     return rows
 
 
-def _grouped(users: Any, rows: int) -> tuple[Array, list[npt.NDArray[np.intp]]]:
-    """Find the different users, sorted, and the rows of each."""
+def grouped(users: Any, rows: int) -> tuple[Array, list[npt.NDArray[np.intp]]]:
+    """Find the distinct users, sorted, and the rows of each."""
     given = _arguments.items("users", users, "one hashable value for each row", private=True)
     if len(given) != rows:
         raise InvalidValueError(
@@ -291,7 +325,7 @@ def _workers(n_jobs: Any) -> int:
 
 
 def _worked(tasks: Iterator[_Job], workers: int | None) -> Iterator[_Drawn]:
-    """Fit and draw for each user, on one thread: for one user's rows more of them only wait."""
+    """Fit and draw for each user on one thread: for one user's rows, more threads only wait."""
     if workers in (None, 1):
         # What the first fit imports is limited from the second on.
         for some in (itertools.islice(tasks, 1), tasks):
@@ -314,10 +348,11 @@ def _worked(tasks: Iterator[_Job], workers: int | None) -> Iterator[_Drawn]:
 
 def _drawn(model: PrivateSampler, rows: Array, seed: int | None) -> _Drawn:
     """Fit a copy and draw from it."""
-    one = seeded(model.__sklearn_clone__(), seed)
     try:
-        drawn = one.fit(rows).sample(1, seed=seed)
-        return drawn if isinstance(one, TableSampler) else np.asarray(drawn)
+        if isinstance(model, TableSampler):
+            return model._record_of(rows, seed)
+        one = seeded(model.__sklearn_clone__(), seed)
+        return np.asarray(one.fit(rows).sample(1, seed=seed))
     except Exception as error:
         # A learner may raise anything; the caller says whose rows they were.
         return error
@@ -336,12 +371,12 @@ def _refuse(model: PrivateSampler, user: Any, failure: Exception) -> NoReturn:
 
 
 def _blames_parameter(model: PrivateSampler, failure: Exception) -> bool:
-    """Whether an error is about a parameter of the sampler: messages begin with what is wrong."""
+    """Return whether an error is about a parameter of the sampler: its message begins with it."""
     if not isinstance(failure, (InvalidTypeError, InvalidValueError)):
         return False
-    subject = str(failure).partition(" must ")[0].split()
+    subject, must, _ = str(failure).partition(" must ")
     # A learner may fail on the rows of one user and not on those of another.
-    return any(
-        name in subject and (name == "reference" or not hasattr(value, "fit"))
+    return bool(must) and any(
+        name in subject.split() and (name == "reference" or not hasattr(value, "fit"))
         for name, value in model.get_params(deep=False).items()
     )

@@ -1,4 +1,4 @@
-"""The mean law of all users' draws, estimated from one draw of each: points."""
+"""Estimate the mean law of all users' draws of points, from one draw of each."""
 
 from __future__ import annotations
 
@@ -61,13 +61,14 @@ class PopulationEstimate:
 
     The draws of n users are a sample of the mixture ``Qbar = mean of Q_u`` (the users' laws, each
     used once). Every ``Q_u`` is within the band ``[Q0 e^low, Q0 e^high]`` around the public
-    reference, so ``Qbar`` is, and the estimate is clipped to it: nothing that the draws could say
-    is outside.
+    reference, so ``Qbar`` is too. The estimate is clipped to the band: nothing that the draws could
+    say is outside.
 
     **What it cannot tell.** The mean ``Pbar`` of the users' own distributions is known only through
     the projection of each of them: the parts of Pbar beyond the band (narrow modes, empty regions)
-    are cut, and more users do not bring them back. Where the band cuts nobody the two agree; which
-    parts those are the draws do not say. Standard errors and intervals are those of Qbar.
+    are cut, and more users do not bring them back. Where the band cuts nobody's distribution, Pbar
+    and Qbar agree. The draws alone cannot tell which parts those are. Standard errors and intervals
+    are for Qbar.
 
     Parameters
     ----------
@@ -94,14 +95,14 @@ class PopulationEstimate:
 
     Notes
     -----
-    The estimate has the shares of draws in cells between quantiles of Q0 (equally far apart, closer
-    in the tails but for a :class:`Uniform`), and Q0's own shape within a cell. Intervals are
-    Clopper and Pearson's for the mean of ``Qbar/Q0`` over each cell, for all cells at once.
+    The estimate has the shares of draws in cells between quantiles of Q0 (equally far apart, but
+    closer in the tails, except for a :class:`Uniform`), and Q0's own shape within a cell. Intervals
+    are Clopper and Pearson's for the mean of ``Qbar/Q0`` over each cell, for all cells at once.
 
     Edges of cells are quantiles of the reference, never of the draws; the masses of cells are
-    computed on 2^18 points that are spread evenly under it, to about 1e-5 (references that draw
-    with code of their own: to about 1e-3). Clopper and Pearson's limits hold for users with
-    different laws too: Hoeffding (1956).
+    computed on 2^18 points that are spread evenly under the reference, to about 1e-5 (to about 1e-3
+    for references that draw with code of their own). Clopper and Pearson's limits hold for users
+    with different laws too: Hoeffding (1956).
 
     Examples
     --------
@@ -147,7 +148,7 @@ class PopulationEstimate:
         Returns
         -------
         numpy.ndarray
-            float64, one for each point, within the band. It need not integrate to one: cutting
+            float64, one for each point, within the band. It need not integrate to one: the cut
             changes the mass a little.
 
         Raises
@@ -160,7 +161,7 @@ class PopulationEstimate:
         return self._base(where) * self._clipped(ratio)[self._cells(where)]
 
     def standard_errors(self, at: Any) -> Floats:
-        """Give the standard errors of the density before it is cut to the band.
+        """Return the standard errors of the density before it is cut to the band.
 
         Parameters
         ----------
@@ -184,7 +185,7 @@ class PopulationEstimate:
         return result
 
     def interval(self, at: Any, level: float = 0.95) -> DensityInterval:
-        """Confidence intervals of the density, cut to the band.
+        """Return confidence intervals of the density, cut to the band.
 
         Parameters
         ----------
@@ -210,13 +211,13 @@ class PopulationEstimate:
         return DensityInterval(low, high, level)
 
     def log_density(self, at: Floats) -> Floats:
-        """Give the logarithm of :meth:`density`, as other densities do."""
+        """Return the logarithm of :meth:`density`, as other densities do."""
         with np.errstate(divide="ignore"):
             result: Floats = np.log(self.density(at))
         return result
 
     def plot(self, truth: Any = None, *, bounds: Any = None, ax: Axes | None = None) -> Any:
-        """Draw the estimate, on the line with its interval and the band.
+        """Plot the estimate; on the line, with its interval and the band.
 
         Parameters
         ----------
@@ -224,7 +225,7 @@ class PopulationEstimate:
             The log-density of the mean of the users' own distributions, if known: a callable or an
             object with ``log_density``, ``score_samples`` or ``logpdf``.
         bounds
-            Where to draw; around the draws by default.
+            Where to plot; around the draws by default.
         ax
             Matplotlib axes to draw on (on the line); new ones by default.
 

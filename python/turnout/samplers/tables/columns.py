@@ -1,4 +1,4 @@
-"""What a column of a table may hold, and the public cells that its values are put into."""
+"""Define what a column of a table may hold, and the public cells for its values."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from turnout import _arguments, _core
+from turnout._label_texts import label_text
 from turnout._seeds import derived
 from turnout._types import Floats, Integers
 from turnout.domain import Domain
@@ -30,6 +31,9 @@ MOST_CELLS: Final = 2**12
 _LARGEST: Final = 2**62
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
+
+#: The cells of so many different values are looked up once.
+_REMEMBERED: Final = 2**14
 
 _SECOND: Final = datetime.timedelta(seconds=1)
 
@@ -48,7 +52,7 @@ class Column(abc.ABC):
     name
         The name of the column.
     missing
-        Whether a value may be missing. That is then the last cell.
+        Whether a value may be missing. The last cell is then for missing values.
     """
 
     name: str
@@ -65,14 +69,27 @@ class Column(abc.ABC):
         return self.values + self.missing
 
     @property
+    def names(self) -> list[str]:
+        """A description of each cell in words; all of them differ."""
+        named = [self._named(code) for code in range(self.values)]
+        gone = "missing"
+        while gone in named:
+            gone = f"({gone})"
+        return [*named, gone] if self.missing else named
+
+    @abc.abstractmethod
+    def _named(self, code: int) -> str:
+        """Describe what a cell of values holds."""
+
+    @property
     @abc.abstractmethod
     def sizes(self) -> Floats:
-        """How much each cell of values holds: a number of values, or a length."""
+        """The size of each cell of values: a number of values, or a length."""
 
     @property
     @abc.abstractmethod
     def ordered(self) -> bool:
-        """Whether cells side by side are like each other."""
+        """Whether neighbouring cells are alike."""
 
     @property
     @abc.abstractmethod
@@ -81,7 +98,7 @@ class Column(abc.ABC):
 
     @property
     def shares(self) -> Floats:
-        """The uniform distribution over the values; a missing value has the share of a cell."""
+        """The uniform distribution over the values; a missing value has the share of one cell."""
         shares: Floats = self.sizes / self.sizes.sum()
         if not self.missing:
             return shares
@@ -90,12 +107,12 @@ class Column(abc.ABC):
 
     @property
     def log_sizes(self) -> Floats:
-        """The logarithm of what each cell holds; a missing value is a single value."""
+        """The logarithm of each cell's size; a missing value is a single value."""
         logs = np.log(self.sizes)
         return np.append(logs, 0.0) if self.missing else logs
 
     def encode(self, argument: str, values: Sequence[Any]) -> Integers:
-        """Give the code of the cell of each value.
+        """Return the code of each value's cell.
 
         Raises
         ------
@@ -103,26 +120,41 @@ class Column(abc.ABC):
             If a value cannot be in the column; the value is not shown.
         """
         codes = np.empty(len(values), np.int64)
+        known: dict[tuple[type, Any], int] = {}
         for row, value in enumerate(values):
-            if value is None or (isinstance(value, float) and math.isnan(value)):
-                if not self.missing:
-                    raise InvalidValueError(
-                        f"{argument} has a missing value in column {self.name!r}, row {row}: say "
-                        "in columns that it may be missing, with 'missing': True"
-                    )
-                codes[row] = self.values
-                continue
-            code = self._coded(value)
+            # 1, 1.0 and True are equal, and not the same.
+            key = (type(value), value)
+            try:
+                code = known.get(key)
+            except TypeError:
+                # A list is no value of any column.
+                code = self._code_of(argument, row, value)
             if code is None:
-                raise InvalidValueError(
-                    f"{argument} must have {self.expected} in column {self.name!r}; the value of "
-                    f"row {row} is none"
-                )
+                code = self._code_of(argument, row, value)
+                if len(known) < _REMEMBERED:
+                    known[key] = code
             codes[row] = code
         return codes
 
+    def _code_of(self, argument: str, row: int, value: Any) -> int:
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            if not self.missing:
+                raise InvalidValueError(
+                    f"{argument} has a missing value in column {self.name!r}, row {row}: say "
+                    "in columns that it may be missing, with 'missing': True"
+                )
+            return self.values
+        code = self._coded(value)
+        if code is None:
+            text = isinstance(value, str) and self.arrow_type != "string"
+            raise InvalidValueError(
+                f"{argument} must have {self.expected} in column {self.name!r}; the value of "
+                f"row {row} is {'text: convert the column first' if text else 'not'}"
+            )
+        return code
+
     def fits(self, value: Any) -> bool:
-        """Whether a value that is not missing can be in the column."""
+        """Return whether a value that is not missing can be in the column."""
         return self._coded(value) is not None
 
     def _coded(self, value: Any) -> int | None:
@@ -132,7 +164,7 @@ class Column(abc.ABC):
             return None
 
     def decode(self, codes: Integers, seed: int | None) -> list[Any]:
-        """Draw a value of each cell, evenly; None for what is missing."""
+        """Draw a value evenly from each cell; None for a missing value."""
         present = np.where(codes < self.values, codes, 0)
         drawn = self._drawn(present, seed)
         return [
@@ -143,11 +175,11 @@ class Column(abc.ABC):
     @property
     @abc.abstractmethod
     def expected(self) -> str:
-        """What a value must be."""
+        """What a value must be, in words."""
 
     @abc.abstractmethod
     def _code(self, value: Any) -> int | None:
-        """Give the code of a value that is not missing; None if it cannot be in the column."""
+        """Return the code of a value that is not missing; None if it cannot be in the column."""
 
     @abc.abstractmethod
     def _drawn(self, codes: Integers, seed: int | None) -> list[Any]:
@@ -156,7 +188,7 @@ class Column(abc.ABC):
 
 @dataclass(frozen=True, eq=False)
 class LabelColumn(Column):
-    """A column of labels: a cell for each."""
+    """A column of labels, with one cell for each label."""
 
     labels: tuple[Any, ...]
     ordered: bool = False
@@ -166,9 +198,12 @@ class LabelColumn(Column):
         """The number of cells of values that are not missing."""
         return len(self.labels)
 
+    def _named(self, code: int) -> str:
+        return label_text(self.labels[code])
+
     @property
     def sizes(self) -> Floats:
-        """How much each cell of values holds."""
+        """The size of each cell of values."""
         return np.ones(len(self.labels))
 
     @property
@@ -178,7 +213,7 @@ class LabelColumn(Column):
 
     @property
     def expected(self) -> str:
-        """What a value must be."""
+        """What a value must be, in words."""
         return "one of the labels"
 
     @cached_property
@@ -198,7 +233,7 @@ class LabelColumn(Column):
 
 @dataclass(frozen=True, eq=False)
 class WholeColumn(Column):
-    """A column of whole numbers, of days or of seconds: cells of neighbours."""
+    """A column of whole numbers, days or seconds, whose cells hold neighbouring values."""
 
     low: int
     high: int
@@ -217,9 +252,14 @@ class WholeColumn(Column):
         size = self.high - self.low + 1
         return [self.low + size * place // self.bins for place in range(self.bins + 1)]
 
+    def _named(self, code: int) -> str:
+        first, after = self._starts[code : code + 2]
+        low, high = self._value(first), self._value(after - 1)
+        return f"{low}" if low == high else f"{low} to {high}"
+
     @property
     def sizes(self) -> Floats:
-        """How much each cell of values holds."""
+        """The size of each cell of values."""
         starts = self._starts
         return np.array([after - first for first, after in itertools.pairwise(starts)], float)
 
@@ -230,9 +270,11 @@ class WholeColumn(Column):
 
     @property
     def expected(self) -> str:
-        """What a value must be."""
+        """What a value must be, in words."""
         low, high = (self._value(number) for number in (self.low, self.high))
-        kind = {"int64": "a whole number", "date32": "a date"}.get(self.unit, "a time")
+        kind = {"int64": "a whole number", "date32": "a date"}.get(
+            self.unit, "a time without a time zone"
+        )
         return f"{kind} from {low} to {high}"
 
     def _code(self, value: Any) -> int | None:
@@ -259,7 +301,7 @@ class WholeColumn(Column):
 
 @dataclass(frozen=True, eq=False)
 class NumberColumn(Column):
-    """A column of real numbers: cells of the same length."""
+    """A column of real numbers, whose cells have the same length."""
 
     low: float
     high: float
@@ -272,9 +314,15 @@ class NumberColumn(Column):
         """The number of cells of values that are not missing."""
         return self.bins
 
+    def _named(self, code: int) -> str:
+        # As many digits as tell the ends of all cells apart.
+        ends = np.linspace(self.low, self.high, self.bins + 1).tolist()
+        digits = next(n for n in range(4, 18) if len({f"{end:.{n}g}" for end in ends}) == len(ends))
+        return f"{ends[code]:.{digits}g} to {ends[code + 1]:.{digits}g}"
+
     @property
     def sizes(self) -> Floats:
-        """How much each cell of values holds."""
+        """The size of each cell of values."""
         return np.full(self.bins, (self.high - self.low) / self.bins)
 
     @property
@@ -284,7 +332,7 @@ class NumberColumn(Column):
 
     @property
     def expected(self) -> str:
-        """What a value must be."""
+        """What a value must be, in words."""
         return f"a number from {self.low} to {self.high}"
 
     def _code(self, value: Any) -> int | None:
@@ -304,7 +352,7 @@ class NumberColumn(Column):
 
 
 def whole_of(value: Any, unit: str) -> int | None:
-    """Give a value as a whole number of its unit: None if it is of another type."""
+    """Return a value as a whole number of its unit, or None if it is of another type."""
     if unit == "int64":
         whole = not isinstance(value, (str, bool)) and int(value) == value
         return int(value) if whole else None
@@ -323,7 +371,7 @@ def columns_of(columns: Any) -> tuple[Column, ...]:
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If it says no columns; the message names the column.
+        If it does not describe columns; the message names the column.
     """
     if not isinstance(columns, Mapping):
         raise _arguments.mistyped(
@@ -414,7 +462,7 @@ def _bounded(name: str, argument: str, given: Any, bins: Any, missing: bool) -> 
 
 
 def _unit(given: Sequence[Any]) -> str | None:
-    """Tell by their bounds what a column's values are: whole only if both bounds are integers."""
+    """Find what a column's values are from their bounds: whole only if both bounds are integers."""
     if any(isinstance(bound, (bool, np.bool_)) for bound in given):
         return None
     if all(isinstance(bound, datetime.datetime) for bound in given):
@@ -432,5 +480,5 @@ def _unit(given: Sequence[Any]) -> str | None:
 def table_codes(
     columns: Sequence[Column], argument: str, table: Mapping[str, Sequence[Any]]
 ) -> Integers:
-    """Give the codes of the records of a table: int64 of shape (n, d)."""
+    """Return the codes of the records of a table: int64 of shape (n, d)."""
     return np.stack([column.encode(argument, table[column.name]) for column in columns], axis=1)

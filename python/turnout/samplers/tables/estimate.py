@@ -1,4 +1,4 @@
-"""A density estimate of few records over many cells, relative to a public reference."""
+"""Estimate the density of few records over many cells, relative to a public reference."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ _MOST = 512
 
 
 class CellEstimate:
-    """The reference, tilted towards a person's records.
+    """A density estimate: the reference, tilted towards a person's records.
 
-    Two parts: the *product* of the columns' own distributions, each mixed with the reference's, and
-    the mean over records of a product of *surroundings*: the record's own value in a column, or
-    with a fixed share one of the reference. The product alone is best with a uniform reference, and
-    both, in equal parts, with one that already has the pairs of columns.
+    It has two parts. One is the *product* of the columns' own distributions, each mixed with the
+    reference's. The other is the mean over records of a product of *surroundings*: the record's own
+    value in a column, or with a fixed share a value of the reference. With a uniform reference, the
+    product alone is best. With a reference that already has the pairs of columns, both parts in
+    equal shares are best.
 
     Parameters
     ----------
     columns, reference
-        What is public.
+        The columns and the reference, which are public.
     records
         The person's codes, of shape (n, d).
     pairs
-        Whether both parts are taken.
+        Whether both parts are used.
     """
 
     def __init__(
@@ -54,36 +55,51 @@ class CellEstimate:
         for column, codes, shares in zip(columns, records.T, reference.marginals, strict=True):
             near = _near(column, shares)
             own = np.bincount(codes, minlength=column.cells) / len(records)
-            self.product.append(np.log((1.0 - _PRODUCT) * (own @ near) + _PRODUCT))
+            self.product.append(np.log(own @ _tilted(near)))
             self.surroundings.append(np.log((1.0 - _RECORD) * near + _RECORD))
 
     def ratios(self, codes: Integers) -> Floats:
-        """Give the log-density relative to the reference, up to a constant, at rows of codes."""
+        """Return the log-density relative to the reference, up to a constant, at rows of codes."""
         result: Floats = np.zeros(len(codes))
         for place, logs in enumerate(self.product):
             result += logs[codes[:, place]]
         if self.records is None:
             return result
-        near = np.zeros((len(codes), len(self.records)))
-        for place, table in enumerate(self.surroundings):
-            # One row for each cell of a proposal: what each record makes of it.
-            near += table[self.records[:, place]].T[codes[:, place]]
+        # One row for each cell of a column: what each record makes of it. The sums over columns are
+        # a product of matrices.
+        cells = [len(table) for table in self.surroundings]
+        held = np.concatenate(
+            [table[own].T for table, own in zip(self.surroundings, self.records.T, strict=True)]
+        )
+        chosen = np.zeros((len(codes), sum(cells)))
+        starts = np.cumsum([0, *cells[:-1]])
+        np.put_along_axis(chosen, codes + starts, 1.0, axis=1)
+        near = chosen @ held
         most = near.max(axis=1)
         with np.errstate(under="ignore"):
-            mean = np.exp(near - most[:, None]).mean(axis=1)
+            mean = np.exp(np.subtract(near, most[:, None], out=near), out=near).mean(axis=1)
         both: Floats = np.logaddexp(result, most + np.log(mean))
         return both
 
     def score_samples(self, points: Floats) -> Floats:
-        """Give the log-density at points, which are rows of codes."""
+        """Return the log-density at points; each point is a row of codes."""
         result: Floats = self.reference.log_density(points) + self.ratios(points.astype(np.int64))
         return result
 
 
-def _near(column: Column, shares: Floats) -> Floats:
-    """Give the distribution around each cell, over the reference's share of each.
+def tilts_of(column: Column, shares: Floats) -> Floats:
+    """Return a column's part of the product over the reference, for records in each cell (rows)."""
+    return _tilted(_near(column, shares))
 
-    Of ordered cells the neighbours have a part.
+
+def _tilted(near: Floats) -> Floats:
+    return (1.0 - _PRODUCT) * near + _PRODUCT
+
+
+def _near(column: Column, shares: Floats) -> Floats:
+    """Return the distribution around each cell, over the reference's share of each.
+
+    If cells are ordered, neighbours have a part.
     """
     near = np.eye(column.cells)
     if column.ordered:

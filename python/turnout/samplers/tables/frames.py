@@ -1,4 +1,4 @@
-"""Frames of any library: records out of them, and a frame of the same library back."""
+"""Read records from frames of any library, and make a frame of the same library."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ _EXPECTED = "a frame of pandas, polars or pyarrow with the columns of the sample
 
 
 def rows_of_frame(argument: str, frame: Any) -> Any:
-    """Give a frame as narwhals has it: its rows are taken by their places.
+    """Return a frame in the form of narwhals, whose rows can be taken by position.
 
     Raises
     ------
-    InvalidTypeError
-        If it is no frame.
+    InvalidTypeError, InvalidValueError
+        If it is not a frame, or two of its columns have the same name.
     MissingExtraError
         If narwhals is not installed.
     """
     nw = require("narwhals", "cli")
-    given = nw.from_native(frame, pass_through=True)
+    try:
+        given = nw.from_native(frame, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        raise InvalidValueError(
+            f"{argument} must have columns of different names: rename those that are equal"
+        ) from None
     if not isinstance(given, nw.DataFrame):
         raise _arguments.mistyped(f"{argument} must be {_EXPECTED}", _arguments.Private(frame))
     return given
-
-
-def concatenated(frames: Sequence[Any]) -> Any:
-    """Put frames of one library and the same columns one below the other."""
-    nw = require("narwhals", "cli")
-    return nw.concat([nw.from_native(frame) for frame in frames]).to_native()
 
 
 def read_frame(
@@ -45,12 +44,12 @@ def read_frame(
     Returns
     -------
     tuple
-        The values of each column, and the library that the frame is of, as narwhals calls it.
+        The values of each column, and narwhals' name for the library of the frame.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        If it is no frame, or a column or all rows are missing. No value is shown.
+        If it is not a frame, if a column is missing, or if there are no rows. No value is shown.
     """
     given = rows_of_frame(argument, frame)
     absent = [column.name for column in columns if column.name not in given.columns]
@@ -70,13 +69,13 @@ def read_frame(
 
 
 def frame_of(library: Any, columns: Sequence[Column], values: Mapping[str, list[Any]]) -> Any:
-    """Make a frame; the types of its columns are those of the sampler, whatever the data."""
+    """Make a frame; the sampler decides the types of its columns, whatever the data."""
     nw = require("narwhals", "cli")
     return nw.from_arrow(table_of(columns, values), backend=library).to_native()
 
 
 def table_of(columns: Sequence[Column], values: Mapping[str, list[Any]]) -> Any:
-    """Make an Arrow table; the types of its columns are those of the sampler, whatever the data."""
+    """Make an Arrow table; the sampler decides the types of its columns, whatever the data."""
     pa = require("pyarrow", "cli")
     return pa.table(
         {column.name: pa.array(values[column.name], _arrow_type(pa, column)) for column in columns}

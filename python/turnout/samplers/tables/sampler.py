@@ -1,4 +1,4 @@
-"""One private record of a person's table, with columns of several types."""
+"""Draw one private record of a person's table, with columns of several types."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from typing import Any, Final
 import numpy as np
 
 from turnout import _arguments, _core
+from turnout._rounding import rounded_up
 from turnout._seeds import derived
 from turnout._types import Floats, Integers, Unsigned
+from turnout.errors import InvalidValueError
 from turnout.samplers.base import RatioSampler
 from turnout.samplers.budget import PrivacyBudget
 from turnout.samplers.drawing import automatic_proposals
-from turnout.samplers.finite_law import UNIT, FiniteLaw
-from turnout.samplers.minimax import MinimaxSampler, choose_sampler
+from turnout.samplers.finite_law import UNIT, FiniteLaw, base_of_points
 from turnout.samplers.mollifier import Projection
 from turnout.samplers.tables.columns import Column, columns_of, table_codes
 from turnout.samplers.tables.estimate import CellEstimate
 from turnout.samplers.tables.frames import frame_of, read_frame
-from turnout.samplers.tables.reference import CellReference
+from turnout.samplers.tables.nearness import MANY, distances
+from turnout.samplers.tables.reference import CellReference, CollectedReference
 
 #: All combinations of so few cells are weighed, and one of them is drawn.
 _ENUMERATED: Final = 2**12
@@ -33,15 +35,15 @@ _PROPOSAL: Final = 2**32
 
 @dataclass(eq=False, repr=False)
 class TableSampler(RatioSampler):
-    """A private record of a person's table: numbers, labels, booleans, dates, missing values.
+    """A sampler of records of a person's table: numbers, labels, booleans, dates, missing values.
 
-    ``fit`` takes a frame of one person's records, ``sample`` gives a frame with one record. The
+    ``fit`` takes a frame of one person's records; ``sample`` returns a frame with one record. The
     draw is epsilon-locally differentially private for *all* records of the person together: no draw
     is more than e^epsilon times as likely under one set of records as under another, however many
     records each has.
 
-    Each column is cut into public cells: a cell for each label, bins of numbers and dates, one for
-    what is missing. The law over combinations of cells stays within a band around a public
+    Each column is cut into public cells: a cell for each label, bins of numbers and dates, and one
+    cell for missing values. The law over combinations of cells stays within a band around a public
     reference; within a cell the value is drawn evenly.
 
     Parameters
@@ -49,8 +51,7 @@ class TableSampler(RatioSampler):
     epsilon
         Privacy of one draw: above 0, at most 42.
     columns
-        For each column what it may hold, which is public and must not be taken from a person's
-        data:
+        What each column may hold. It is public and must not be taken from a person's data:
 
         ``(17, 91)``
             whole numbers within these bounds; ``(0.0, 1.0)`` real numbers, two ``datetime.date``
@@ -64,13 +65,14 @@ class TableSampler(RatioSampler):
             with ``"labels"`` and perhaps ``"ordered": True`` (neighbours are like each other); and
             with ``"missing": True`` if a value may be missing.
     reference
-        A public table with the same columns, as a frame: the reference is then a tree of pairs of
-        its columns, in which everything has a small uniform share. Uniform if None. It must not be
-        made of the persons' data.
+        A public table with the same columns, as a frame. The reference is then a tree of pairs of
+        its columns, in which everything has a small uniform share. Or what people reported under
+        local privacy, by :func:`collect_reference`; this costs the people who reported. Uniform if
+        None. It must not be made from the people's data in any other way.
     records
-        About how many records a person has, if that is publicly known. It matters where there are
-        few combinations of cells and no reference: for few records the law of
-        :class:`MinimaxSampler` may be closer, as :func:`choose_sampler` computes.
+        About how many records a person has, if that is publicly known. It matters if there are few
+        combinations of cells and no reference. For few records, the law of :class:`MinimaxSampler`
+        may then be closer, as :func:`recommend` computes.
 
     Attributes
     ----------
@@ -81,25 +83,26 @@ class TableSampler(RatioSampler):
     certificate_
         A proven bound of ``|log Q/Q0|`` for the law Q of a draw and the reference Q0.
     budget_
-        What pays for draws where no other budget is given: one draw.
+        The budget that pays for draws if you give no other; it allows one draw.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        From ``fit``, if a parameter or the records cannot be used. A value beyond the bounds, or
-        that is none of the labels, is refused.
+        From ``fit``, if a parameter or the records cannot be used. A value that is beyond the
+        bounds, or is not one of the labels, is refused.
     MissingExtraError
         From ``fit``, if narwhals or pyarrow is not installed.
 
     Notes
     -----
-    All combinations are weighed if they are at most 4,096. Else a fixed number of proposals is
-    drawn from the reference, which know nothing of the records, and integer weights decide which of
-    them is returned: its probabilities differ by at most e^epsilon between any two persons,
-    exactly, even given the proposals. So the guarantee does not depend on the density estimate.
+    All combinations are weighed if there are at most 4,096. Otherwise a fixed number of proposals
+    is drawn from the reference, and the proposals know nothing of the records. Integer weights
+    decide which proposal is returned. The probabilities of this choice differ by a factor of at
+    most e^epsilon between any two people, exactly, even given the proposals. So the guarantee does
+    not depend on the density estimate.
 
     The columns of the draw have the types of ``columns``, and not those of the person's frame,
-    which may tell whether anything is missing there.
+    which may reveal whether anything is missing there.
 
     Examples
     --------
@@ -144,26 +147,53 @@ class TableSampler(RatioSampler):
         Parameters
         ----------
         n_samples, budget, seed
-            As of every sampler: see :meth:`PrivateSampler.sample`.
+            As for every sampler: see :meth:`PrivateSampler.sample`.
 
         Returns
         -------
         pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            The draws, one a row, in a frame of the library that the records came in.
+            The draws, one per row, in a frame of the library that the records came from.
 
         Raises
         ------
         BudgetExceededError
-            If the draws cost more than is left; nothing was drawn or spent.
+            If the draws cost more than is left. Nothing is drawn or spent then.
         NotFittedError
-            If the sampler was not fitted.
+            If the sampler is not fitted.
         InvalidTypeError, InvalidValueError
             If an argument is of the wrong type or out of range.
         """
         return super().sample(n_samples, budget=budget, seed=seed)
 
+    def guarantee(self) -> str:
+        """Describe what a draw costs, and what the reference has cost.
+
+        Returns
+        -------
+        str
+            The sentences.
+
+        Raises
+        ------
+        NotFittedError
+            If the sampler is not fitted.
+        """
+        return super().guarantee() + self._cost_of_reference()
+
+    def _cost_of_reference(self) -> str:
+        """State what a collected reference has cost, and the sum; nothing of another one."""
+        if not isinstance(self.reference, CollectedReference):
+            return ""
+        spent = self.reference.epsilon
+        both = rounded_up(Fraction(spent) + Fraction(self._check_epsilon()))
+        return (
+            f" The reference was collected under local privacy, with epsilon = {spent!r} of "
+            f"each of {self.reference.users:,} people. A person who reported for it and gives a "
+            f"draw spends {both!r} in total."
+        )
+
     def score_samples(self, X: Any) -> Floats:
-        """Give the log-probability of one draw at given records; of real numbers the log-density.
+        """Return the log-probability of one draw at records; for real numbers the log-density.
 
         Parameters
         ----------
@@ -173,13 +203,13 @@ class TableSampler(RatioSampler):
         Returns
         -------
         numpy.ndarray
-            Natural logarithms, float64 of shape (n,). By ``"resampling"`` those of the law that
-            draws come from as the number of proposals grows.
+            Natural logarithms, float64 of shape (n,). With ``"resampling"`` they are for the law
+            that draws come from as the number of proposals grows.
 
         Raises
         ------
         NotFittedError
-            If the sampler was not fitted.
+            If the sampler is not fitted.
         InvalidTypeError, InvalidValueError
             If the records cannot be used.
         """
@@ -199,46 +229,47 @@ class TableSampler(RatioSampler):
         public, codes, self._library = data
         self._columns_, self.method_ = public.columns, public.method
         self._fitted_ratio = public.ratio
-        pairs = self.reference is not None
-        estimate = CellEstimate(public.columns, public.reference, codes, pairs=pairs)
         self._law = public.law
         if public.law is None:
-            self._seen = automatic_proposals(self._epsilon_)
-            self._projection = Projection(public.reference, estimate.score_samples, self._epsilon_)
-            self._certificate = self._epsilon_ / 2.0
+            estimate = public.estimate(codes)
+            self._seen = automatic_proposals(public.epsilon)
+            self._projection = Projection(public.reference, estimate.score_samples, public.epsilon)
+            self._certificate = public.epsilon / 2.0
             return
         self._shape = public.shape
-        if public.method == "minimax":
-            counts = np.bincount(self._places(codes), minlength=math.prod(public.shape))
-            self._weights = public.law.weights(counts)
-        else:
-            ratios = estimate.ratios(_combinations(public.shape))
-            self._weights = public.law.band.weights(ratios, public.law.reference)[0]
+        self._weights = public.weights(public.method, public.law, codes)
         self._certificate = public.law.certificate
 
     def _draw(self, count: int, seed: int | None) -> Any:
+        return frame_of(self._library, self._columns_, self._values(count, seed))
+
+    def _values(self, count: int, seed: Any) -> dict[str, list[Any]]:
+        """Draw records, column by column; ``seed`` may be streams."""
         if self._law is None:
-            drawn = self._projection.sample(
-                count, proposals=self._seen, seed=derived(seed, 1)
-            ).astype(np.int64)
+            drawn = self._projection._drawn(count, self._seen, derived(seed, 1)).astype(np.int64)
         else:
             places = _core.choose_weighted(self._weights, count, derived(seed, 1))
-            drawn = _combinations(self._shape)[places]
-        values = {
+            drawn = combinations(self._shape)[places]
+        return {
             column.name: column.decode(codes, derived(seed, 2, place))
             for place, (column, codes) in enumerate(zip(self._columns_, drawn.T, strict=True))
         }
-        return frame_of(self._library, self._columns_, values)
+
+    def _record_of(self, codes: Integers, seed: Any) -> dict[str, list[Any]]:
+        """Draw one record of a person whose records have these cells, and forget the person."""
+        one = self.__sklearn_clone__()
+        one._learn((one._public(), codes, None))
+        return one._values(1, seed)
 
     def _log_masses(self, codes: Integers) -> Floats:
-        """Give the log-probability of combinations of cells."""
+        """Return the log-probability of combinations of cells."""
         if self._law is None:
             return self._projection.log_density(codes.astype(np.float64))
         result: Floats = np.log(self._weights[self._places(codes)] / float(self._law.total))
         return result
 
     def _places(self, codes: Integers) -> Integers:
-        """Give the places of combinations among all."""
+        """Return the positions of combinations among all combinations."""
         result: Integers = np.ravel_multi_index(tuple(codes.T), self._shape)
         return result
 
@@ -246,7 +277,7 @@ class TableSampler(RatioSampler):
         return self._public().ratio
 
     def _prepared(self) -> TableSampler:
-        """Give a copy, for one use, that knows what is public: so do copies of it."""
+        """Return a copy for one use that knows what is public, as its own copies do."""
         copied = self.__sklearn_clone__()
         copied._known = self._public()
         return copied
@@ -259,23 +290,36 @@ class TableSampler(RatioSampler):
         return copied
 
     def _public(self) -> _Public:
-        """Give what follows from the parameters alone."""
+        """Return what follows from the parameters alone."""
         if self._known is not None:
             return self._known
         columns = columns_of(self.columns)
         if self.records is not None:
             _arguments.integer("records", self.records, least=1)
-        table = None
-        if self.reference is not None:
+        table: Integers | CollectedReference | None = None
+        if isinstance(self.reference, CollectedReference):
+            table = self.reference
+            _check_collected(columns, table)
+        elif self.reference is not None:
             table = table_codes(
                 columns, "reference", read_frame("reference", self.reference, columns)[0]
             )
         return _Public(self._check_epsilon(), columns, CellReference(columns, table), self.records)
 
 
+def _check_collected(columns: tuple[Column, ...], given: CollectedReference) -> None:
+    """Refuse a reference that was collected for other columns."""
+    known = {name: len(shares) for name, shares in given.marginals.items()}
+    if known != {column.name: column.cells for column in columns}:
+        raise InvalidValueError(
+            "reference must have been collected for the same columns, got one of "
+            + ", ".join(f"{name!r} with {cells:,} cells" for name, cells in known.items())
+        )
+
+
 @dataclass(frozen=True)
 class _Public:
-    """What is known before any record of a person is."""
+    """What is known before any record of a person is known."""
 
     epsilon: float
     columns: tuple[Column, ...]
@@ -287,26 +331,75 @@ class _Public:
         """The number of cells of each column."""
         return tuple(column.cells for column in self.columns)
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The ways in which a draw can be made."""
+        if math.prod(self.shape) > _ENUMERATED:
+            return ("resampling",)
+        # Of one record the minimax law is the best there is; of several it knows no reference.
+        if self.reference.learned and self.records != 1:
+            return ("mollifier", "resampling")
+        return ("minimax", "mollifier", "resampling")
+
     @cached_property
     def method(self) -> str:
-        """How a draw is made."""
-        size = math.prod(self.shape)
-        if size > _ENUMERATED:
+        """The way in which a draw is made: the nearest one for people with that many records."""
+        listed = [method for method in self.methods if method != "resampling"]
+        if not listed:
             return "resampling"
-        if self.reference.learned or self.records is None:
+        if self.records == 1:
+            return "minimax"
+        if self.records is None or len(listed) == 1:
             return "mollifier"
-        chosen = choose_sampler(self.epsilon, size, records=self.records)
-        return "minimax" if isinstance(chosen, MinimaxSampler) else "mollifier"
+        return min(listed, key=lambda method: sum(self.distances(method)))
+
+    def distances(self, method: str) -> tuple[float, float]:
+        """Return how far draws are from made-up people's own records, in columns and pairs."""
+        records = MANY if self.records is None else min(self.records, MANY)
+        every = combinations(self.shape)
+        if method == "reference":
+            points = self._spread
+            weights = np.full(len(points), 1.0 / len(points))
+            return distances(self.shape, records, lambda _: (points, weights))
+        law = None if method == "resampling" else self._law_by(method)
+
+        def drawn(codes: Integers) -> tuple[Integers, Floats]:
+            if law is None:
+                points, band = self._spread, _core.SamplerBand(self.epsilon)
+                found = self.estimate(codes).ratios(points)
+                weights = band.weights(found, np.full(len(points), _PROPOSAL, np.uint64))[0]
+                return points, weights / (float(_PROPOSAL) * len(points))
+            return every, self.weights(method, law, codes) / float(law.total)
+
+        return distances(self.shape, records, drawn)
+
+    @cached_property
+    def _spread(self) -> Integers:
+        """Proposals, as many as a draw sees."""
+        count = automatic_proposals(self.epsilon)
+        return self.reference._draw_spread(count, seed=0).astype(np.int64)
+
+    def estimate(self, codes: Integers) -> CellEstimate:
+        """Estimate the density of a person's records."""
+        return CellEstimate(self.columns, self.reference, codes, pairs=self.reference.learned)
+
+    def weights(self, method: str, law: FiniteLaw, codes: Integers) -> Unsigned:
+        """Return the weights of all combinations for a person's records."""
+        if method == "minimax":
+            places = np.ravel_multi_index(tuple(codes.T), self.shape)
+            return law.weights(np.bincount(places, minlength=math.prod(self.shape)))
+        ratios = self.estimate(codes).ratios(combinations(self.shape))
+        return law.band.weights(ratios, law.reference)[0]
 
     @cached_property
     def law(self) -> FiniteLaw | None:
-        """The band over all combinations of cells; None where they are too many."""
-        size = math.prod(self.shape)
-        if size > _ENUMERATED:
-            return None
-        masses = np.exp(self.reference.log_density(_combinations(self.shape).astype(np.float64)))
+        """The band over all combinations of cells; None if there are too many."""
+        return None if self.method == "resampling" else self._law_by(self.method)
+
+    def _law_by(self, method: str) -> FiniteLaw:
+        masses = np.exp(self.reference.log_density(combinations(self.shape).astype(np.float64)))
         weights = np.maximum(np.rint(masses * UNIT), 1.0).astype(np.uint64)
-        base = size / (math.exp(self.epsilon) + (size - 1)) if self.method == "minimax" else None
+        base = base_of_points(self.epsilon, weights) if method == "minimax" else None
         return FiniteLaw(self.epsilon, weights, base)
 
     @property
@@ -318,6 +411,6 @@ class _Public:
         return Fraction(high, low)
 
 
-def _combinations(shape: tuple[int, ...]) -> Integers:
+def combinations(shape: tuple[int, ...]) -> Integers:
     """List all rows of codes."""
     return np.indices(shape).reshape(len(shape), -1).T

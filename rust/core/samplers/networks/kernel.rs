@@ -1,4 +1,4 @@
-//! Layers on tiles of points, in vector instructions.
+//! Layers on tiles of points, with vector instructions.
 
 use core::f64::consts::LOG2_E;
 use core::mem;

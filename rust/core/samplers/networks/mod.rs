@@ -1,12 +1,12 @@
 //! Small dense networks, evaluated at many points at once.
 //!
-//! A boosted sampler scores a point by a weighted sum of clipped logits, one network a round, and
-//! does so at every proposal and at every node of a quadrature. Points are taken in tiles of 64,
-//! one column a unit, so that every operation is one on vectors of points; the vector instructions
-//! are chosen when the program runs. It is here, and not in Python, for its speed: for ten networks
-//! 25-25-25 at 100,000 points NumPy needs four times as long, and scikit-learn eight times (on two
-//! cores; `benches/networks.rs` measures this side). The last digits of a score depend on that choice, never on
-//! the number of threads.
+//! A boosted sampler scores a point by a weighted sum of clipped logits, with one network for each
+//! round. It does so at every proposal and at every node of a quadrature. Points are handled in
+//! tiles of 64, with one column for each unit, so that every operation works on vectors of points.
+//! The vector instructions are chosen when the program runs; the last digits of a score depend on
+//! that choice, never on the number of threads. This is in Rust, not in Python, for speed. For ten
+//! networks 25-25-25 at 100,000 points on two cores, NumPy takes four times as long, and
+//! scikit-learn eight times (`benches/networks.rs` measures this side).
 
 mod kernel;
 #[cfg(test)]
@@ -19,7 +19,7 @@ use kernel::{GROUP, Lanes, Layer, Scratch};
 /// Points that a thread takes at once.
 const CHUNK: usize = 2 * kernel::TILE;
 
-/// What a hidden unit makes of its sum.
+/// How a hidden unit transforms its sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Activation {
@@ -33,10 +33,10 @@ pub enum Activation {
     Relu,
 }
 
-/// A network of dense layers with one output, which is not activated: the logit.
+/// A network of dense layers with one output, the logit, which has no activation.
 ///
-/// Inputs are first standardised to `(x - shift) / scale`. Weights may be anything: infinities and
-/// NaN go their way through the network.
+/// Inputs are first standardised to `(x - shift) / scale`. Weights may have any value: infinities
+/// and NaN pass through the network.
 ///
 /// ```
 /// use turnout_core::samplers::{Activation, DenseNetwork};
@@ -60,16 +60,17 @@ pub struct DenseNetwork {
 }
 
 impl DenseNetwork {
-    /// The network of layers of given sizes, from the inputs to the one output.
+    /// Makes the network of layers with the given sizes, from the inputs to the one output.
     ///
-    /// `parameters` holds for every layer its weights, one row for each of its inputs, then its
-    /// biases.
+    /// For every layer, `parameters` holds its weights, one row for each of its inputs, and then
+    /// its biases.
     ///
     /// # Errors
     ///
-    /// [`Error::Integer`] if there are fewer than two sizes, a size is 0, or the last is not 1;
-    /// [`Error::LengthMismatch`] if shift, scale or parameters have another length than the sizes
-    /// need; [`Error::Accounting`] if a shift is not finite or a scale not finite and above 0.
+    /// [`Error::Integer`] if there are fewer than two sizes, a size is 0, or the last size is not
+    /// 1; [`Error::LengthMismatch`] if shift, scale or parameters have another length than the
+    /// sizes need; [`Error::Accounting`] if a shift is not finite, or a scale is not finite and
+    /// above 0.
     pub fn new(
         activation: Activation,
         shift: &[f64],
@@ -101,7 +102,7 @@ impl DenseNetwork {
         Ok(Self { activation, shift: shift.to_vec(), scale: scale.to_vec(), layers })
     }
 
-    /// The number of inputs: coordinates of a point.
+    /// The number of inputs, which are the coordinates of a point.
     #[must_use]
     pub fn inputs(&self) -> usize {
         self.shift.len()
@@ -112,13 +113,13 @@ impl DenseNetwork {
         self.layers.iter().map(|layer| layer.outputs().next_multiple_of(GROUP)).max().unwrap_or(0)
     }
 
-    /// The logit at every point, NaN where the network gives none.
+    /// Returns the logit at every point, or NaN where the network gives none.
     ///
     /// `points` holds one row of [`inputs`](Self::inputs) coordinates for each point.
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] if the coordinates are no whole number of points.
+    /// [`Error::LengthMismatch`] if the coordinates are not a whole number of points.
     pub fn logits(&self, points: &[f64]) -> Result<Vec<f64>> {
         evaluate(Lanes::best(), self.inputs(), self.width(), points, |lanes, scratch, sums| {
             lanes.logits(self, scratch, sums);
@@ -128,8 +129,9 @@ impl DenseNetwork {
 
 /// A weighted sum of clipped logits.
 ///
-/// `sum_t weight_t clip(logit_t(x), -clip, clip)`, where a logit that is NaN counts as 0: whatever
-/// the networks return, the absolute value is at most `clip * sum_t |weight_t|`, rounding apart.
+/// It is `sum_t weight_t clip(logit_t(x), -clip, clip)`, where a logit that is NaN counts as 0.
+/// Whatever the networks return, the absolute value is at most `clip * sum_t |weight_t|`, apart
+/// from rounding.
 ///
 /// ```
 /// use turnout_core::samplers::{Activation, DenseNetwork, NetworkSum};
@@ -151,13 +153,13 @@ pub struct NetworkSum {
 }
 
 impl NetworkSum {
-    /// The sum of some networks.
+    /// Makes the sum of some networks.
     ///
     /// # Errors
     ///
     /// [`Error::LengthMismatch`] if there are not as many weights as networks, or the networks have
     /// different numbers of inputs; [`Error::Integer`] if there is no network;
-    /// [`Error::Accounting`] if a weight is not finite or `clip` not finite and above 0.
+    /// [`Error::Accounting`] if a weight is not finite, or `clip` is not finite and above 0.
     pub fn new(networks: Vec<DenseNetwork>, weights: Vec<f64>, clip: f64) -> Result<Self> {
         same_length("weights", weights.len(), "networks", networks.len())?;
         let Some(inputs) = networks.first().map(DenseNetwork::inputs) else {
@@ -184,11 +186,11 @@ impl NetworkSum {
         self.inputs
     }
 
-    /// The score at every point; `points` holds one row of coordinates for each.
+    /// Returns the score at every point. `points` holds one row of coordinates for each point.
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] if the coordinates are no whole number of points.
+    /// [`Error::LengthMismatch`] if the coordinates are not a whole number of points.
     pub fn scores(&self, points: &[f64]) -> Result<Vec<f64>> {
         self.scores_with(Lanes::best(), points)
     }

@@ -16,20 +16,21 @@ const WINDOW: f64 = 45.0;
 /// Logarithms beyond this have an exponential that says nothing more.
 const FAR: f64 = 600.0;
 
-/// Integer weights for entries whose density is `e^log_ratio` times the reference: each within the
-/// limits of the band, and together exactly the total of the reference. Also `c`.
+/// Computes integer weights for entries whose density is `e^log_ratio` times the reference. Each
+/// weight is within the limits of the band, and together they have exactly the total of the
+/// reference. It also returns `c`.
 ///
 /// A weight is `reference * e^(log_ratio - c)`, clipped to the limits, as closely as floating-point
-/// numbers and whole numbers allow, with the `c` at which the total is right. Among all weights
-/// within the limits these have the least divergence from the density to what is drawn with them.
+/// numbers and whole numbers allow; `c` makes the total right. Among all weights within the limits,
+/// these have the least divergence from the density to the law that they draw from.
 ///
 /// The limits and the total hold exactly whatever the ratios:
 ///
 /// * equal ratios give the reference itself;
-/// * `-inf` and NaN stand for a density of zero: such entries stay at their lower limit until all
-///   others are at their upper limit, and then share what is left in proportion to the reference;
-///   `c` is then `-inf`;
-/// * entries of `+inf` rise together, in proportion, before any other leaves its lower limit; where
+/// * `-inf` and NaN stand for a density of zero. Such entries stay at their lower limit until all
+///   others are at their upper limit. Then they share what is left in proportion to the reference,
+///   and `c` is `-inf`;
+/// * entries of `+inf` rise together, in proportion, before any other leaves its lower limit. If
 ///   they do not reach their upper limit, `c` is `+inf`.
 ///
 /// ```
@@ -47,7 +48,7 @@ const FAR: f64 = 600.0;
 ///
 /// [`Error::LengthMismatch`] if the lengths differ; [`Error::Entry`] if a reference is zero;
 /// [`Error::Integer`] if there is no entry or the references add up to more than [`LARGEST_TOTAL`];
-/// [`Error::Accounting`] if the band leaves no room for weights with that total.
+/// [`Error::Accounting`] if no weights within the band have that total.
 pub fn weights(log_ratios: &[f64], reference: &[u64], band: &Band) -> Result<(Vec<u64>, f64)> {
     if log_ratios.len() != reference.len() {
         return Err(Error::LengthMismatch {
@@ -199,8 +200,8 @@ impl Entries {
 
     /// A logarithm near the one sought, and a bracket of the factor relative to it.
     ///
-    /// Differences of log ratios are what matters, and they are small only near the one sought: so
-    /// it is sought as a ratio of the list first, then as a factor relative to that.
+    /// Only differences of log ratios matter, and they are small only near the target. So the
+    /// search first finds a ratio of the list, and then a factor relative to it.
     fn anchor(
         &self,
         members: &[usize],

@@ -31,7 +31,7 @@ impl Clipped {
     /// gives no more and the second no less.
     ///
     /// The sum grows piecewise linearly with the factor, so Newton's step is exact once it is on
-    /// the right piece; every third step halves the bracket in the logarithm, so it always closes.
+    /// the right piece. Every third step halves the bracket in the logarithm, so it always closes.
     #[expect(clippy::float_cmp, reason = "nothing is left to find")]
     pub(super) fn factor(&self, target: f64, (mut below, mut above): (f64, f64)) -> f64 {
         let mut factor = 1.0_f64.clamp(below, above);

@@ -14,7 +14,7 @@ from turnout import _arguments, _core
 from turnout._rounding import rounded_up
 from turnout._types import Floats, Integers
 from turnout.errors import InvalidValueError
-from turnout.samplers.baselines.released import ReleasedSampler, relative_bandwidth
+from turnout_reproduce.baselines.released import ReleasedSampler, relative_bandwidth
 
 #: Cells for each feature, by the number of features, and the most cells in all.
 _DEFAULT_GRID = {1: 512, 2: 40}

@@ -14,8 +14,8 @@ from mpmath import mp, mpf
 from scipy import integrate, stats
 
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.samplers.baselines import kernel
-from turnout.samplers.baselines.kernel import PrivateKernelDensity
+from turnout_reproduce.baselines import kernel
+from turnout_reproduce.baselines.kernel import PrivateKernelDensity
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -13,19 +13,20 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import integrate, stats
+from tests.reproduce.boosting.learners import Nearby
 
 from turnout._seeds import derived
 from turnout.errors import InvalidTypeError, InvalidValueError
 from turnout.samplers import (
     Mixture,
-    MollifiedBoosting,
     Normal,
     PrivacyBudget,
     StandardNormal,
     Uniform,
 )
-from turnout.samplers.boosting import boosting_weights, score_bound
-from turnout.samplers.weak_learner import LOG_TWO, BoostedScore, default_learner
+from turnout_reproduce.boosting import MollifiedBoosting
+from turnout_reproduce.boosting.sampler import boosting_weights, score_bound
+from turnout_reproduce.boosting.weak_learner import LOG_TWO, BoostedScore, default_learner
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,21 +35,6 @@ pytest.importorskip("sklearn")
 ALPHA = 1e-6
 SIMULATION = PrivacyBudget(math.inf)
 RECORDS = np.random.default_rng(1).normal(1.0, 0.1, size=(100, 1))
-
-
-class Nearby:
-    """The simplest learner: is a point where most of the records are?"""
-
-    def __init__(self, odds: float = 2.0) -> None:
-        self.odds = odds
-
-    def fit(self, X: Floats, y: Any) -> Nearby:
-        self.low, self.high = np.quantile(X[y == 1], [0.05, 0.95], axis=0)
-        return self
-
-    def decision_function(self, X: Floats) -> Floats:
-        inside = ((self.low <= X) & (self.high >= X)).all(axis=1)
-        return np.where(inside, self.odds, -self.odds)
 
 
 # The law on a line and in the plane

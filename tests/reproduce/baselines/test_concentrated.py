@@ -9,7 +9,7 @@ import pytest
 from mpmath import mp, mpf
 from scipy import special
 
-from turnout.samplers.baselines.kernel import largest_rho, log_delta
+from turnout_reproduce.baselines.kernel import largest_rho, log_delta
 
 PAIRS = [
     (epsilon, delta)

@@ -19,10 +19,10 @@ from turnout.errors import (
     NotFittedError,
 )
 from turnout.frequency.estimation.projection import simplex
-from turnout.samplers.baselines.bernstein import BernsteinSampler
-from turnout.samplers.baselines.kernel import PrivateKernelDensity
-from turnout.samplers.baselines.released import Box, ReleasedSampler, spread
 from turnout.samplers.budget import PrivacyBudget
+from turnout_reproduce.baselines.bernstein import BernsteinSampler
+from turnout_reproduce.baselines.kernel import PrivateKernelDensity
+from turnout_reproduce.baselines.released import Box, ReleasedSampler, spread
 
 BASELINES = (BernsteinSampler, PrivateKernelDensity)
 

@@ -13,11 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import stats
+from tests.reproduce.boosting.learners import Nearby
 
 from turnout import _core
-from turnout.samplers import MollifiedBoosting, PrivacyBudget, Reference, drawing
-from turnout.samplers.boosting import boosting_weights, score_bound
-from turnout.samplers.weak_learner import LOG_TWO, BoostedScore
+from turnout.samplers import PrivacyBudget, Reference
+from turnout_reproduce.boosting import MollifiedBoosting
+from turnout_reproduce.boosting import rejection as of_boosting
+from turnout_reproduce.boosting.sampler import boosting_weights, score_bound
+from turnout_reproduce.boosting.weak_learner import LOG_TWO, BoostedScore
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,21 +28,6 @@ pytest.importorskip("sklearn")
 
 EPSILONS = [1e-300, 1e-6, 0.01, 0.1, 1.0, 2.0, 5.0, 20.0, 42.0]
 SIMULATION = PrivacyBudget(math.inf)
-
-
-class Nearby:
-    """The simplest learner: is a point where most of the records are?"""
-
-    def __init__(self, odds: float = 2.0) -> None:
-        self.odds = odds
-
-    def fit(self, X: Floats, y: Any) -> Nearby:
-        self.low, self.high = np.quantile(X[y == 1], [0.05, 0.95], axis=0)
-        return self
-
-    def decision_function(self, X: Floats) -> Floats:
-        inside = ((self.low <= X) & (self.high >= X)).all(axis=1)
-        return np.where(inside, self.odds, -self.odds)
 
 
 class Hostile:
@@ -148,7 +136,7 @@ def test_gaps_are_in_the_certified_range_whatever_the_learner(
     learner: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = Notes()
-    monkeypatch.setattr(drawing, "_core", notes)
+    monkeypatch.setattr(of_boosting, "_core", notes)
     for epsilon, n_rounds in [(0.01, 1), (1.0, 7), (8.0, 3), (42.0, 2)]:
         sampler = MollifiedBoosting(
             epsilon, weak_learner=learner, n_rounds=n_rounds, trials=50, random_state=1

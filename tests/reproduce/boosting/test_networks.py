@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from turnout.samplers.networks import DenseNetwork, clipped_sum
+from turnout_reproduce.boosting.networks import DenseNetwork, clipped_sum
 
 neural_network = pytest.importorskip("sklearn.neural_network")
 

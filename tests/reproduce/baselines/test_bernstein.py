@@ -15,7 +15,7 @@ from mpmath import mp, mpf
 from scipy import integrate, interpolate, stats
 
 from turnout.errors import InvalidTypeError, InvalidValueError
-from turnout.samplers.baselines.bernstein import BernsteinSampler
+from turnout_reproduce.baselines.bernstein import BernsteinSampler
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from turnout import _arguments, _core
 from turnout._rounding import rounded_up
 from turnout._types import Floats, Integers
 from turnout.errors import InvalidValueError
-from turnout.samplers.baselines.released import ReleasedSampler, spread
+from turnout_reproduce.baselines.released import ReleasedSampler, spread
 
 #: A unit of a coefficient is about 2^-16 of the noise, so rounding adds nothing that counts.
 _FINENESS = 2**16

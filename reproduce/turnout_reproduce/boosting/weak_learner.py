@@ -1,4 +1,4 @@
-"""Weak learners: classifiers whose bounded scores tell a person's records from a density."""
+"""Train weak learners: classifiers whose bounded scores tell a person's records from a density."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from turnout import _arguments
 from turnout._extras import require
 from turnout._types import Floats
 from turnout.errors import InvalidValueError
-from turnout.samplers.networks import DenseNetwork, clipped_sum
+from turnout_reproduce.boosting.networks import DenseNetwork, clipped_sum
 
 Score = Callable[[Floats], Floats]
 
@@ -35,7 +35,7 @@ class ClassifierScore:
     scale: Floats
 
     def __call__(self, points: Floats) -> Floats:
-        """Give clipped log-odds at points of shape (n, d); what is not a number counts as 0."""
+        """Return clipped log-odds at points of shape (n, d); NaN counts as 0."""
         with np.errstate(all="ignore"):
             scaled = (points - self.center) / self.scale
             if hasattr(self.classifier, "predict_proba"):
@@ -57,7 +57,7 @@ class ClassifierScore:
 
 
 def clipped(raw: Floats) -> Floats:
-    """Clip scores to [-log 2, log 2]; what is not a number becomes 0."""
+    """Clip scores to [-log 2, log 2]; NaN becomes 0."""
     return np.clip(np.where(np.isnan(raw), 0.0, raw), -LOG_TWO, LOG_TWO)
 
 
@@ -82,7 +82,7 @@ class BoostedScore:
         self._networks = all(isinstance(learner, DenseNetwork) for learner in self.learners)
 
     def __call__(self, points: Floats) -> Floats:
-        """Give scores at points of shape (n, d)."""
+        """Return scores at points of shape (n, d)."""
         total = np.zeros(len(points))
         if self._networks and self.learners:
             total += clipped_sum(self.learners, self.weights, LOG_TWO, points)
@@ -98,7 +98,7 @@ def default_learner(records: int, seed: int | None) -> Any:
     Parameters
     ----------
     records
-        How many it will be trained on: fewer records are seen more often.
+        How many records it will be trained on; if there are fewer, each is seen more often.
     seed
         Seeds its first weights and its order of records.
 
@@ -122,7 +122,7 @@ def default_learner(records: int, seed: int | None) -> Any:
 
 
 def check_learner(learner: Any) -> None:
-    """Refuse what is no classifier."""
+    """Raise an error if an object is not a classifier."""
     scores = any(
         callable(getattr(learner, name, None)) for name in ("predict_proba", "decision_function")
     )
@@ -134,7 +134,7 @@ def check_learner(learner: Any) -> None:
 
 
 def fitted_score(learner: Any, positives: Floats, negatives: Floats) -> Any:
-    """Fit a classifier that tells records from draws; give its clipped score.
+    """Fit a classifier that tells records from draws, and return its clipped score.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Mollified boosted density estimation (MBDE)."""
+"""Draw from mollified boosted density estimates (MBDE)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from turnout._types import Floats
 from turnout.samplers._arguments import copy_of, random_state_of
 from turnout.samplers.adapters import as_reference
 from turnout.samplers.base import PointSampler
-from turnout.samplers.drawing import automatic_trials, rejection
 from turnout.samplers.normalizer import LogNormalizer, log_normalizer
 from turnout.samplers.reference import Reference, check_support
-from turnout.samplers.weak_learner import (
+from turnout_reproduce.boosting.rejection import automatic_trials, rejection
+from turnout_reproduce.boosting.weak_learner import (
     LOG_TWO,
     BoostedScore,
     check_learner,
@@ -36,7 +36,7 @@ _PROPOSALS = 8
 
 @dataclass(frozen=True)
 class BoostingRound:
-    """What one round of boosting did. Private, like the whole fitted sampler.
+    """The result of one round of boosting, which is private like the whole fitted sampler.
 
     Attributes
     ----------
@@ -47,8 +47,8 @@ class BoostingRound:
     edge_density
         gamma_Q: minus the mean score under the density before the round, divided by log 2.
     divergence_drop
-        By how much KL(P, Q) fell, P being the empirical distribution of the records; estimated on
-        the draws that trained the weak learner.
+        How much KL(P, Q) fell, where P is the empirical distribution of the records. It is
+        estimated on the draws that trained the weak learner.
     certificate
         The proven bound of ``|log Q/Q0|`` after the round.
     """
@@ -62,7 +62,7 @@ class BoostingRound:
 
 @dataclass(eq=False, repr=False)
 class MollifiedBoosting(PointSampler):
-    """A private draw from a boosted density: MBDE.
+    """A sampler of private draws from a boosted density (MBDE).
 
     Each round trains a classifier to tell the person's records from draws of the current density,
     clips its log-odds to [-log 2, log 2] and tilts the density by them with weight
@@ -83,45 +83,45 @@ class MollifiedBoosting(PointSampler):
         round. If None, scikit-learn's ``MLPClassifier`` with three layers of 25 tanh units and
         Nesterov's momentum, the paper's.
     trials
-        How many proposals a draw sees. If None, so many that the fall-back to the reference has a
-        chance of at most 1e-6, whatever the data; at most 2^20.
+        How many proposals a draw sees. If None, enough that the chance of the fall-back to the
+        reference is at most 1e-6, whatever the data; but at most 2^20.
     random_state
         Seeds the training; draws are not affected.
     progress
-        Whether a progress bar is shown on long work.
+        Whether to show a progress bar during long work.
 
     Attributes
     ----------
     rounds_
         A :class:`BoostingRound` for each round that was kept.
     score_
-        Gives the boosted score at points of shape (n, d), within ``[-s, s]``.
+        Returns the boosted score at points of shape (n, d), within ``[-s, s]``.
     certificate_
         A proven bound of ``|log Q/Q0|`` for the law Q of a draw: the width of the score's range, at
-        most ``epsilon / 2``. It tells how many rounds were kept, and is private for that.
+        most ``epsilon / 2``. It reveals how many rounds were kept, and is private for that reason.
     trials_
         How many proposals a draw sees.
     fallback_weight_
-        The largest chance of the fall-back, whatever the data.
+        The largest chance of the fall-back to the reference, whatever the data.
     reference_
         The reference.
     budget_
-        What pays for draws where no other budget is given: one draw.
+        The budget that pays for draws if you give no other; it allows one draw.
 
     Raises
     ------
     InvalidTypeError, InvalidValueError
-        From ``fit``, if a parameter or the data cannot be used: a record outside the support
-        of the reference is refused.
+        From ``fit``, if a parameter or the data cannot be used. A record outside the support of the
+        reference is refused.
     MissingExtraError
         From ``fit``, if scikit-learn is not installed.
 
     Notes
     -----
-    The published bound needs clipped scores (the authors' program does not clip). The law of a
-    draw is ``(1 - f) Q_T + f Q0``, where f is the chance that no trial was accepted: still in the
-    mollifier, since that is convex, and ``score_samples`` gives its density. The number of trials
-    is fixed, since a number that depends on the data would tell of it through time.
+    The published bound needs clipped scores (the authors' program does not clip). The law of a draw
+    is ``(1 - f) Q_T + f Q0``, where f is the chance that no trial is accepted. It is still in the
+    mollifier, which is convex, and ``score_samples`` gives its density. The number of trials is
+    fixed: a number that depended on the data would reveal something about the data through timing.
 
     Boosting stops early when a weak learner is no better than chance.
 
@@ -235,7 +235,7 @@ class MollifiedBoosting(PointSampler):
         return learner
 
     def _current(self, score: BoostedScore, size: int, seed: int | None) -> Floats:
-        """Draw about from the current density to train on: nothing of it is released."""
+        """Draw roughly from the current density, for training only: nothing of it is released."""
         drawn = self._reference_.draw(_PROPOSALS * size, seed=derived(seed, 8))
         # Importance resampling takes the same time however far the density is from the reference.
         total = np.cumsum(np.exp(score(drawn) - score.most))
@@ -304,7 +304,7 @@ class MollifiedBoosting(PointSampler):
 
 
 def boosting_weights(epsilon: float, n_rounds: int) -> tuple[float, ...]:
-    """Give theta_1, ..., theta_T = (epsilon / (epsilon + 4 log 2))^t."""
+    """Return theta_1, ..., theta_T = (epsilon / (epsilon + 4 log 2))^t."""
     base = epsilon / (epsilon + 4.0 * LOG_TWO)
     return tuple(base**number for number in range(1, n_rounds + 1))
 

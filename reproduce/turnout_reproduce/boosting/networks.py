@@ -1,4 +1,4 @@
-"""Small dense networks, evaluated at many points at once by the core.
+"""Evaluate small dense networks at many points at once, in the core.
 
 scikit-learn's ``predict_proba`` checks its input on every call and rounds probabilities near 0 and
 1, so that their log-odds are lost; a boosted score needs the log-odds of many networks at many
@@ -25,12 +25,12 @@ class DenseNetwork(NamedTuple):
     Attributes
     ----------
     activation
-        What hidden units make of their sum: ``"tanh"``, ``"logistic"``, ``"relu"`` or
+        The function that hidden units apply to their sum: ``"tanh"``, ``"logistic"``, ``"relu"`` or
         ``"identity"``. The output is not activated.
     sizes
         The number of inputs, and of units in each layer; the last has one.
     parameters
-        Of one layer after the other the weights, of shape (inputs, units), and the biases.
+        For each layer in turn, the weights, of shape (inputs, units), and then the biases.
     shift, scale
         Of shape (inputs,); a scale is above 0.
 
@@ -52,10 +52,10 @@ class DenseNetwork(NamedTuple):
 
     @classmethod
     def from_mlp(cls, classifier: Any, shift: Floats, scale: Floats) -> DenseNetwork:
-        """Take over a classifier of scikit-learn that was fitted on the classes 0 and 1.
+        """Convert a classifier of scikit-learn that was fitted on the classes 0 and 1.
 
-        Its logit is the log-odds of class 1 where ``(x - shift) / scale`` is what the classifier
-        was fitted on.
+        The network's logit is the log-odds of class 1, if the classifier was fitted on
+        ``(x - shift) / scale``.
         """
         layers = list(zip(classifier.coefs_, classifier.intercepts_, strict=True))
         sizes = (len(shift), *(biases.size for _, biases in layers))
@@ -63,17 +63,17 @@ class DenseNetwork(NamedTuple):
         return cls(classifier.activation, sizes, parameters.astype(np.float64), shift, scale)
 
     def logits(self, points: Floats) -> Floats:
-        """Give the output at points of shape (n, inputs), whatever the network says there."""
+        """Return the output at points of shape (n, inputs), whatever it is."""
         return _core.network_logits(self, np.ascontiguousarray(points))
 
 
 def clipped_sum(
     networks: Sequence[DenseNetwork], weights: Sequence[float], clip: float, points: Floats
 ) -> Floats:
-    """Give ``sum_t weights[t] * clip(logit_t(x), -clip, clip)``, a logit that is NaN as 0.
+    """Return ``sum_t weights[t] * clip(logit_t(x), -clip, clip)``; a NaN logit counts as 0.
 
-    Whatever the networks return, rounding apart, it is within ``clip * sum_t |weights[t]|`` of 0.
-    The last digits depend on the vector instructions of the machine, never on the number of
-    threads.
+    Whatever the networks return, the sum is within ``clip * sum_t |weights[t]|`` of 0, apart from
+    rounding. The last digits depend on the vector instructions of the machine, never on the number
+    of threads.
     """
     return _core.network_scores(networks, weights, clip, np.ascontiguousarray(points))

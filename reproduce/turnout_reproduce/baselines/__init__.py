@@ -1,6 +1,6 @@
 """Baselines: a noisy density is released once, and then drawn from freely."""
 
-from turnout.samplers.baselines.bernstein import BernsteinSampler
-from turnout.samplers.baselines.kernel import PrivateKernelDensity
+from turnout_reproduce.baselines.bernstein import BernsteinSampler
+from turnout_reproduce.baselines.kernel import PrivateKernelDensity
 
 __all__ = ["BernsteinSampler", "PrivateKernelDensity"]
